@@ -1,0 +1,40 @@
+# Two commands matter: `make run` opens the app, `make test` proves it. Both set up what they need.
+
+PYTHON ?= python3
+# A package index with CPU-only builds of torch, for those who want one.
+TORCH_INDEX ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run test lint bench clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/.ready
+	$(BIN)/streamlit run app.py
+
+test: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.browser.chromium
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready-dev
+	for script in benchmarks/bench_*.py; do $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/.ready: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed.")'
+	$(PYTHON) -m venv $(VENV)
+	$(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) "$$(grep '^torch==' requirements.txt)")
+	$(PIP) -r requirements.txt
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready requirements-dev.txt
+	$(PIP) -r requirements-dev.txt
+	touch $@

@@ -1,0 +1,258 @@
+"""The same runs without a browser."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from core import __version__
+from core.config import RunConfig, mixed_objective, parse_config
+from core.engine import LocalEngine
+from core.engine.machine import has_gpu
+from core.errors import ConfigError, PlaygroundError
+from core.store import RunRecord, Status, Store, default_folder
+from core.tasks.registry import CSV_TASK, TASKS
+from core.training.prepare import prepare
+
+POLL_S = 0.2
+EXIT_FAILED, EXIT_USAGE = 1, 2
+
+runs_option = click.option(
+    "--runs", "folder", metavar="DIR", default=None, help="Folder with the runs. [default: SCL_RUNS, else runs/]"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="scl-playground")
+def cli() -> None:
+    """Fine-tune text encoders with contrastive losses, and keep every run."""
+
+
+@cli.command()
+@click.option("--task", metavar="NAME_OR_CSV", help=f"A bundled task ({', '.join(TASKS)}) or a CSV file (text,label).")
+@click.option("--test", metavar="CSV", help="CSV file with the test split.")
+@click.option("--train-size", type=int, metavar="N", help="Few-shot: stratified sample of N training rows.")
+@click.option("--steps", type=int, metavar="S", help="Optimiser steps. [default: 120]")
+@click.option("--epochs", type=float, help="Passes over the training rows, instead of steps.")
+@click.option("--batch-size", type=int, metavar="B", help="Texts per step. [default: 16]")
+@click.option("--lambda", "weight", type=float, metavar="L", help="λ of (1 − λ)·CE + λ·SCL. [default: 0.9]")
+@click.option("--temperature", type=float, metavar="T", help="τ of the contrastive loss. [default: 0.3]")
+@click.option("--lr", type=float, help="Peak learning rate. [default: 5e-05]")
+@click.option("--seed", type=int, metavar="K", help="Seed of sample, head, batches and dropout. [default: 0]")
+@click.option("--encoder", metavar="ID", help="Hub name or folder. [default: all-MiniLM-L6-v2, bundled]")
+@click.option("--pooling", metavar="cls|mean", help="How a text becomes one vector. [default: cls]")
+@click.option("--max-length", type=int, metavar="T", help="Tokens read of a text. [default: 128]")
+@click.option("--trainable", metavar="all|last-K|classifier", help="What learns. [default: all]")
+@click.option("--sampler", metavar="random|balanced", help="How batches are drawn. [default: random]")
+@click.option("--device", metavar="auto|cpu|cuda|mps", help="[default: auto]")
+@click.option("--name", help="A name for the list of runs.")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="A whole RunConfig as JSON, instead of the options above."
+)
+@runs_option
+@json_option
+def fit(config_file: str | None, folder: str | None, as_json: bool, **options: Any) -> None:
+    """Start a fine-tune and follow it to its end."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if config_file and given:
+        name = next(iter(given)).replace("weight", "lambda").replace("_", "-")
+        raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
+    draft = parse_config(_read(config_file)) if config_file else draft_from(given)
+    # Checked before the store is opened: a refused run leaves nothing behind.
+    config, _ = prepare(draft, gpu=has_gpu())
+    engine = _engine(folder)
+    _follow(engine, engine.submit(config), as_json)
+
+
+@cli.command()
+@click.argument("run")
+@runs_option
+@json_option
+def resume(run: str, folder: str | None, as_json: bool) -> None:
+    """Resume a stopped, failed or interrupted run from its checkpoint."""
+    engine = _engine(folder)
+    run_id = engine.store.find(run)
+    engine.resume(run_id)
+    _follow(engine, run_id, as_json)
+
+
+@cli.command()
+@click.argument("run")
+@runs_option
+def stop(run: str, folder: str | None) -> None:
+    """End a run with a checkpoint, from which it can be resumed."""
+    engine = _engine(folder)
+    run_id = engine.store.find(run)
+    engine.stop(run_id)
+    while not (record := engine.store.run(run_id)).status.ended:
+        time.sleep(POLL_S)
+    click.echo(f"{record.title} ({run_id}) {record.status} at step {record.last_step}.")
+
+
+@cli.command()
+@runs_option
+@json_option
+def runs(folder: str | None, as_json: bool) -> None:
+    """List the runs, newest first."""
+    store = Store(folder or default_folder())
+    listed = store.runs()
+    if as_json:
+        click.echo(json.dumps([_result(store, run.id) for run in listed], ensure_ascii=False))
+        return
+    if not listed:
+        click.echo("No runs yet: start one with `python -m core fit`.")
+    for run in listed:
+        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {run.last_step:>6}/{run.steps:<6}  {run.title}")
+
+
+@cli.command()
+@click.argument("run")
+@click.option("--output", metavar="FILE", help="Write to a file instead of standard output.")
+@runs_option
+def export(run: str, output: str | None, folder: str | None) -> None:
+    """Print a run's config as JSON, with the knob turns that were made."""
+    store = Store(folder or default_folder())
+    config = store.effective_config(store.find(run))
+    text = json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+        return
+    try:
+        Path(output).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError("output", output, f"{error.strerror}; give a file that can be written.") from None
+
+
+def draft_from(options: dict[str, Any]) -> RunConfig:
+    """A draft from command-line options; what is not given keeps its default.
+
+    Raises: ConfigError naming the field, the value and the remedy.
+    """
+    objective = mixed_objective(options.get("weight", 0.9), options.get("temperature", 0.3))
+
+    def picked(**names: str) -> dict[str, Any]:
+        return {field: options[option] for field, option in names.items() if option in options}
+
+    phase = picked(steps="steps", epochs="epochs", batch_size="batch_size")
+    phase |= {"objective": objective.model_dump(), "optimiser": picked(learning_rate="lr")}
+    phase["trainable"] = _trainable(options.get("trainable", "all"))
+    task = picked(train_size="train_size", test_path="test", sampler="sampler") | _task(options.get("task"))
+    encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
+    return parse_config(
+        picked(seed="seed", name="name", device="device") | {"task": task, "encoder": encoder, "phases": [phase]}
+    )
+
+
+def _task(name_or_csv: str | None) -> dict[str, Any]:
+    if name_or_csv is None:
+        return {}
+    is_file = name_or_csv not in TASKS and (Path(name_or_csv).suffix or "/" in name_or_csv)
+    return {"id": CSV_TASK, "path": name_or_csv} if is_file else {"id": name_or_csv}
+
+
+def _trainable(text: str) -> dict[str, Any]:
+    if text in ("all", "classifier"):
+        return {"part": text}
+    kind, _, blocks = text.partition("-")
+    if kind == "last" and blocks.isdecimal():
+        return {"part": "last_blocks", "blocks": int(blocks)}
+    raise ConfigError("trainable", text, "give all, classifier, or last-K with a number of blocks, such as last-2.")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError("config", path, f"{getattr(error, 'strerror', None) or error}; give a JSON file.") from None
+
+
+def _engine(folder: str | None) -> LocalEngine:
+    return LocalEngine(Store(folder or default_folder()))
+
+
+def _follow(engine: LocalEngine, run_id: str, as_json: bool) -> None:
+    """Show progress until the run ends; Ctrl-C asks it to stop. Exits with 0 only for a finished run."""
+    store = engine.store
+    click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
+    with _progress(store.run(run_id)) as show:
+        while not (run := store.run(run_id)).status.ended:
+            try:
+                show(run)
+                engine.dispatch()
+                time.sleep(POLL_S)
+            except KeyboardInterrupt:
+                click.echo("Stopping; press Ctrl-C again to leave it to itself.", err=True)
+                engine.stop(run_id)
+        show(run)
+    result = _result(store, run_id)
+    if run.message:
+        click.echo(f"{run.title}: {run.message}", err=True)
+    click.echo(json.dumps(result, ensure_ascii=False) if as_json else _sentence(run, result))
+    if run.status != Status.FINISHED:
+        sys.exit(EXIT_FAILED)
+
+
+@contextmanager
+def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    with tqdm(total=run.steps, unit="step", disable=not sys.stderr.isatty()) as bar:
+
+        def show(now: RunRecord) -> None:
+            bar.set_description(str(now.status), refresh=False)
+            bar.update(now.last_step - bar.n)
+
+        yield show
+
+
+def _result(store: Store, run_id: str) -> dict[str, Any]:
+    run = store.run(run_id)
+    scores = {(e.split): e.values for e in store.evaluations(run_id)}
+    test, validation = scores.get("test", {}), scores.get("validation", {})
+    return {
+        "run_id": run.id,
+        "name": run.title,
+        "status": str(run.status),
+        "steps": run.last_step,
+        "test_accuracy": test.get("accuracy"),
+        "macro_f1": test.get("macro_f1"),
+        "test_interval": [test["accuracy_low"], test["accuracy_high"]] if test else None,
+        "validation_accuracy": validation.get("accuracy"),
+        "baseline_accuracy": scores.get("baseline", {}).get("accuracy"),
+        "majority_rate": run.facts.get("majority_rate"),
+        "device": run.device,
+        "seconds": round((run.ended_at or time.time()) - run.started_at, 3) if run.started_at else None,
+        "message": run.message,
+    }
+
+
+def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
+    text = f"{run.title} {run.status} at step {run.last_step}"
+    if result["test_accuracy"] is not None:
+        text += f": test accuracy {result['test_accuracy']:.3f}, macro-F1 {result['macro_f1']:.3f}"
+    return text + "."
+
+
+def main() -> int:
+    """Run the command line; an error is one line on standard error."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except click.ClickException as error:
+        click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
+        return EXIT_USAGE
+    except PlaygroundError as error:
+        click.echo(f"error: {error}", err=True)
+        return EXIT_FAILED
+    return 0

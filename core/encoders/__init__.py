@@ -1,0 +1,4 @@
+"""Pre-trained encoders: find and verify, load, forward pass, what is trained.
+
+Nothing is imported here: `core.encoders.source` is read by the server, which does not import torch.
+"""

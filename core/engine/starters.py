@@ -1,0 +1,155 @@
+"""Two ways to start a worker: a new interpreter, or a fork of a process that has imported everything already."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from core.errors import EngineError
+from core.store import Liveness, Store
+from core.store.liveness import liveness_of
+
+ROOT = Path(__file__).resolve().parents[2]
+HAS_FORK = sys.platform == "linux"
+
+
+class Starter(Protocol):
+    """Starts workers for claimed runs. The worker lives in a session of its own and writes into the run's log."""
+
+    def holder(self) -> Liveness | None:
+        """The process that holds a claimed run until its worker registers; None when it cannot be named."""
+        ...
+
+    def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
+        """Raises: EngineError when no worker can be started."""
+        ...
+
+
+class SpawnStarter:
+    """Executes a new interpreter; it needs seconds to import torch."""
+
+    def holder(self) -> Liveness | None:
+        return liveness_of()
+
+    def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
+        log = open_log(store, run_id)
+        command = [sys.executable, "-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)]
+        try:
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                close_fds=True,
+            )
+        except OSError as error:
+            raise EngineError(
+                f"No worker could be started ({error.strerror}): close programs and try again."
+            ) from error
+        finally:
+            os.close(log)
+
+
+class WarmStarter:
+    """Asks the launcher (`core.engine.launcher`), which forks in milliseconds."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    @classmethod
+    def connected(cls, store: Store) -> WarmStarter | None:
+        """A line to the store's launcher, None when there is none."""
+        if not HAS_FORK:
+            return None
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(str(socket_path(store)))
+        except OSError:
+            connection.close()
+            return None
+        return cls(connection)
+
+    def holder(self) -> Liveness | None:
+        credentials = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        pid, _, _ = struct.unpack("3i", credentials)
+        try:
+            return liveness_of(pid)
+        except psutil.NoSuchProcess:
+            return None
+
+    def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
+        request = {"store": str(store.folder), "run": run_id, "attempt": attempt, "slot": slot}
+        try:
+            self._connection.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise EngineError(f"The launcher went away ({error.strerror}).") from error
+        finally:
+            self._connection.close()
+
+
+def start_launcher(store: Store) -> None:
+    """Start the store's launcher in a session of its own, unless one runs; returns at once."""
+    if not HAS_FORK:
+        return
+    existing = WarmStarter.connected(store)
+    if existing is not None:
+        existing._connection.close()
+        return
+    with (socket_folder() / "launcher.log").open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "core.engine.launcher", str(socket_path(store))],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def wait_for_launcher(store: Store, timeout_s: float) -> bool:
+    """Wait until the launcher takes connections (it may still be importing). Returns: whether it does."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        starter = WarmStarter.connected(store)
+        if starter is not None:
+            starter._connection.close()
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def open_log(store: Store, run_id: str) -> int:
+    """A descriptor that appends to the run's log; a file, never a pipe, so that a worker outlives everybody."""
+    path = store.log_path(run_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+
+
+def socket_folder() -> Path:
+    """A folder that only this user can enter. Raises: EngineError when somebody else owns it."""
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"scl-playground-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise EngineError(f"The folder {folder} is open to others: remove it.")
+    return folder
+
+
+def socket_path(store: Store) -> Path:
+    """One launcher per store, interpreter and state of the code, so that an edited loop is never run from memory."""
+    newest = max(path.stat().st_mtime_ns for path in (ROOT / "core").rglob("*.py"))
+    key = f"{store.folder}|{sys.executable}|{newest}"
+    return socket_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.sock"

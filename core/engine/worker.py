@@ -1,0 +1,220 @@
+"""One attempt at one run, in a process of its own: train, and write every event into the store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from core.engine.machine import gpu_ids
+from core.errors import PlaygroundError, StaleAttemptError, StoreError
+from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
+from core.representation.projections import Points, pca_map
+from core.store import Status, Store
+from core.store.liveness import HEARTBEAT_S
+from core.store.store import Attempt
+from core.tasks import load_task
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.untrained import FolderCache
+
+POLL_S = 0.2
+EXIT_FINISHED, EXIT_ENDED = 0, 1
+
+
+def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
+    """Carry a claimed run to its end, then start the next one in the queue.
+
+    Returns: exit status, 0 only for a finished run. Every failure ends in the store as a plain message.
+    """
+    if gpu_ids():
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_ids()[slot]
+    store = Store(store_folder)
+    attempt = store.attempt(run_id, attempt_number)
+    status = Status.FAILED
+    try:
+        attempt.register()
+        with Link(store, run_id, attempt_number) as link:
+            status = _train(store, attempt, link)
+    except StaleAttemptError as error:
+        print(error, file=sys.stderr, flush=True)
+        return EXIT_ENDED
+    except BaseException as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        _fail(attempt, plain_failure(error, store.run(run_id).config.phase.batch_size))
+    _start_next(store)
+    return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
+
+
+def _train(store: Store, attempt: Attempt, link: Link) -> Status:
+    run = store.run(attempt.run_id)
+    config = store.effective_config(run.id)
+    data = load_task(config.task, config.seed)
+    checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps)
+    recorder = Recorder(store, attempt)
+    events = train(
+        config,
+        data,
+        controls=link,
+        checkpoints=checkpoints,
+        cache=FolderCache(store.cache_folder),
+        resume=checkpoints.step() is not None,
+    )
+    status = Status.FAILED
+    for event in events:
+        recorder.record(event)
+        if isinstance(event, Finished):
+            status = Status(event.status)
+        link.wait_while_paused()
+    return status
+
+
+class Recorder:
+    """Writes events into the store; draws each frame's map onto the one before."""
+
+    def __init__(self, store: Store, attempt: Attempt) -> None:
+        self._store, self._attempt = store, attempt
+        self._last_map: Points | None = None
+
+    def record(self, event: Event) -> None:
+        attempt = self._attempt
+        match event:
+            case Started():
+                attempt.started(event)
+                frames = self._store.frame_steps(attempt.run_id)
+                self._last_map = self._store.map_points(attempt.run_id, frames[-1]) if frames else None
+            case Step():
+                attempt.steps([event])
+            case Frame():
+                self._last_map = pca_map(event.embeddings, self._last_map)
+                attempt.frame(event, self._last_map)
+            case Evaluation():
+                attempt.evaluation(event.step, event.split, event.values)
+            case KnobTurned():
+                attempt.knob_turned(event.step, event.name, event.value)
+            case Checkpointed():
+                attempt.checkpointed(event.step)
+            case Notice():
+                print(event.message, flush=True)
+                attempt.notice(event.message)
+            case Finished():
+                attempt.end(Status(event.status))
+
+
+class Link:
+    """The worker's line to the store: beats, and hears what is asked, however long a step takes.
+
+    It is the `Controls` of the training loop.
+    """
+
+    def __init__(self, store: Store, run_id: str, attempt_number: int) -> None:
+        self._store, self._run_id, self._number = store, run_id, attempt_number
+        self._closed, self._stop, self._awake = threading.Event(), threading.Event(), threading.Event()
+        self._awake.set()
+        self._turns: list[tuple[str, float]] = []
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._listen, name="link", daemon=True)
+
+    def __enter__(self) -> Link:
+        # A polite kill is a stop: it leaves a checkpoint.
+        signal.signal(signal.SIGTERM, lambda *_: self._ask_stop())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._thread.join(timeout=10)
+
+    def stop_requested(self) -> bool:
+        return self._stop.is_set()
+
+    def take_turns(self) -> Sequence[tuple[str, float]]:
+        with self._lock:
+            turns, self._turns = self._turns, []
+        return turns
+
+    def wait_while_paused(self) -> None:
+        self._awake.wait()
+
+    def _ask_stop(self) -> None:
+        self._stop.set()
+        self._awake.set()
+
+    def _listen(self) -> None:
+        attempt = self._store.attempt(self._run_id, self._number)
+        next_beat = 0.0
+        while not self._closed.wait(POLL_S):
+            try:
+                for kind, name, value in attempt.take_controls():
+                    self._hear(kind, name, value)
+                if time.monotonic() >= next_beat:
+                    attempt.heartbeat()
+                    next_beat = time.monotonic() + HEARTBEAT_S
+            except StaleAttemptError:
+                self._ask_stop()  # the loop's next write is refused too, and ends the worker
+                break
+            except StoreError as error:
+                print(error, file=sys.stderr, flush=True)
+        self._store.close()
+
+    def _hear(self, kind: str, name: str | None, value: float | None) -> None:
+        if kind == "stop":
+            self._ask_stop()
+        elif kind == "pause":
+            self._awake.clear()
+        elif kind == "resume":
+            self._awake.set()
+        elif kind == "turn" and name is not None and value is not None:
+            with self._lock:
+                self._turns.append((name, value))
+        # A stop that came before a pause holds.
+        if self._stop.is_set():
+            self._awake.set()
+
+
+def plain_failure(error: BaseException, batch_size: int) -> str:
+    """What a person is told of an error that ended a run."""
+    text = str(error).lower()
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
+        smaller = max(1, batch_size // 2)
+        return (
+            f"There was not enough memory for a batch of {batch_size}: try a batch of {smaller}, or a smaller encoder."
+        )
+    if isinstance(error, PlaygroundError):
+        return str(error)
+    return f"The run ended with an unexpected {type(error).__name__}: its log has the details."
+
+
+def _fail(attempt: Attempt, message: str) -> None:
+    try:
+        attempt.end(Status.FAILED, message)
+    except StoreError as error:
+        # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.
+        print(message, error, sep="\n", file=sys.stderr, flush=True)
+
+
+def _start_next(store: Store) -> None:
+    from core.engine.local import LocalEngine
+
+    try:
+        LocalEngine(store).dispatch()
+    except PlaygroundError as error:
+        print(error, file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python -m core.engine.worker STORE RUN ATTEMPT SLOT`."""
+    store_folder, run_id, attempt, slot = arguments
+    return work(str(Path(store_folder)), run_id, int(attempt), int(slot))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""One exception class per meaning.
+
+Every message is one sentence that names the field, its value and what would work, so that a page or
+the command line can show it as it is.
+"""
+
+from __future__ import annotations
+
+SHOWN_CHARS = 60
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message: quoted when it is text, and never longer than a glance."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}… ({len(text):,} characters)"
+
+
+class PlaygroundError(Exception):
+    """Anything a person can mend; the message says how."""
+
+
+class ConfigError(PlaygroundError, ValueError):
+    """A field of a run's configuration cannot be used."""
+
+    def __init__(self, field: str, value: object, remedy: str) -> None:
+        self.field, self.value, self.remedy = field, value, remedy
+        super().__init__(f"{field} = {shown(value)} cannot be used: {remedy}")
+
+
+class TaskError(PlaygroundError):
+    """A task's texts or labels cannot be read or used."""
+
+
+class EncoderError(PlaygroundError):
+    """An encoder cannot be found, verified or loaded."""
+
+
+class TrainingError(PlaygroundError):
+    """A run could not go on: a non-finite loss, no memory left."""
+
+
+class StoreError(PlaygroundError):
+    """The store cannot be read or written."""
+
+
+class RunNotFoundError(StoreError):
+    """No run with that id."""
+
+
+class StaleAttemptError(StoreError):
+    """A write from an attempt that is no longer the current one of its run."""
+
+
+class EngineError(PlaygroundError):
+    """A run cannot be started, stopped or resumed."""

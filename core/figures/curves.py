@@ -1,0 +1,251 @@
+"""The curves of one run: stacked panels over the steps, with the lines that tell what a number means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.config import KnobTurn
+from core.events import Evaluation, Step
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded, thinned
+from core.losses.registry import LOSSES
+
+PART_COLOURS = {"cross_entropy": "#e69f00", "supcon": "#009e73"}
+KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One chart of the stack; `share` of the height, from top to bottom."""
+
+    title: str
+    share: float
+    log: bool = False
+
+
+PANELS = (
+    Panel("Loss, nats", 0.30),
+    Panel("Validation accuracy", 0.22),
+    Panel("Gradient norm", 0.22, log=True),
+    Panel("Cosine of the parts", 0.13),
+    Panel("Learning rate", 0.13),
+)
+GAP = 0.045
+
+
+def curves_figure(
+    steps: Sequence[Step],
+    evaluations: Sequence[Evaluation],
+    turns: Sequence[KnobTurn],
+    facts: Mapping[str, float],
+    total_steps: int,
+    *,
+    revision: str,
+) -> Figure:
+    """Loss and parts, accuracy, gradient norms, their cosine and the learning rate.
+
+    Args:
+        steps: what the run told so far; long runs are thinned for the screen.
+        facts: "majority_rate" draws its line.
+        revision: same revision, same zoom; it changes with the run.
+    """
+    shown = [steps[i] for i in thinned(len(steps))]
+    traces = [
+        *_loss_traces(shown),
+        *_accuracy_traces(evaluations, facts, total_steps),
+        *_gradient_traces(shown),
+        _line(shown, "pooled_cosine", "cosine of CE and SCL on [CLS]", 4, QUIET, legend=False),
+        _line(shown, "learning_rate", "learning rate", 5, QUIET, legend=False),
+    ]
+    layout = base_layout(
+        uirevision=revision,
+        hovermode="x unified",
+        dragmode="zoom",
+        margin={"l": 60, "r": 12, "t": 8, "b": 40},
+        shapes=[shape for turn in turns for shape in _turn_lines(turn)],
+        annotations=[*_titles(), *(_turn_label(turn) for turn in turns)],
+        **_axes(total_steps),
+    )
+    return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
+
+
+def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
+    traces = [_line(steps, "loss", "total", 1, ACCENT, width=2.2)]
+    for name, entry in LOSSES.items():
+        traces.append(_line(steps, f"loss.{name}", entry.symbol, 1, PART_COLOURS[name]))
+    traces.append(_line(steps, "collapse_line", "SCL collapse line, ln(B − 1)", 1, QUIET, dash="dash"))
+    traces.append(_line(steps, "lower_bound", "SCL lower bound, mean ln|P|", 1, QUIET, dash="dot"))
+    return traces
+
+
+def _gradient_traces(steps: Sequence[Step]) -> list[Figure]:
+    traces = [_line(steps, "grad_norm", "all weights, before clipping", 3, ACCENT, legend=False)]
+    for name, entry in LOSSES.items():
+        label = f"{entry.symbol} on [CLS]"
+        traces.append(_line(steps, f"pooled_grad.{name}", label, 3, PART_COLOURS[name], legend=False))
+    return traces
+
+
+def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
+    validation = [e for e in evaluations if e.split == "validation"]
+    points = [e.step for e in validation]
+    high = [e.values["accuracy_high"] for e in validation]
+    low = [e.values["accuracy_low"] for e in validation]
+    band = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": points + points[::-1],
+        "y": rounded(high + low[::-1]),
+        "fill": "toself",
+        "fillcolor": "rgba(47,111,159,0.15)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "xaxis": "x",
+        "yaxis": "y2",
+    }
+    accuracy = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "accuracy",
+        "x": points,
+        "y": rounded([e.values["accuracy"] for e in validation]),
+        "line": {"color": ACCENT, "width": 2},
+        "marker": {"size": 5},
+        "hovertemplate": "%{y:.1%}",
+        "showlegend": False,
+        "xaxis": "x",
+        "yaxis": "y2",
+    }
+    traces = [band, accuracy]
+    references = [("majority class", facts.get("majority_rate"), "dot")]
+    baseline = [e.values["accuracy"] for e in evaluations if e.split == "baseline"]
+    references.append(("linear probe, untrained encoder", baseline[0] if baseline else None, "dash"))
+    for name, level, dash in references:
+        if level is not None:
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": name,
+                    "x": [0, total_steps],
+                    "y": [level, level],
+                    "line": {"color": QUIET, "width": 1.2, "dash": dash},
+                    "hovertemplate": "%{y:.1%}",
+                    "showlegend": False,
+                    "xaxis": "x",
+                    "yaxis": "y2",
+                }
+            )
+    return traces
+
+
+def _line(
+    steps: Sequence[Step],
+    measure: str,
+    name: str,
+    panel: int,
+    colour: str,
+    *,
+    width: float = 1.5,
+    dash: str = "solid",
+    legend: bool = True,
+) -> Figure:
+    having = [step for step in steps if measure in step.values]
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(having) > 1 else "markers",
+        "name": name,
+        "x": [step.step for step in having],
+        "y": rounded([step.values[measure] for step in having]),
+        "line": {"color": colour, "width": width, "dash": dash},
+        "marker": {"color": colour},
+        "hovertemplate": "%{y:.4g}",
+        "showlegend": legend,
+        "xaxis": "x",
+        "yaxis": "y" if panel == 1 else f"y{panel}",
+    }
+
+
+def _axes(total_steps: int) -> dict[str, Any]:
+    axes: dict[str, Any] = {
+        "xaxis": {
+            "title": {"text": "step"},
+            "range": [0, total_steps],
+            "anchor": f"y{len(PANELS)}",
+            "zeroline": False,
+            "hoverformat": "d",
+        }
+    }
+    for number, (low, high) in enumerate(_domains(), start=1):
+        panel = PANELS[number - 1]
+        axis: dict[str, Any] = {"domain": [low, high], "zeroline": False, "nticks": 4, "automargin": False}
+        if panel.log:
+            axis |= {"type": "log", "exponentformat": "power", "nticks": 4, "minor": {"showgrid": False}}
+        if panel.title == "Validation accuracy":
+            axis |= {"tickformat": ".0%"}
+        if panel.title == "Cosine of the parts":
+            axis |= {"range": [-1, 1], "tickvals": [-1, 0, 1]}
+        if panel.title == "Learning rate":
+            axis |= {"rangemode": "tozero", "exponentformat": "power", "nticks": 3}
+        axes["yaxis" if number == 1 else f"yaxis{number}"] = axis
+    return axes
+
+
+def _domains() -> list[tuple[float, float]]:
+    usable = 1 - GAP * (len(PANELS) - 1)
+    domains, top = [], 1.0
+    for panel in PANELS:
+        height = panel.share * usable
+        domains.append((max(0.0, top - height), top))
+        top -= height + GAP
+    return domains
+
+
+def _titles() -> list[Figure]:
+    return [
+        {
+            "text": panel.title,
+            "xref": "paper",
+            "yref": "paper",
+            "x": 0,
+            "y": high,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "showarrow": False,
+            "font": {"size": 12, "color": QUIET},
+        }
+        for number, (panel, (_, high)) in enumerate(zip(PANELS, _domains(), strict=True))
+        if number > 0
+    ]
+
+
+def _turn_lines(turn: KnobTurn) -> list[Figure]:
+    line = {"color": ACCENT, "width": 1, "dash": "dot"}
+    return [
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": turn.step - 0.5,
+            "x1": turn.step - 0.5,
+            "y0": 0,
+            "y1": 1,
+            "line": line,
+        }
+    ]
+
+
+def _turn_label(turn: KnobTurn) -> Figure:
+    return {
+        "text": f"{KNOB_SYMBOLS[turn.name]} {turn.value:g}",
+        "xref": "x",
+        "yref": "paper",
+        "x": turn.step - 0.5,
+        "y": 1,
+        "xanchor": "left",
+        "yanchor": "top",
+        "showarrow": False,
+        "font": {"size": 11, "color": ACCENT},
+    }

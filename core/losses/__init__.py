@@ -1,0 +1,26 @@
+"""Losses: pure torch, one per file.
+
+Names are loaded when first used, so that reading the registry does not import torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "supcon_loss": "core.losses.supcon",
+    "contrastive_coefficients": "core.losses.supcon",
+    "ContrastiveCoefficients": "core.losses.supcon",
+    "scl_objective": "core.losses.scl",
+    "Objective": "core.losses.objective",
+    "ObjectiveValue": "core.losses.objective",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)

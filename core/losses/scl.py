@@ -1,0 +1,52 @@
+"""The fine-tuning objective of Gunel et al.: cross-entropy and a supervised contrastive term."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from core.losses.supcon import supcon_loss
+
+
+def cross_entropy_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean cross-entropy in nats, in float32 or better. logits [N, C], labels [N]."""
+    with torch.autocast(logits.device.type, enabled=False):
+        return F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), labels)
+
+
+def scl_objective(
+    logits: Tensor,
+    labels: Tensor,
+    features: Tensor,
+    *,
+    weight: float,
+    temperature: float = 0.3,
+    combine: Literal["convex", "additive"] = "convex",
+) -> Tensor:
+    """(1 − λ)·CE + λ·SCL, or CE + λ·SCL.
+
+    Args:
+        logits: [N, C].
+        labels: [N].
+        features: [N, d] or [N, V, d], the vectors that are contrasted.
+        weight: λ, in [0, 1] when convex, ≥ 0 when additive; 0 is exactly cross-entropy.
+        temperature: > 0, unitless.
+        combine: "convex" or "additive".
+    Returns: scalar, nats.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Source: Gunel et al. 2021, eq. 1–3, arXiv:2011.01403; SCL is the mean over anchors here, a sum in the paper.
+    """
+    if combine not in ("convex", "additive"):
+        raise ValueError(f"combine = {combine!r}: expected one of convex, additive")
+    upper = 1.0 if combine == "convex" else math.inf
+    if not (0.0 <= weight <= upper and math.isfinite(weight)):
+        raise ValueError(f"weight = {weight}: expected a number from 0{' to 1' if combine == 'convex' else ''}")
+    ce = cross_entropy_loss(logits, labels)
+    if weight == 0:
+        return ce
+    scl = supcon_loss(features, labels, temperature=temperature)
+    return (1.0 - weight if combine == "convex" else 1.0) * ce + weight * scl

@@ -1,0 +1,1 @@
+"""Measures and maps of vectors. Functions take arrays, not runs."""

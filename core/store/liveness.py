@@ -1,0 +1,65 @@
+"""Whether the process that has a run still exists: never a guess."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from core.store.records import Liveness, Status
+
+# A worker beats every HEARTBEAT_S; one that cannot be looked at (another host) is given up after SILENCE_S.
+HEARTBEAT_S = 2.0
+SILENCE_S = 8.0
+# How long a run that was handed over may take until a worker reports, where the handing process cannot be looked at.
+HAND_OVER_S = 60.0
+# The kernel gives start times in ticks of 10 ms.
+START_TOLERANCE_S = 0.5
+
+
+@cache
+def host_name() -> str:
+    return socket.gethostname()
+
+
+@cache
+def boot_id() -> str:
+    """Changes with every boot, so that a pid from before is not taken for one of today."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return str(round(psutil.boot_time()))
+
+
+def liveness_of(pid: int | None = None) -> Liveness:
+    """The identity of a process here, this one by default. Raises: psutil.NoSuchProcess."""
+    pid = os.getpid() if pid is None else pid
+    return Liveness(host_name(), boot_id(), pid, psutil.Process(pid).create_time())
+
+
+def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
+    """Whether the process exists here; for another host, whether it was heard of lately."""
+    if worker.host != host_name():
+        return heartbeat_at is not None and time.time() - heartbeat_at < SILENCE_S
+    if worker.boot_id != boot_id():
+        return False
+    try:
+        process = psutil.Process(worker.pid)
+        same = abs(process.create_time() - worker.started_at) < START_TOLERANCE_S
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def observed(status: Status, worker: Liveness | None, heartbeat_at: float | None) -> Status:
+    """The status as it is true now."""
+    if not status.active:
+        return status
+    if worker is None:
+        waiting = heartbeat_at is not None and time.time() - heartbeat_at < HAND_OVER_S
+        return status if waiting else Status.INTERRUPTED
+    return status if is_alive(worker, heartbeat_at) else Status.INTERRUPTED

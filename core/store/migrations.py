@@ -1,0 +1,86 @@
+"""The schema, step by step. A migration and its record share a transaction; a released one is never edited."""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("runs")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m001_runs(db: Database) -> None:
+    for statement in (
+        """
+        CREATE TABLE runs (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL,
+            config TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            status TEXT NOT NULL,
+            attempt INTEGER NOT NULL DEFAULT 0,
+            slot INTEGER,
+            worker TEXT,
+            heartbeat_at REAL,
+            started_at REAL,
+            ended_at REAL,
+            last_step INTEGER NOT NULL DEFAULT 0,
+            steps INTEGER NOT NULL,
+            checkpoint_step INTEGER,
+            device TEXT,
+            probe TEXT,
+            facts TEXT,
+            message TEXT,
+            discarded_at REAL
+        )
+        """,
+        "CREATE INDEX runs_status ON runs (status)",
+        """
+        CREATE TABLE steps (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            step INTEGER NOT NULL,
+            at REAL NOT NULL,
+            measures TEXT NOT NULL,
+            PRIMARY KEY (run_id, step)
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE evaluations (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            step INTEGER NOT NULL,
+            split TEXT NOT NULL,
+            measures TEXT NOT NULL,
+            PRIMARY KEY (run_id, split, step)
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE frames (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            step INTEGER NOT NULL,
+            file TEXT NOT NULL,
+            PRIMARY KEY (run_id, step)
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE knob_turns (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            step INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            value REAL NOT NULL,
+            PRIMARY KEY (run_id, step, name)
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE controls (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            kind TEXT NOT NULL,
+            name TEXT,
+            value REAL,
+            sent_at REAL NOT NULL,
+            taken_at REAL
+        )
+        """,
+        "CREATE INDEX controls_run ON controls (run_id, taken_at)",
+    ):
+        db.conn.execute(statement)

@@ -1,0 +1,84 @@
+"""What the store gives back: frozen values, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from core.config import RunConfig
+from core.events import Probe
+
+
+class Status(StrEnum):
+    """Where a run stands. INTERRUPTED is never written: it is derived when a run is read."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    FINISHED = "finished"
+
+    @property
+    def active(self) -> bool:
+        """A worker has it, or is about to."""
+        return self in ACTIVE
+
+    @property
+    def ended(self) -> bool:
+        return self in (Status.STOPPED, Status.FAILED, Status.FINISHED, Status.INTERRUPTED)
+
+    @property
+    def resumable(self) -> bool:
+        return self in (Status.STOPPED, Status.FAILED, Status.INTERRUPTED)
+
+
+ACTIVE = frozenset({Status.STARTING, Status.RUNNING, Status.PAUSED, Status.STOPPING})
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Who works on a run. A process is the same one only if host, boot, pid and start time all agree."""
+
+    host: str
+    boot_id: str
+    pid: int
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run as lists show it."""
+
+    id: str
+    number: int
+    name: str
+    config: RunConfig
+    status: Status
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    attempt: int
+    last_step: int
+    steps: int
+    checkpoint_step: int | None
+    device: str | None
+    message: str | None
+    slot: int | None
+    probe_known: bool
+
+    @property
+    def title(self) -> str:
+        return self.name or f"Run {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord(RunSummary):
+    """A run with what its first event told."""
+
+    probe: Probe | None
+    facts: Mapping[str, float]

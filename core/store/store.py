@@ -1,0 +1,496 @@
+"""The store: the truth about every run, read and written by pages, workers and the command line alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from core.config import KnobTurn, RunConfig, check_turn, parse_config
+from core.errors import EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
+from core.events import Evaluation, Frame, Probe, Started, Step
+from core.representation.projections import Points
+from core.store import frames as frame_files
+from core.store.liveness import liveness_of, observed
+from core.store.records import Liveness, RunRecord, RunSummary, Status
+
+DATABASE = "runs.sqlite3"
+BUSY_TIMEOUT_S = 10.0
+# How long a deleted run can be brought back.
+UNDO_S = 30.0
+RUN_ID = re.compile(r"[a-z0-9]{12}")
+ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
+SUMMARY_COLUMNS = (
+    "id, number, name, config, status, created_at, started_at, ended_at, attempt, last_step, steps, checkpoint_step, "
+    "device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known"
+)
+
+
+def default_folder() -> Path:
+    """Where runs live unless told otherwise: SCL_RUNS, else runs/ below the current folder."""
+    return Path(os.environ.get("SCL_RUNS") or "runs")
+
+
+class Store:
+    """Runs in a folder: `runs.sqlite3`, and per run a folder with frames, checkpoint and log.
+
+    Every thread has a connection of its own. One host owns the files.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        """Open the store, creating or migrating it as needed.
+
+        Raises: StoreError when the folder cannot be written or the file is no store.
+        """
+        self.folder = Path(folder).expanduser().absolute()
+        self._local = threading.local()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"The runs folder {shown(str(self.folder))} cannot be made ({error.strerror}).") from error
+        self._migrate()
+
+    def _migrate(self) -> None:
+        from sqlite_utils import Database
+
+        from core.store.migrations import migrations
+
+        with self._plain_errors():
+            connection = self._connection()
+            connection.execute("PRAGMA journal_mode = WAL")
+            database = Database(connection, use_counts_table=False)
+            if migrations.pending(database):
+                migrations.apply(database)
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self.folder / DATABASE, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA foreign_keys = ON")
+            # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = connection
+        return connection
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            reason = str(error)
+            where = shown(str(self.folder))
+            if "full" in reason:
+                raise StoreError(f"The disk that holds {where} is full: make room, or delete runs.") from error
+            if "readonly" in reason or "unable to open" in reason:
+                raise StoreError(f"The runs folder {where} cannot be written: check its permissions.") from error
+            raise StoreError(f"The runs folder {where} cannot be used ({reason}).") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """The one place that begins, commits and rolls back."""
+        with self._plain_errors():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                # A full disk may have rolled back already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        with self._plain_errors():
+            return self._connection().execute(sql, values).fetchall()
+
+    # Runs
+
+    def create(self, config: RunConfig) -> str:
+        """Queue a prepared run; returns its id."""
+        run_id = "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(12))
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO runs (id, name, config, created_at, status, steps) VALUES (?, ?, ?, ?, ?, ?)",
+                (run_id, config.name, config.to_json(), time.time(), Status.QUEUED, config.steps),
+            )
+        return run_id
+
+    def runs(self) -> list[RunSummary]:
+        """All runs that were not discarded, newest first."""
+        rows = self._all(f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL ORDER BY number DESC")
+        return [RunSummary(**_summary(row)) for row in rows]
+
+    def run(self, run_id: str) -> RunRecord:
+        """Raises: RunNotFoundError, also for text that is no run id."""
+        row = self._row(run_id)
+        probe = _probe(row["probe"])
+        return RunRecord(**_summary(row), probe=probe, facts=json.loads(row["facts"] or "{}"))
+
+    def find(self, text: str) -> str:
+        """The id of a run given by id, by an unambiguous beginning of it, or by its number.
+
+        Raises: RunNotFoundError.
+        """
+        rows = self._all("SELECT id, number FROM runs WHERE discarded_at IS NULL")
+        matches = [r["id"] for r in rows if text and r["id"].startswith(text)]
+        matches = matches or [r["id"] for r in rows if str(r["number"]) == text]
+        if len(matches) != 1:
+            problem = "fits several runs" if matches else "is no run"
+            raise RunNotFoundError(f"Run {shown(text)} {problem}: give an id from the list of runs.")
+        return str(matches[0])
+
+    def _row(self, run_id: str) -> sqlite3.Row:
+        named = "SELECT *, probe IS NOT NULL AS probe_known FROM runs WHERE id = ? AND discarded_at IS NULL"
+        rows = self._all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
+        if not rows:
+            raise RunNotFoundError(f"Run {shown(run_id)} does not exist: choose one from the list of runs.")
+        return rows[0]
+
+    def run_folder(self, run_id: str) -> Path:
+        """Where a run's files lie. Raises: RunNotFoundError, so an id is never joined to a path unchecked."""
+        return self.folder / "files" / str(self._row(run_id)["id"])
+
+    def log_path(self, run_id: str) -> Path:
+        return self.run_folder(run_id) / "log.txt"
+
+    @property
+    def cache_folder(self) -> Path:
+        return self.folder / "cache"
+
+    def rename(self, run_id: str, name: str) -> None:
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET name = ? WHERE id = ?", (name[:80], run_id))
+
+    def discard(self, run_id: str) -> None:
+        """Take a run out of sight; `restore` brings it back until `purge_discarded` frees its files.
+
+        Raises: EngineError while a worker has it.
+        """
+        self._row(run_id)
+        with self._transaction() as db:
+            status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
+            if status.active or status == Status.QUEUED:
+                raise EngineError(f"Run {run_id} is {status}: stop it before deleting it.")
+            db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (time.time(), run_id))
+
+    def restore(self, run_id: str) -> None:
+        """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
+        with self._transaction() as db:
+            if not db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
+                raise RunNotFoundError(f"Run {shown(run_id)} is deleted for good: it cannot be brought back.")
+
+    def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
+        """Delete runs that were discarded longer ago than that, and free their files."""
+        with self._transaction() as db:
+            limit = time.time() - older_than_s
+            rows = db.execute("DELETE FROM runs WHERE discarded_at <= ? RETURNING id", (limit,)).fetchall()
+        for row in rows:
+            shutil.rmtree(self.folder / "files" / row["id"], ignore_errors=True)
+
+    def delete(self, run_id: str) -> None:
+        """Delete a run and free its files, for good. Raises: EngineError while a worker has it."""
+        self.discard(run_id)
+        self.purge_discarded(0.0)
+
+    # What pages read
+
+    def steps(self, run_id: str, after: int = 0) -> list[Step]:
+        """Steps with a number above `after`, in order."""
+        rows = self._all(
+            "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step", (run_id, after)
+        )
+        return [Step(row["step"], json.loads(row["measures"])) for row in rows]
+
+    def evaluations(self, run_id: str) -> list[Evaluation]:
+        rows = self._all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
+        return [Evaluation(row["step"], row["split"], json.loads(row["measures"])) for row in rows]
+
+    def last_accuracies(self) -> dict[tuple[str, str], float]:
+        """The newest accuracy of every (run id, split)."""
+        rows = self._all(
+            "SELECT run_id, split, max(step), json_extract(measures, '$.accuracy') AS accuracy "
+            "FROM evaluations GROUP BY run_id, split"
+        )
+        return {(row["run_id"], row["split"]): row["accuracy"] for row in rows}
+
+    def knob_turns(self, run_id: str) -> list[KnobTurn]:
+        rows = self._all("SELECT step, name, value FROM knob_turns WHERE run_id = ? ORDER BY step, name", (run_id,))
+        return [KnobTurn(step=row["step"], name=row["name"], value=row["value"]) for row in rows]
+
+    def frame_steps(self, run_id: str) -> list[int]:
+        """The steps whose frames are there, in order."""
+        return [row["step"] for row in self._all("SELECT step FROM frames WHERE run_id = ? ORDER BY step", (run_id,))]
+
+    def frame(self, run_id: str, step: int) -> Frame:
+        """Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_frame(self._frame_path(run_id, step), step)
+
+    def map_points(self, run_id: str, step: int) -> Points:
+        """The flat map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_array(self._frame_path(run_id, step), frame_files.MAP)
+
+    def logits(self, run_id: str, step: int) -> Any:
+        """The logits [N, C] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_array(self._frame_path(run_id, step), "logits")
+
+    def _frame_path(self, run_id: str, step: int) -> Path:
+        rows = self._all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
+        if not rows:
+            raise StoreError(f"Run {shown(run_id)} has no frame at step {step}: choose one of its frames.")
+        return self.run_folder(run_id) / str(rows[0]["file"])
+
+    def effective_config(self, run_id: str) -> RunConfig:
+        """The config with the knob turns that were made, from which the run can be repeated."""
+        return self.run(run_id).config.model_copy(update={"knob_turns": tuple(self.knob_turns(run_id))})
+
+    # Controls
+
+    def send(self, run_id: str, kind: str, name: str | None = None, value: float | None = None) -> int:
+        """Ask a run for something: "stop", "pause", "resume" or "turn" (a knob's name and value).
+
+        A queued run stops at once. Returns: the control's number.
+        Raises: EngineError when the run has ended; ConfigError for a knob value out of bounds.
+        """
+        run = self.run(run_id)
+        if kind == "turn":
+            check_turn(run.config, str(name), float("nan") if value is None else value)
+        with self._transaction() as db:
+            status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
+            if status == Status.QUEUED and kind == "stop":
+                _end(db, run_id, Status.STOPPED, "Stopped before it started.")
+            elif status.ended:
+                raise EngineError(f"Run {run_id} is {status}: there is nothing to {kind}.")
+            number = db.execute(
+                "INSERT INTO controls (run_id, kind, name, value, sent_at) VALUES (?, ?, ?, ?, ?)",
+                (run_id, kind, name, value, time.time()),
+            ).lastrowid
+        return int(number or 0)
+
+    def pending_turns(self, run_id: str) -> dict[str, float]:
+        """Knob values that were asked for and not used by a step yet."""
+        rows = self._all(
+            "SELECT name, value FROM controls WHERE run_id = ? AND kind = 'turn' AND taken_at IS NULL ORDER BY number",
+            (run_id,),
+        )
+        return {row["name"]: row["value"] for row in rows}
+
+    # What the engine writes
+
+    def claim_next(self, slots: Sequence[int], worker: Liveness | None = None) -> tuple[str, int, int] | None:
+        """Take the oldest queued run for a free slot, so that nobody else can.
+
+        Args:
+            worker: the process that it is handed to, until its worker reports.
+        Returns: run id, attempt number and slot; None when nothing waits or no slot is free.
+        """
+        with self._transaction() as db:
+            running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
+            taken = {row["slot"] for row in running if _observed(row).active}
+            free = [slot for slot in slots if slot not in taken]
+            waiting = db.execute(
+                "SELECT id, attempt FROM runs WHERE status = 'queued' ORDER BY created_at, number LIMIT 1"
+            )
+            row = waiting.fetchone() if free else None
+            if row is None:
+                return None
+            attempt = row["attempt"] + 1
+            db.execute(
+                "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, message = NULL, "
+                "ended_at = NULL WHERE id = ?",
+                (Status.STARTING, attempt, free[0], _worker_json(worker), time.time(), row["id"]),
+            )
+            return str(row["id"]), attempt, free[0]
+
+    def requeue(self, run_id: str) -> None:
+        """Put a run that stopped, failed or was interrupted back into the queue, behind the others.
+
+        Raises: EngineError for one that is going on or has finished: a finished run is never changed.
+        """
+        self._row(run_id)
+        with self._transaction() as db:
+            status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
+            if not status.resumable:
+                raise EngineError(f"Run {run_id} is {status}: only a stopped, failed or interrupted run resumes.")
+            # Controls meant for the attempt that ended must not reach the next one.
+            db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL", (run_id,))
+            db.execute(
+                "UPDATE runs SET status = ?, worker = NULL, slot = NULL, message = NULL, ended_at = NULL WHERE id = ?",
+                (Status.QUEUED, run_id),
+            )
+
+    def attempt(self, run_id: str, number: int) -> Attempt:
+        """The writing side of one attempt at a run."""
+        return Attempt(self, run_id, number)
+
+
+class Attempt:
+    """Writes of one attempt. Once a later attempt exists, every one of them raises StaleAttemptError."""
+
+    def __init__(self, store: Store, run_id: str, number: int) -> None:
+        self.store, self.run_id, self.number = store, run_id, number
+        self.folder = store.run_folder(run_id)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self.store._transaction() as db:
+            row = db.execute("SELECT attempt, status FROM runs WHERE id = ?", (self.run_id,)).fetchone()
+            if row is None or row["attempt"] != self.number or not Status(row["status"]).active:
+                raise StaleAttemptError(f"Attempt {self.number} of run {self.run_id} is no longer the current one.")
+            yield db
+
+    def register(self) -> None:
+        """This process has the run now."""
+        with self._writing() as db:
+            db.execute(
+                "UPDATE runs SET worker = ?, heartbeat_at = ? WHERE id = ?",
+                (_worker_json(liveness_of()), time.time(), self.run_id),
+            )
+
+    def started(self, event: Started) -> None:
+        """Keep what the run told first, and cut what a dead attempt wrote after the checkpoint."""
+        with self._writing() as db:
+            cut = db.execute(
+                "SELECT file FROM frames WHERE run_id = ? AND step > ?", (self.run_id, event.step)
+            ).fetchall()
+            for table in ("steps", "evaluations", "frames"):
+                db.execute(f"DELETE FROM {table} WHERE run_id = ? AND step > ?", (self.run_id, event.step))
+            db.execute(
+                "UPDATE runs SET status = ?, device = ?, probe = ?, facts = ?, last_step = ?, "
+                "started_at = coalesce(started_at, ?) WHERE id = ? ",
+                (
+                    Status.RUNNING,
+                    event.device,
+                    json.dumps(asdict(event.probe), ensure_ascii=False),
+                    json.dumps(dict(event.facts)),
+                    event.step,
+                    time.time(),
+                    self.run_id,
+                ),
+            )
+        for row in cut:
+            (self.folder / row["file"]).unlink(missing_ok=True)
+
+    def steps(self, events: Sequence[Step]) -> None:
+        now = time.time()
+        with self._writing() as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO steps (run_id, step, at, measures) VALUES (?, ?, ?, ?)",
+                [(self.run_id, e.step, now, json.dumps(_rounded(e.values))) for e in events],
+            )
+            db.execute("UPDATE runs SET last_step = ? WHERE id = ?", (max(e.step for e in events), self.run_id))
+
+    def evaluation(self, step: int, split: str, values: Mapping[str, float]) -> None:
+        with self._writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO evaluations (run_id, step, split, measures) VALUES (?, ?, ?, ?)",
+                (self.run_id, step, split, json.dumps(dict(values))),
+            )
+
+    def frame(self, frame: Frame, points: Points) -> None:
+        """The file first, then its row: a row always has a whole file."""
+        name = f"frame-{frame.step:07d}.safetensors"
+        frame_files.write_frame(self.folder / name, frame, points)
+        with self._writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO frames (run_id, step, file) VALUES (?, ?, ?)", (self.run_id, frame.step, name)
+            )
+
+    def knob_turned(self, step: int, name: str, value: float) -> None:
+        with self._writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO knob_turns (run_id, step, name, value) VALUES (?, ?, ?, ?)",
+                (self.run_id, step, name, value),
+            )
+
+    def checkpointed(self, step: int) -> None:
+        with self._writing() as db:
+            db.execute("UPDATE runs SET checkpoint_step = ? WHERE id = ?", (step, self.run_id))
+
+    def notice(self, message: str) -> None:
+        with self._writing() as db:
+            db.execute("UPDATE runs SET message = ? WHERE id = ?", (message, self.run_id))
+
+    def heartbeat(self) -> None:
+        with self._writing() as db:
+            db.execute("UPDATE runs SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
+
+    def take_controls(self) -> list[tuple[str, str | None, float | None]]:
+        """Controls that nobody took yet, oldest first, as (kind, name, value); they count as taken now."""
+        waiting = "SELECT * FROM controls WHERE run_id = ? AND taken_at IS NULL ORDER BY number"
+        if not self.store._all(waiting, (self.run_id,)):
+            return []
+        with self._writing() as db:
+            rows = db.execute(waiting, (self.run_id,)).fetchall()
+            for row in rows:
+                db.execute("UPDATE controls SET taken_at = ? WHERE number = ?", (time.time(), row["number"]))
+                status = {"stop": Status.STOPPING, "pause": Status.PAUSED, "resume": Status.RUNNING}.get(row["kind"])
+                if status is not None:
+                    # A stop is final: a pause behind it changes nothing.
+                    db.execute(
+                        "UPDATE runs SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
+                    )
+        return [(row["kind"], row["name"], row["value"]) for row in rows]
+
+    def end(self, status: Status, message: str | None = None) -> None:
+        with self._writing() as db:
+            _end(db, self.run_id, status, message)
+
+
+def _end(db: sqlite3.Connection, run_id: str, status: Status, message: str | None) -> None:
+    db.execute(
+        "UPDATE runs SET status = ?, ended_at = ?, worker = NULL, slot = NULL, message = coalesce(?, message) "
+        "WHERE id = ?",
+        (status, time.time(), message, run_id),
+    )
+
+
+def _observed(row: sqlite3.Row) -> Status:
+    return observed(Status(row["status"]), _worker(row["worker"]), row["heartbeat_at"])
+
+
+def _summary(row: sqlite3.Row) -> dict[str, Any]:
+    names = {field.name for field in fields(RunSummary)} - {"config", "status", "probe_known"}
+    known = {name: row[name] for name in names}
+    return known | {"config": _config(row["config"]), "status": _observed(row), "probe_known": bool(row["probe_known"])}
+
+
+@lru_cache(maxsize=512)
+def _config(text: str) -> RunConfig:
+    return parse_config(text)
+
+
+def _probe(text: str | None) -> Probe | None:
+    return Probe(**{name: tuple(values) for name, values in json.loads(text).items()}) if text else None
+
+
+def _worker(text: str | None) -> Liveness | None:
+    return Liveness(**json.loads(text)) if text else None
+
+
+def _worker_json(worker: Liveness | None) -> str | None:
+    return json.dumps(asdict(worker)) if worker else None
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    """Measures come from float32: nine digits say all of it."""
+    return {name: float(f"{value:.9g}") for name, value in values.items()}

@@ -1,0 +1,104 @@
+"""The encoder before any step: the first frame, and the linear probe that a fine-tune has to beat.
+
+Both depend on encoder and rows only, so they are kept under a key and computed once for all runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, MutableMapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from core.config import EncoderConfig
+from core.encoders.model import Encoder, Tokenizer
+from core.events import FloatArray
+from core.tasks import TaskData
+from core.training.encode import encode
+from core.training.prepare import BASELINE_ROWS
+from core.training.scores import linear_probe_scores
+
+Vectors = Mapping[str, FloatArray]
+
+
+class VectorCache(Protocol):
+    """Arrays under a key."""
+
+    def get(self, key: str) -> Vectors | None: ...
+
+    def put(self, key: str, vectors: Vectors) -> None: ...
+
+
+class MemoryCache:
+    """Keeps arrays for the life of the process."""
+
+    def __init__(self) -> None:
+        self._kept: MutableMapping[str, Vectors] = {}
+
+    def get(self, key: str) -> Vectors | None:
+        return self._kept.get(key)
+
+    def put(self, key: str, vectors: Vectors) -> None:
+        self._kept[key] = vectors
+
+
+class FolderCache:
+    """Keeps arrays as one safetensors file per key; a damaged file counts as absent."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, key: str) -> Vectors | None:
+        try:
+            return load_file(self._folder / f"{key}.safetensors")
+        except (OSError, SafetensorError):
+            return None
+
+    def put(self, key: str, vectors: Vectors) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = self._folder / f"{key}.{id(vectors)}.partial"
+        save_file(dict(vectors), partial)
+        partial.replace(self._folder / f"{key}.safetensors")
+
+
+def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData) -> str:
+    """One key per encoder, pooling, length and rows.
+
+    Args:
+        fingerprint: tells two encoders under one name apart, e.g. their weights' size and date.
+    """
+    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def untrained_vectors(
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+    data: TaskData,
+    *,
+    autocast: torch.autocast,
+    interrupted: Callable[[], bool],
+) -> Vectors:
+    """Pooled vectors of the validation split and of up to BASELINE_ROWS training rows.
+
+    Raises: Interrupted.
+    """
+    rows = np.linspace(0, len(data.train) - 1, min(BASELINE_ROWS, len(data.train))).astype(np.int64)
+    train = data.train.take([int(row) for row in rows])
+    texts = [*data.validation.texts, *train.texts]
+    pooled, _ = encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted)
+    vectors = pooled.cpu().numpy()
+    held_out = len(data.validation)
+    return {"validation": vectors[:held_out], "train": vectors[held_out:], "rows": rows}
+
+
+def baseline_scores(vectors: Vectors, data: TaskData) -> dict[str, float]:
+    """Scores of a linear probe of the untrained encoder on the validation split."""
+    train = data.train.take([int(row) for row in vectors["rows"]])
+    return linear_probe_scores(vectors["train"], train.labels, vectors["validation"], data.validation.labels)

@@ -1,0 +1,1 @@
+"""One file per page: read state, call core, draw."""

@@ -1,0 +1,100 @@
+"""Fine-tune: choose, launch, and watch on the same page."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.errors import PlaygroundError
+from core.tasks import TaskData
+from pages.ui import reads, state
+from pages.ui.audit import batch_audit, cost
+from pages.ui.form import draft_form
+from pages.ui.live import live_view
+from pages.ui.parts import escaped
+
+
+def page() -> None:
+    engine = reads.open_engine()
+    run = state.run_in_url(engine.store)
+    if run is None:
+        _form(engine)
+        return
+    if st.button("New run", icon=":material/add:", type="tertiary"):
+        state.put_in_url(run=None)
+        st.rerun()
+    live_view(engine, run)
+
+
+def _form(engine: LocalEngine) -> None:
+    st.title("Fine-tune")
+    st.write(
+        "Pick a task and an objective, press Launch, and watch the encoder learn. The defaults take about a minute."
+    )
+    start = state.template_in_url(engine.store) or state.remembered("draft", RunConfig)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        draft, problem = _draft(start)
+    with right, st.container(border=True):
+        st.subheader("Before launch")
+        _launch_card(engine, draft, problem)
+    if draft is not None:
+        _examples(draft)
+
+
+def _draft(start: RunConfig) -> tuple[RunConfig | None, str]:
+    try:
+        draft = draft_form(start)
+    except PlaygroundError as error:
+        return None, str(error)
+    state.remember("draft", draft)
+    return draft, ""
+
+
+def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> None:
+    ready: tuple[RunConfig, TaskData] | None = None
+    if draft is not None:
+        try:
+            with st.spinner("Checking", show_time=False):
+                ready = reads.prepared(draft)
+        except PlaygroundError as error:
+            problem = str(error)
+    if ready is None:
+        st.error(escaped(problem))
+    else:
+        config, data = ready
+        st.caption(
+            f"{len(data.train):,} texts to train on, {len(data.validation):,} to validate, {len(data.test):,} to test; "
+            f"{len(data.classes)} classes."
+        )
+        batch_audit(config, data)
+        cost(engine.store, config, data)
+    if st.button("Launch", type="primary", disabled=ready is None, width="stretch", icon=":material/rocket_launch:"):
+        assert ready is not None
+        try:
+            run_id = engine.submit(ready[0])
+        except PlaygroundError as error:
+            st.error(escaped(str(error)))
+            return
+        state.put_in_url(run=run_id, **{"from": None})
+        st.rerun()
+
+
+def _examples(draft: RunConfig) -> None:
+    try:
+        _, data = reads.prepared(draft)
+    except PlaygroundError:
+        return  # said above
+    with st.expander("Some of its texts"):
+        st.dataframe(
+            [
+                {"Label": data.classes[data.train.labels[i]], "Text": data.train.texts[i]}
+                for i in range(min(12, len(data.train)))
+            ],
+            hide_index=True,
+            column_config={"Label": st.column_config.TextColumn(width="small")},
+        )
+
+
+page()

@@ -1,0 +1,112 @@
+"""Runs: every run there is; open, resume, stop, delete, read its log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pandas as pd
+import streamlit as st
+
+from core.engine import LocalEngine
+from core.store import RunSummary, Store
+from pages.ui import reads
+from pages.ui.controls import delete_with_undo, offer_undo, run_buttons, show_notice
+from pages.ui.live import log_tail
+from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label
+
+POLL_S = 2.0
+
+
+def page() -> None:
+    engine = reads.open_engine()
+    st.title("Runs")
+    runs = engine.store.runs()
+    going = any(not run.status.ended for run in runs)
+    st.fragment(_list, run_every=POLL_S if going else None)(engine, going)
+
+
+def _list(engine: LocalEngine, polling: bool) -> None:
+    store = engine.store
+    engine.dispatch()
+    store.purge_discarded()
+    show_notice()
+    offer_undo(engine)
+    runs = store.runs()
+    if polling and all(run.status.ended for run in runs):
+        st.rerun()
+    if not runs:
+        st.info("No runs yet. Start one on the Fine-tune page; it takes about a minute.")
+        st.page_link("pages/fine_tune.py", label="Start your first run", icon=":material/rocket_launch:")
+        return
+    picked = st.dataframe(
+        _table(store, runs),
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="multi-row",
+        key="runs.table",
+        height=min(640, 37 * (len(runs) + 1)),
+        column_config={
+            "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
+            "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
+            "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
+            "Started": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
+        },
+    )
+    chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
+    if not chosen:
+        st.caption("Select a run to open it, steer it or delete it.")
+    elif len(chosen) == 1:
+        _one(engine, chosen[0])
+    else:
+        _several(engine, chosen)
+
+
+def _table(store: Store, runs: list[RunSummary]) -> pd.DataFrame:
+    scores = store.last_accuracies()
+    return pd.DataFrame(
+        {
+            "Run": [run.title for run in runs],
+            "Status": [str(run.status) for run in runs],
+            "Progress": [run.last_step / run.steps for run in runs],
+            "Task": [task_label(run.config) for run in runs],
+            "Encoder": [run.config.encoder.id for run in runs],
+            "Objective": [objective_label(run.config) for run in runs],
+            "Validation": [scores.get((run.id, "validation")) for run in runs],
+            "Test": [scores.get((run.id, "test")) for run in runs],
+            "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
+            "Started": [datetime.fromtimestamp(run.created_at) for run in runs],
+        }
+    )
+
+
+def _one(engine: LocalEngine, run: RunSummary) -> None:
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{escaped(run.title)}**", width="content")
+            status_badge(run)
+            st.space("stretch")
+            run_buttons(engine, run)
+            if run.status.ended and st.button("Delete", icon=":material/delete:", key=f"delete.{run.id}"):
+                delete_with_undo(engine, [run])
+        if run.message:
+            st.caption(escaped(run.message))
+        with st.container(horizontal=True):
+            icons = {"Open": ":material/monitoring:", "Explore": ":material/scatter_plot:"}
+            st.page_link("pages/fine_tune.py", label="Open", icon=icons["Open"], query_params={"run": run.id})
+            st.page_link("pages/explore.py", label="Explore", icon=icons["Explore"], query_params={"run": run.id})
+        with st.expander("Log"):
+            st.code(log_tail(engine, run) or "Nothing was written.", language=None)
+
+
+def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
+    ended = [run for run in runs if run.status.ended]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"{len(runs)} runs selected.", width="content")
+        label = f"Delete {len(ended)}" if ended else "Delete"
+        if st.button(label, icon=":material/delete:", disabled=not ended, key="delete.several"):
+            delete_with_undo(engine, ended)
+    if len(ended) < len(runs):
+        st.caption("Runs that are going on stay: stop them first.")
+
+
+page()

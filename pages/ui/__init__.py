@@ -1,0 +1,1 @@
+"""Pieces that only Streamlit pages use."""

@@ -1,0 +1,73 @@
+"""Everything that may be asked of one run: stop, pause, resume, delete with an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.engine import LocalEngine
+from core.errors import PlaygroundError
+from core.store import RunRecord, RunSummary, Status
+from pages.ui import state
+from pages.ui.parts import escaped
+
+
+def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
+    """Stop, pause, continue or resume, whichever the run's status allows."""
+    going = run.status in (Status.RUNNING, Status.STARTING)
+    with st.container(horizontal=True):
+        if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:"):
+            _ask(lambda: engine.pause(run.id))
+        if run.status == Status.PAUSED and st.button(
+            "Continue", key=f"continue.{run.id}", icon=":material/play_arrow:"
+        ):
+            _ask(lambda: engine.unpause(run.id))
+        stoppable = run.status.active or run.status == Status.QUEUED
+        if stoppable and st.button(
+            "Stop", key=f"stop.{run.id}", icon=":material/stop:", disabled=run.status == Status.STOPPING
+        ):
+            _ask(lambda: engine.stop(run.id))
+        if run.status.resumable and st.button("Resume", key=f"again.{run.id}", icon=":material/play_arrow:"):
+            _ask(lambda: engine.resume(run.id))
+
+
+def _ask(action: Callable[[], object]) -> None:
+    """Do it, say in a sentence why it cannot be done, and draw the page anew."""
+    try:
+        action()
+    except PlaygroundError as error:
+        state.remember("notice", str(error))
+    st.rerun()
+
+
+def show_notice() -> None:
+    """The sentence that the last action left behind, once."""
+    notice = state.remembered("notice", lambda: None)
+    if notice:
+        st.warning(notice)
+        state.forget("notice")
+
+
+def delete_with_undo(engine: LocalEngine, runs: list[RunSummary]) -> None:
+    """Take runs out of the list at once, and remember them for the undo."""
+
+    def discard() -> None:
+        for run in runs:
+            engine.store.discard(run.id)
+        state.remember("discarded", [(run.id, run.title) for run in runs])
+
+    _ask(discard)
+
+
+def offer_undo(engine: LocalEngine) -> None:
+    """For as long as a deleted run can be brought back: a line that does it."""
+    discarded: list[tuple[str, str]] = state.remembered("discarded", list)
+    if not discarded:
+        return
+    names = ", ".join(escaped(title) for _, title in discarded)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Deleted {names}.", width="content")
+        if st.button("Undo", key="undo", icon=":material/undo:"):
+            state.forget("discarded")
+            _ask(lambda: [engine.store.restore(run_id) for run_id, _ in discarded])

@@ -1,0 +1,246 @@
+"""The form of a fine-tune: widgets in, a draft RunConfig out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.config import RunConfig, mixed_objective, parse_config
+from core.encoders.source import BUNDLED
+from core.losses.registry import LOSSES, TEMPERATURE
+from core.tasks.registry import CSV_TASK, TASKS
+from core.training.prepare import DEFAULT_STEPS
+from pages.ui import state
+
+# Known to load and to fit; any other Hub name or folder can be typed.
+ENCODERS = (
+    BUNDLED,
+    "distilbert/distilbert-base-uncased",
+    "google/electra-small-discriminator",
+    "microsoft/mpnet-base",
+    "FacebookAI/roberta-base",
+    "FacebookAI/roberta-large",
+    "microsoft/deberta-v3-base",
+    "FacebookAI/xlm-roberta-base",
+)
+PRESETS = {
+    "CE": (0.0, 0.3, "Cross-entropy alone: the baseline."),
+    "CE + SCL": (0.9, 0.3, "Gunel et al.'s usual best: λ 0.9, τ 0.3."),
+    "SCL": (1.0, 0.3, "The contrastive part alone: the classifier learns nothing."),
+}
+TRAINABLE = {"all": "All weights", "last_blocks": "Last blocks", "classifier": "Classifier only"}
+POOLING = {"cls": "[CLS]", "mean": "Mean of tokens"}
+SAMPLERS = {"random": "Random", "balanced": "Class-balanced"}
+
+
+def draft_form(start: RunConfig) -> RunConfig:
+    """Draw the widgets, filled from `start`, and read them.
+
+    Raises: ConfigError for a value that no widget bound could refuse.
+    """
+    task = _task(start)
+    encoder, trainable = _encoder(start)
+    objective = _objective(start)
+    optimiser, phase = _optimiser(start)
+    more = _more(start)
+    return parse_config(
+        {
+            "name": more["name"],
+            "seed": more["seed"],
+            "task": task,
+            "encoder": encoder,
+            "phases": [phase | {"trainable": trainable, "objective": objective, "optimiser": optimiser}],
+            "probe": {"size": more["probe"]},
+        }
+    )
+
+
+def use_balanced_sampler() -> None:
+    """Set the form's sampler, before it is drawn."""
+    state.set_widget("form.sampler", "balanced")
+
+
+def _task(start: RunConfig) -> dict[str, Any]:
+    st.subheader("Task")
+    names = [*TASKS, CSV_TASK]
+    picked = st.selectbox(
+        "What to learn",
+        names,
+        index=names.index(start.task.id) if start.task.id in names else 0,
+        format_func=lambda name: TASKS[name].label if name in TASKS else "A CSV file of your own",
+        key="form.task",
+    )
+    task: dict[str, Any] = {"id": picked}
+    if picked == CSV_TASK:
+        left, right = st.columns(2)
+        task["path"] = left.text_input(
+            "CSV file",
+            start.task.path or "",
+            placeholder="reviews.csv",
+            help="Columns text,label; UTF-8.",
+            key="form.csv",
+        ).strip()
+        test = right.text_input(
+            "Test file, optional",
+            start.task.test_path or "",
+            help="Else a fifth of the rows is held out.",
+            key="form.test",
+        ).strip()
+        task |= {"path": task["path"] or None, "test_path": test or None}
+    else:
+        st.caption(f"{TASKS[picked].summary} {TASKS[picked].source[0].upper()}{TASKS[picked].source[1:]}.")
+    left, right = st.columns(2, vertical_alignment="bottom")
+    task["train_size"] = left.number_input(
+        "Training rows",
+        min_value=2,
+        value=start.task.train_size,
+        placeholder="all",
+        help="Few-shot: a stratified sample of that many rows. Empty: all rows that validation leaves.",
+        key="form.train_size",
+    )
+    task["sampler"] = (
+        right.segmented_control(
+            "Batches",
+            list(SAMPLERS),
+            default=start.task.sampler,
+            format_func=SAMPLERS.get,
+            help="Class-balanced batches hold as many rows of each class, so that every anchor finds positives.",
+            key="form.sampler",
+        )
+        or "random"
+    )
+    return task
+
+
+def _encoder(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    st.subheader("Encoder")
+    known = [*ENCODERS, *([start.encoder.id] if start.encoder.id not in ENCODERS else [])]
+    left, right = st.columns(2)
+    encoder_id = left.selectbox(
+        "Pre-trained encoder",
+        known,
+        index=known.index(start.encoder.id),
+        accept_new_options=True,
+        help="all-MiniLM-L6-v2 is here already; the others come from the Hugging Face Hub. "
+        "Type any Hub name or local folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder.",
+        key="form.encoder",
+    )
+    pooling = (
+        right.segmented_control(
+            "One vector per text",
+            list(POOLING),
+            default=start.encoder.pooling,
+            format_func=POOLING.get,
+            help="What is classified, contrasted and drawn: the first token's last hidden state, or the mean over tokens.",
+            key="form.pooling",
+        )
+        or "cls"
+    )
+    left, right = st.columns(2)
+    part = (
+        left.segmented_control(
+            "What learns",
+            list(TRAINABLE),
+            default=start.phase.trainable.part,
+            format_func=TRAINABLE.get,
+            help="What is frozen runs without dropout.",
+            key="form.trainable",
+        )
+        or "all"
+    )
+    trainable: dict[str, Any] = {"part": part}
+    if part == "last_blocks":
+        trainable["blocks"] = right.number_input(
+            "Blocks", min_value=1, max_value=100, value=start.phase.trainable.blocks, key="form.blocks"
+        )
+    encoder = {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": start.encoder.max_length}
+    return encoder, trainable
+
+
+def _apply_preset() -> None:
+    preset = PRESETS.get(state.widget_value("form.preset"))
+    if preset:
+        state.set_widget("form.lambda", preset[0])
+        state.set_widget("form.temperature", preset[1])
+
+
+def _objective(start: RunConfig) -> dict[str, Any]:
+    st.subheader("Objective")
+    st.segmented_control(
+        "Preset",
+        list(PRESETS),
+        default=None,
+        on_change=_apply_preset,
+        help=" · ".join(f"{name}: {text}" for name, (_, _, text) in PRESETS.items()),
+        key="form.preset",
+    )
+    objective = start.phase.objective
+    if state.widget_value("form.lambda") is None:
+        state.set_widget("form.lambda", 0.9 if objective.weight is None else objective.weight)
+        state.set_widget("form.temperature", objective.temperature or 0.3)
+    left, right = st.columns(2)
+    weight = left.slider(
+        "Weight λ",
+        0.0,
+        1.0,
+        step=0.01,
+        help="The share of the contrastive part; 0 is plain cross-entropy.",
+        key="form.lambda",
+    )
+    temperature = right.slider(TEMPERATURE.label, 0.01, 2.0, step=0.01, help=TEMPERATURE.help, key="form.temperature")
+    equation(weight, temperature)
+    return mixed_objective(weight, temperature).model_dump()
+
+
+def equation(weight: float, temperature: float) -> None:
+    """The objective with the numbers filled in."""
+    entry = LOSSES["supcon"]
+    st.latex(rf"\mathcal{{L}}={1 - weight:.2f}\,\mathrm{{CE}}+{weight:.2f}\,\mathrm{{SCL}}")
+    st.latex(entry.latex.replace("{temperature}", f"{temperature:.2f}"))
+    with st.popover("Sources, and what others compute", type="tertiary"):
+        st.markdown(f"**Source.** {entry.source}.")
+        st.markdown(f"**Others compute.** {entry.others_compute}")
+
+
+def _optimiser(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    st.subheader("Optimiser")
+    left, middle, right = st.columns(3)
+    steps = left.number_input(
+        "Steps", min_value=1, max_value=1_000_000, value=start.phase.steps or DEFAULT_STEPS, key="form.steps"
+    )
+    batch = middle.number_input(
+        "Batch size", min_value=1, max_value=4096, value=start.phase.batch_size, key="form.batch_size"
+    )
+    rate = right.number_input(
+        "Learning rate",
+        min_value=1e-7,
+        max_value=1.0,
+        value=start.phase.optimiser.learning_rate,
+        step=1e-5,
+        format="%.1e",
+        help="The peak of a linear warm-up over a tenth of the steps and a linear decay.",
+        key="form.learning_rate",
+    )
+    optimiser = start.phase.optimiser.model_dump() | {"learning_rate": rate}
+    return optimiser, {"steps": int(steps), "batch_size": int(batch)}
+
+
+def _more(start: RunConfig) -> dict[str, Any]:
+    with st.expander("Name, seed and probe"):
+        left, middle, right = st.columns(3)
+        return {
+            "name": left.text_input("Name", start.name, max_chars=80, placeholder="Run and number", key="form.name"),
+            "seed": int(
+                middle.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
+            ),
+            "probe": right.number_input(
+                "Points on the map",
+                min_value=2,
+                max_value=20_000,
+                value=start.probe.size,
+                placeholder="120 on a CPU, 500 on a GPU",
+                help="Validation examples that every frame encodes; more points, slower frames.",
+                key="form.probe",
+            ),
+        }

@@ -1,0 +1,269 @@
+"""A run as it happens: progress, knobs, map and curves, drawn again a few times a second until it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from statistics import median
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.errors import PlaygroundError, StoreError
+from core.events import Evaluation, Step
+from core.figures.curves import curves_figure
+from core.figures.map import map_extent, map_figure
+from core.representation.geometry import collapse_verdict
+from core.store import RunRecord, Status
+from pages.ui import reads, state
+from pages.ui.controls import run_buttons, show_notice
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label, trainable_label
+
+POLL_S = 0.7
+MAP_HEIGHT, CURVES_HEIGHT = 560, 760
+
+
+def live_view(engine: LocalEngine, run: RunRecord) -> None:
+    """The page of one run. Polls while somebody works on it, and draws once more when it ends."""
+    polling = not run.status.ended
+    fragment = st.fragment(_draw, run_every=POLL_S if polling else None)
+    fragment(engine, run.id, polling)
+
+
+def _draw(engine: LocalEngine, run_id: str, polling: bool) -> None:
+    store = engine.store
+    try:
+        run = store.run(run_id)
+    except PlaygroundError as error:
+        st.error(str(error))
+        return
+    if polling and run.status.ended:
+        st.rerun()  # once, without the timer
+    if run.status == Status.QUEUED:
+        engine.dispatch()
+    _header(engine, run)
+    steps = reads.steps(store, run)
+    evaluations = store.evaluations(run_id)
+    _progress(run, steps)
+    _message(run)
+    if run.probe is None:
+        st.caption(_waiting(engine, run))
+        return
+    _scores(run, evaluations)
+    if not run.status.ended:
+        _knobs(engine, run, steps)
+    left, right = st.columns([5, 6], gap="medium")
+    with left:
+        _map(engine, run)
+        _verdict(steps, evaluations)
+    with right:
+        _curves(engine, run, steps, evaluations)
+    _files(engine, run, steps)
+
+
+def _header(engine: LocalEngine, run: RunRecord) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"### {escaped(run.title)}", width="content")
+        status_badge(run)
+        st.space("stretch")
+        run_buttons(engine, run)
+    config = run.config
+    parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(config)]
+    parts += [f"batch {config.phase.batch_size}", f"seed {config.seed}", *([run.device] if run.device else [])]
+    st.caption(" · ".join(escaped(part) for part in parts))
+    show_notice()
+
+
+def _progress(run: RunRecord, steps: Sequence[Step]) -> None:
+    share = min(1.0, run.last_step / run.steps)
+    words = [f"Step {run.last_step:,} of {run.steps:,}"]
+    if run.started_at:
+        words.append(duration(elapsed_s(run)))
+    recent = [step.values["step_s"] for step in steps[-20:] if "step_s" in step.values]
+    if recent:
+        words.append(f"{run.config.phase.batch_size / median(recent):,.0f} texts/s")
+    if run.status == Status.RUNNING and run.last_step:
+        remaining = elapsed_s(run) / run.last_step * (run.steps - run.last_step)
+        words.append(f"about {duration(remaining)} left")
+    st.progress(share, " · ".join(words))
+
+
+def _message(run: RunRecord) -> None:
+    if run.status == Status.FAILED:
+        st.error(escaped(run.message or "The run failed: its log has the details."))
+    elif run.status == Status.INTERRUPTED:
+        kept = f"from step {run.checkpoint_step:,}" if run.checkpoint_step else "from the start"
+        st.warning(f"The worker is gone. Nothing that was written is lost; Resume goes on {kept}, on the same curve.")
+    elif run.message:
+        st.info(escaped(run.message))
+
+
+def _waiting(engine: LocalEngine, run: RunRecord) -> str:
+    if run.status == Status.QUEUED:
+        ahead = [other for other in engine.store.runs() if other.status.active]
+        return f"Waiting for {escaped(ahead[-1].title)} to end." if ahead else "Waiting for a free place."
+    if run.status == Status.STARTING:
+        return "Loading the encoder; the first launch after a start of the server takes a few seconds longer."
+    return "The run ended before its first step." if run.status.ended else "Starting."
+
+
+def _scores(run: RunRecord, evaluations: Sequence[Evaluation]) -> None:
+    last = {evaluation.split: evaluation.values for evaluation in evaluations}
+    columns = st.columns(4)
+    validation, test, probe = last.get("validation"), last.get("test"), last.get("baseline")
+    columns[0].metric(
+        "Validation accuracy",
+        f"{validation['accuracy']:.1%}" if validation else "–",
+        help=_interval(validation) + " Scored at every frame.",
+    )
+    columns[1].metric("Macro-F1", f"{validation['macro_f1']:.3f}" if validation else "–", help="On validation.")
+    majority = run.facts.get("majority_rate", 0.0)
+    columns[2].metric(
+        "To beat: linear probe",
+        f"{probe['accuracy']:.1%}" if probe else "–",
+        help=f"Logistic regression on the untrained encoder's vectors. The majority class alone gets {majority:.1%}.",
+    )
+    columns[3].metric(
+        "Test accuracy",
+        f"{test['accuracy']:.1%}" if test else "at the end",
+        help=_interval(test) + " The test split is scored once, at the end.",
+    )
+
+
+def _interval(values: object) -> str:
+    if not isinstance(values, dict):
+        return ""
+    return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
+
+
+def _knobs(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
+    now = steps[-1].values if steps else {}
+    objective = run.config.phase.objective
+    turns = engine.store.knob_turns(run.id)
+    factor = next((t.value for t in reversed(turns) if t.name == "learning_rate"), 1.0)
+    columns = st.columns(3)
+    if objective.weight is not None:
+        with columns[0]:
+            _knob(engine, run, "lambda", "Weight λ", 0.0, 1.0, 0.01, now.get("lambda", objective.weight))
+    if objective.temperature is not None:
+        with columns[1]:
+            value = now.get("temperature", objective.temperature)
+            _knob(engine, run, "temperature", "Temperature τ", 0.01, 2.0, 0.01, value)
+    with columns[2]:
+        _knob(engine, run, "learning_rate", "Learning rate ×", 0.0, 5.0, 0.05, factor)
+    pending = engine.store.pending_turns(run.id)
+    if pending:
+        st.caption("Turned; the next step uses it.")
+
+
+def _knob(
+    engine: LocalEngine, run: RunRecord, name: str, label: str, low: float, high: float, step: float, value: float
+) -> None:
+    key = f"knob.{run.id}.{name}"
+    if state.widget_value(key) is None:
+        state.set_widget(key, min(high, max(low, float(value))))
+
+    def turned() -> None:
+        try:
+            engine.turn(run.id, name, float(state.widget_value(key)))
+        except PlaygroundError as error:
+            state.remember("notice", str(error))
+
+    st.slider(label, low, high, step=step, key=key, on_change=turned, help="Turn it while the run goes on.")
+
+
+def _map(engine: LocalEngine, run: RunRecord) -> None:
+    assert run.probe is not None
+    frames = engine.store.frame_steps(run.id)
+    st.markdown(f"**Map of the probe** · step {frames[-1]:,}" if frames else "**Map of the probe**")
+    if not frames:
+        st.caption("The first frame comes right after the first step.")
+        return
+    try:
+        points = reads.map_points(engine.store, run, frames[-1])
+    except StoreError as error:
+        st.warning(str(error))
+        return
+    extent = map_extent(reads.all_maps(engine.store, run, frames))
+    figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=run.id)
+    live_figure(
+        figure,
+        key="live.map",
+        height=MAP_HEIGHT,
+        description=f"Map of {len(points)} validation texts at step {frames[-1]}, coloured by label.",
+        selectable=True,
+    )
+    st.caption(
+        f"{len(points)} validation texts by label. First two principal components of the normalised vectors; each "
+        "frame is turned onto the one before, so points move because the model moved."
+    )
+
+
+def _verdict(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
+    validation = [e for e in evaluations if e.split == "validation"]
+    if not steps or not validation or steps[-1].values.get("lambda", 0) == 0:
+        return
+    recent = [s.values for s in steps[-5:] if "loss.supcon" in s.values]
+    values = validation[-1].values
+    sentence = recent and collapse_verdict(
+        median(v["loss.supcon"] for v in recent),
+        median(v["collapse_line"] for v in recent),
+        values["mean_cosine"],
+        values["effective_rank"],
+    )
+    if sentence:
+        st.info(sentence)
+    st.caption(f"Mean pairwise cosine {values['mean_cosine']:.3f} · effective rank {values['effective_rank']:.1f}")
+
+
+def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation]) -> None:
+    turns = engine.store.knob_turns(run.id)
+    figure = curves_figure(steps, evaluations, turns, run.facts, run.steps, revision=run.id)
+    live_figure(
+        figure,
+        key="live.curves",
+        height=CURVES_HEIGHT,
+        description="Curves of loss and its parts, validation accuracy, gradient norms and learning rate over the steps.",
+    )
+
+
+def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
+    config = engine.store.effective_config(run.id)
+    with st.container(horizontal=True):
+        st.page_link(
+            "pages/explore.py", label="Explore its frames", icon=":material/scatter_plot:", query_params={"run": run.id}
+        )
+        st.page_link(
+            "pages/fine_tune.py",
+            label="Use these settings again",
+            icon=":material/replay:",
+            query_params={"from": run.id},
+        )
+    with st.container(horizontal=True):
+        st.download_button("Config", _config_json(config), f"{run.id}.json", "application/json", key="download.config")
+        if run.status.ended:
+            st.download_button("Curves as CSV", _steps_csv(steps), f"{run.id}.csv", "text/csv", key="download.csv")
+    with st.expander("Log"):
+        st.code(log_tail(engine, run) or "Nothing was written.", language=None)
+
+
+def log_tail(engine: LocalEngine, run: RunRecord, characters: int = 8_000) -> str:
+    """The end of a run's log."""
+    path = engine.store.log_path(run.id)
+    return path.read_text(encoding="utf-8", errors="replace")[-characters:] if path.exists() else ""
+
+
+def _config_json(config: RunConfig) -> str:
+    return config.model_dump_json(indent=2)
+
+
+def _steps_csv(steps: Sequence[Step]) -> str:
+    names = sorted({name for step in steps for name in step.values})
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["step", *names], restval="")
+    writer.writeheader()
+    writer.writerows({"step": step.step, **step.values} for step in steps)
+    return text.getvalue()

@@ -1,0 +1,89 @@
+// One DOM node, one Plotly figure. Streamlit calls the default export anew for every change of the data.
+
+const waiting = new Map(); // address of plotly.min.js → promise of Plotly
+
+function loadPlotly(url) {
+  if (window.Plotly) return Promise.resolve(window.Plotly);
+  if (!waiting.has(url)) {
+    waiting.set(
+      url,
+      new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = url;
+        script.onload = () => resolve(window.Plotly);
+        script.onerror = () => {
+          waiting.delete(url);
+          reject(new Error(`${url} could not be loaded`));
+        };
+        document.head.appendChild(script);
+      }),
+    );
+  }
+  return waiting.get(url);
+}
+
+// Text, grid and accent follow the page's theme, light or dark.
+function themed(figure, element) {
+  const style = getComputedStyle(element);
+  const read = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
+  const text = read("--st-text-color", "#1f2933");
+  const line = read("--st-border-color", "#d9e0e6");
+  const background = read("--st-secondary-background-color", "#f4f6f8");
+  const layout = {
+    ...figure.layout,
+    font: { ...figure.layout.font, color: text, family: read("--st-font", "sans-serif") },
+    hoverlabel: { ...figure.layout.hoverlabel, bgcolor: background, bordercolor: line, font: { color: text } },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
+  };
+  for (const [name, axis] of Object.entries(figure.layout)) {
+    if (/^[xy]axis\d*$/.test(name)) layout[name] = { gridcolor: line, linecolor: line, ...axis };
+  }
+  return layout;
+}
+
+function selectedIds(event) {
+  return event && event.points ? event.points.map((point) => point.customdata).filter((id) => id !== undefined) : [];
+}
+
+export default function (component) {
+  const { data, parentElement, setStateValue } = component;
+  const node = parentElement.querySelector(".live-figure");
+  if (!node || !data) return;
+  node.latest = data; // while plotly.min.js loads, only the newest figure counts
+  node.style.height = `${data.height}px`;
+  node.setAttribute("aria-label", data.description);
+
+  const draw = (Plotly) => {
+    if (!node.latest) return;
+    const { figure, selectable } = node.latest;
+    const config = {
+      displaylogo: false,
+      responsive: true,
+      scrollZoom: selectable,
+      modeBarButtonsToRemove: selectable ? ["autoScale2d"] : ["select2d", "lasso2d", "autoScale2d"],
+      toImageButtonOptions: { scale: 2 },
+    };
+    const layout = themed(figure, node);
+    // Plotly keeps what a person does to a figure (zoom, tool, selection) as long as uirevision stays the same.
+    Plotly.react(node, figure.data, layout, config).then(() => {
+      node.updates = (node.updates || 0) + 1;
+      node.dataset.updates = String(node.updates);
+      if (selectable && !node.listening) {
+        node.listening = true;
+        node.on("plotly_selected", (event) => setStateValue("selected", selectedIds(event)));
+        node.on("plotly_deselect", () => setStateValue("selected", []));
+        node.on("plotly_click", (event) => setStateValue("selected", selectedIds(event)));
+      }
+    });
+  };
+  loadPlotly(data.plotly)
+    .then(draw)
+    .catch((error) => {
+      node.textContent = `The figure cannot be drawn: ${error.message}.`;
+    });
+
+  return () => {
+    node.latest = null;
+    if (window.Plotly) window.Plotly.purge(node);
+  };
+}

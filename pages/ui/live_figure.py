@@ -1,0 +1,72 @@
+"""A Plotly figure that is updated in place: one DOM node for its whole life.
+
+`st.plotly_chart` mounts a new chart whenever its data change, which loses zoom, selection and WebGL context. This
+component calls `Plotly.react` on one node; plotly.min.js is the file that the plotly package carries, served by
+Streamlit's static serving.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
+import streamlit as st
+
+from core.figures.template import Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(__file__).with_name("live_figure.js")
+STYLE = Path(__file__).with_name("live_figure.css")
+
+
+@st.cache_resource(show_spinner=False)
+def plotly_url() -> str:
+    """Where the browser finds plotly.min.js; it is copied beside the app when it is not there yet."""
+    name = "plotly.min.js"
+    target = ROOT / "static" / name
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("plotly is not installed: run `make run`, which installs what is needed.")
+    source = Path(spec.origin).parent / "package_data" / name
+    if not target.exists() or target.stat().st_size != source.stat().st_size:
+        partial = target.with_suffix(".partial")
+        shutil.copyfile(source, partial)
+        partial.replace(target)
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"{'/' + base if base else ''}/app/static/{name}?v={version('plotly')}"
+
+
+_mount = st.components.v2.component(
+    "live_figure",
+    html='<div class="live-figure" role="img"></div>',
+    css=STYLE.read_text(encoding="utf-8"),
+    js=SCRIPT.read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def live_figure(figure: Figure, *, key: str, height: int, description: str, selectable: bool = False) -> list[int]:
+    """Draw a figure, or update the one under `key` in place.
+
+    Args:
+        height: pixels.
+        description: what the figure shows, for those who cannot see it.
+        selectable: report clicked, boxed and lassoed points.
+    Returns: the `customdata` ids of the selected points, [] when nothing is selected.
+    """
+    result = _mount(
+        key=key,
+        data={
+            "figure": figure,
+            "height": height,
+            "description": description,
+            "plotly": plotly_url(),
+            "selectable": selectable,
+        },
+        default={"selected": []},
+        on_selected_change=lambda: None,
+        height="content",
+    )
+    return [int(i) for i in result.selected or []]

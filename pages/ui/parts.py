@@ -1,0 +1,80 @@
+"""Small pieces that several pages draw alike."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.store import RunSummary, Status
+from core.tasks.registry import CSV_TASK, TASKS
+
+STATUS_COLOURS = {
+    Status.QUEUED: "gray",
+    Status.STARTING: "blue",
+    Status.RUNNING: "blue",
+    Status.PAUSED: "orange",
+    Status.STOPPING: "orange",
+    Status.INTERRUPTED: "orange",
+    Status.STOPPED: "gray",
+    Status.FAILED: "red",
+    Status.FINISHED: "green",
+}
+
+
+def status_badge(run: RunSummary) -> None:
+    st.badge(str(run.status), color=STATUS_COLOURS[run.status])
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 42 s, 3 min 20 s, 2 h 5 min."""
+    seconds = max(0, round(seconds))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def elapsed_s(run: RunSummary) -> float:
+    """Seconds since the run started, or that it took."""
+    if run.started_at is None:
+        return 0.0
+    return (run.ended_at or time.time()) - run.started_at
+
+
+def ago(moment: float) -> str:
+    seconds = time.time() - moment
+    return "just now" if seconds < 60 else f"{duration(seconds // 60 * 60)} ago"
+
+
+def escaped(text: str) -> str:
+    """Text from outside, safe in Streamlit's Markdown: no markup, no formula, no HTML, no directive."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|~$:&" else c for c in " ".join(text.split()))
+
+
+def task_label(config: RunConfig) -> str:
+    if config.task.id == CSV_TASK:
+        return (config.task.path or "").rsplit("/", 1)[-1]
+    return TASKS[config.task.id].label if config.task.id in TASKS else config.task.id
+
+
+def objective_label(config: RunConfig) -> str:
+    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`."""
+    objective = config.phase.objective
+    if objective.weight is None:
+        return ", ".join(term.loss for term in objective.terms)
+    if objective.weight == 0:
+        return "CE"
+    text = f"SCL, τ {objective.temperature:g}" if objective.weight == 1 else ""
+    return text or f"{1 - objective.weight:.3g} CE + {objective.weight:g} SCL, τ {objective.temperature:g}"
+
+
+def trainable_label(config: RunConfig) -> str:
+    trainable = config.phase.trainable
+    if trainable.part == "last_blocks":
+        return f"last {trainable.blocks} blocks + classifier"
+    return {"all": "all weights", "classifier": "classifier only"}[trainable.part]

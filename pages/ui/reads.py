@@ -1,0 +1,128 @@
+"""Cached reads of the store. A key names everything that a value depends on."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import streamlit as st
+
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.engine.machine import has_gpu
+from core.errors import StoreError
+from core.events import Probe, Step
+from core.figures.map import hover_texts
+from core.representation.projections import Points
+from core.store import RunRecord, Store, default_folder
+from core.tasks import TaskData
+from core.training.prepare import prepare
+
+
+@st.cache_resource(show_spinner=False)
+def _store(folder: str) -> Store:
+    return Store(folder)
+
+
+def open_store() -> Store:
+    """The store of this server, one object for all sessions. Raises: StoreError."""
+    return _store(str(default_folder().absolute()))
+
+
+@st.cache_resource(show_spinner=False)
+def _engine(folder: str) -> LocalEngine:
+    engine = LocalEngine(_store(folder))
+    engine.warm_up()
+    return engine
+
+
+def open_engine() -> LocalEngine:
+    """The engine of this server; the first call has a launcher started, without waiting for it."""
+    return _engine(str(default_folder().absolute()))
+
+
+class StepLog:
+    """The steps of one attempt at a run, grown by what is new since the last look."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._lock = threading.Lock()
+
+    def grown(self, store: Store, run_id: str) -> list[Step]:
+        with self._lock:
+            self._steps += store.steps(run_id, after=self._steps[-1].step if self._steps else 0)
+            return self._steps
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _step_log(folder: str, run_id: str, attempt: int, started: bool) -> StepLog:
+    return StepLog()
+
+
+def steps(store: Store, run: RunRecord) -> list[Step]:
+    """All steps of a run so far; only new ones are read."""
+    # An attempt that has not started yet may still cut steps of the one before.
+    return _step_log(str(store.folder), run.id, run.attempt, run.status != "starting").grown(store, run.id)
+
+
+@st.cache_data(show_spinner=False, max_entries=4_000)
+def _map_points(folder: str, run_id: str, attempt: int, step: int) -> Points:
+    return _store(folder).map_points(run_id, step)
+
+
+def map_points(store: Store, run: RunRecord, step: int) -> Points:
+    """The flat map of one frame. Raises: StoreError for a damaged file."""
+    return _map_points(str(store.folder), run.id, run.attempt, step)
+
+
+def all_maps(store: Store, run: RunRecord, frame_steps: list[int]) -> list[Points]:
+    """The maps of all frames that can be read."""
+    maps = []
+    for step in frame_steps:
+        try:
+            maps.append(map_points(store, run, step))
+        except StoreError:
+            continue  # the page that shows this very frame says what is wrong with it
+    return maps
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def hovers(run_id: str, _probe: Probe) -> list[str]:
+    """Hover texts of a run's points; the probe is fixed for a run's life."""
+    return hover_texts(_probe)
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def predictions(_store: Store, folder: str, run_id: str, attempt: int, step: int) -> np.ndarray:
+    """Softmax of a frame's logits, [N, C]. Raises: StoreError for a damaged file."""
+    logits = _store.logits(run_id, step).astype(np.float64)
+    scores = np.exp(logits - logits.max(1, keepdims=True))
+    return scores / scores.sum(1, keepdims=True)
+
+
+@st.cache_data(show_spinner=False, max_entries=32)
+def _prepared(
+    draft_json: str, stamps: tuple[tuple[str, int, int], ...], _draft: RunConfig
+) -> tuple[RunConfig, TaskData]:
+    return prepare(_draft, gpu=has_gpu())
+
+
+def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
+    """A draft with its defaults filled in, and its data; read again when a file changes.
+
+    Raises: ConfigError, TaskError or EncoderError in one sentence.
+    """
+    return _prepared(draft.to_json(), _stamps(draft), draft)
+
+
+def _stamps(draft: RunConfig) -> tuple[tuple[str, int, int], ...]:
+    import os
+
+    stamps = []
+    for path in (draft.task.path, draft.task.test_path):
+        try:
+            status = os.stat(path or "")
+            stamps.append((str(path), status.st_mtime_ns, status.st_size))
+        except (OSError, ValueError):
+            stamps.append((str(path), 0, 0))
+    return tuple(stamps)

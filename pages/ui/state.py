@@ -1,0 +1,103 @@
+"""What a page remembers: the only place that touches session_state and query_params.
+
+What must outlive a refresh stands in the URL or in the store; session state holds only what may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.errors import PlaygroundError, shown
+from core.store import RunRecord, Store
+
+Value = TypeVar("Value")
+
+RUN, FRAME, COLOUR, FROM = "run", "frame", "colour", "from"
+
+
+def run_in_url(store: Store) -> RunRecord | None:
+    """The run that the URL names; None when it names none, and a sentence on the page when there is no such run."""
+    text = st.query_params.get(RUN)
+    if text is None:
+        return None
+    try:
+        return store.run(store.find(text))
+    except PlaygroundError:
+        _complain(RUN, text, "no run has that id")
+        return None
+
+
+def frame_in_url(steps: Sequence[int], default: int) -> int:
+    """The frame step that the URL names, the default when it names none or nonsense."""
+    return _choice_in_url(FRAME, {str(step): step for step in steps}, default, "the run has no frame at that step")
+
+
+def colour_in_url(choices: Sequence[str]) -> str:
+    return _choice_in_url(COLOUR, {choice: choice for choice in choices}, choices[0], "choose one of the colours")
+
+
+def template_in_url(store: Store) -> RunConfig | None:
+    """The config of the run whose settings the form should start from."""
+    text = st.query_params.get(FROM)
+    if text is None:
+        return None
+    try:
+        return store.run(store.find(text)).config
+    except PlaygroundError:
+        _complain(FROM, text, "no run has that id")
+        return None
+
+
+def put_in_url(**values: str | int | None) -> None:
+    """Set or (None) drop parameters of this page's URL."""
+    for name, value in values.items():
+        if value is None:
+            st.query_params.pop(name, None)
+        elif st.query_params.get(name) != str(value):
+            st.query_params[name] = str(value)
+
+
+def _choice_in_url(name: str, choices: dict[str, Value], default: Value, problem: str) -> Value:
+    text = st.query_params.get(name)
+    if text is None:
+        return default
+    if text not in choices:
+        _complain(name, text, problem)
+        st.query_params.pop(name, None)
+        return default
+    return choices[text]
+
+
+def _complain(name: str, text: str, problem: str) -> None:
+    st.warning(f"The address asks for {name} = {shown(text)}, but {problem}; showing the default instead.")
+
+
+def remembered(name: str, default: Callable[[], Value]) -> Value:
+    """A value of this browser session, made when first asked for."""
+    key = f"remembered.{name}"
+    if key not in st.session_state:
+        st.session_state[key] = default()
+    value: Value = st.session_state[key]
+    return value
+
+
+def remember(name: str, value: Any) -> None:
+    st.session_state[f"remembered.{name}"] = value
+
+
+def forget(name: str) -> None:
+    st.session_state.pop(f"remembered.{name}", None)
+
+
+def widget_value(key: str) -> Any:
+    """What a keyed widget holds now, None before it was drawn."""
+    return st.session_state.get(key)
+
+
+def set_widget(key: str, value: Any) -> None:
+    """Give a keyed widget a value before it is drawn."""
+    st.session_state[key] = value
