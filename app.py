@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import streamlit as st
 
 from core.errors import PlaygroundError
+from pages.ui import state
 
 st.set_page_config(page_title="SCL Playground", page_icon="assets/icon.svg", layout="wide")
 
+STYLE = Path(__file__).parent / "assets" / "style.css"
+
 PAGES = [
-    st.Page("pages/home.py", title="Home", url_path="", default=True),
-    st.Page("pages/fine_tune.py", title="Fine-tune", url_path="fine-tune"),
-    st.Page("pages/runs.py", title="Runs", url_path="runs"),
-    st.Page("pages/explore.py", title="Explore", url_path="explore"),
+    st.Page("pages/home.py", title="Home", default=True),
+    st.Page("pages/fine_tune.py", title="Fine-tune"),
+    st.Page("pages/runs.py", title="Runs"),
+    st.Page("pages/explore.py", title="Explore"),
 ]
 
 
 def main() -> None:
     page = st.navigation(PAGES, position="top")
+    st.html(STYLE)
+    state.mark_app()
     try:
         page.run()
     except PlaygroundError as error:

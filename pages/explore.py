@@ -123,4 +123,5 @@ def _texts(run: RunRecord, selected: list[int]) -> None:
     )
 
 
+state.require_app()
 page()

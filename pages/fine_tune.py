@@ -97,4 +97,5 @@ def _examples(draft: RunConfig) -> None:
         )
 
 
+state.require_app()
 page()

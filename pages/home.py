@@ -73,4 +73,5 @@ def _recent(store: Store) -> None:
             )
 
 
+state.require_app()
 page()

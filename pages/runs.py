@@ -9,12 +9,13 @@ import streamlit as st
 
 from core.engine import LocalEngine
 from core.store import RunSummary, Store
-from pages.ui import reads
+from pages.ui import reads, state
 from pages.ui.controls import delete_with_undo, offer_undo, run_buttons, show_notice
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label
 
 POLL_S = 2.0
+MAX_ROWS = 14
 
 
 def page() -> None:
@@ -44,7 +45,7 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         on_select="rerun",
         selection_mode="multi-row",
         key="runs.table",
-        height=min(640, 37 * (len(runs) + 1)),
+        height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
             "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
             "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
@@ -109,4 +110,5 @@ def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
         st.caption("Runs that are going on stay: stop them first.")
 
 
+state.require_app()
 page()

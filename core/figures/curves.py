@@ -62,7 +62,8 @@ def curves_figure(
         uirevision=revision,
         hovermode="x unified",
         dragmode="zoom",
-        margin={"l": 60, "r": 12, "t": 8, "b": 40},
+        margin={"l": 60, "r": 12, "t": 52, "b": 40},
+        legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
         shapes=[shape for turn in turns for shape in _turn_lines(turn)],
         annotations=[*_titles(), *(_turn_label(turn) for turn in turns)],
         **_axes(total_steps),
@@ -216,8 +217,7 @@ def _titles() -> list[Figure]:
             "showarrow": False,
             "font": {"size": 12, "color": QUIET},
         }
-        for number, (panel, (_, high)) in enumerate(zip(PANELS, _domains(), strict=True))
-        if number > 0
+        for panel, (_, high) in zip(PANELS, _domains(), strict=True)
     ]
 
 

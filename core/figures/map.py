@@ -64,6 +64,7 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
         )
     axis = {
         "range": [-extent, extent],
+        "constrain": "domain",
         "showticklabels": False,
         "showgrid": False,
         "zeroline": False,
@@ -73,7 +74,7 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
     }
     layout = base_layout(
         xaxis=axis,
-        yaxis=axis | {"scaleanchor": "x", "constrain": "domain"},
+        yaxis=axis | {"scaleanchor": "x"},
         margin={"l": 4, "r": 4, "t": 8, "b": 4},
         dragmode="pan",
         hovermode="closest",

@@ -19,6 +19,7 @@ from pages.ui.form import use_balanced_sampler
 from pages.ui.parts import duration
 
 STARVING = 0.1
+MAX_CLASS_ROWS = 8
 
 
 def batch_audit(config: RunConfig, data: TaskData) -> None:
@@ -33,7 +34,7 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             {"Class": data.classes, "Rows": counts, "Per anchor": positives, "No positive": [s * 100 for s in starving]}
         ),
         hide_index=True,
-        height=min(320, 37 * (len(counts) + 1)),
+        height="content" if len(counts) <= MAX_CLASS_ROWS else 320,
         column_config={
             "Class": st.column_config.TextColumn(help="Training rows by class"),
             "Per anchor": st.column_config.NumberColumn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 import streamlit as st
@@ -23,7 +23,8 @@ from pages.ui.live_figure import live_figure
 from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label, trainable_label
 
 POLL_S = 0.7
-MAP_HEIGHT, CURVES_HEIGHT = 560, 760
+MAP_HEIGHT, CURVES_HEIGHT = 560, 800
+METRIC_WIDTH = 160
 
 
 def live_view(engine: LocalEngine, run: RunRecord) -> None:
@@ -112,29 +113,33 @@ def _waiting(engine: LocalEngine, run: RunRecord) -> str:
 
 def _scores(run: RunRecord, evaluations: Sequence[Evaluation]) -> None:
     last = {evaluation.split: evaluation.values for evaluation in evaluations}
-    columns = st.columns(4)
     validation, test, probe = last.get("validation"), last.get("test"), last.get("baseline")
-    columns[0].metric(
-        "Validation accuracy",
-        f"{validation['accuracy']:.1%}" if validation else "–",
-        help=_interval(validation) + " Scored at every frame.",
-    )
-    columns[1].metric("Macro-F1", f"{validation['macro_f1']:.3f}" if validation else "–", help="On validation.")
     majority = run.facts.get("majority_rate", 0.0)
-    columns[2].metric(
-        "To beat: linear probe",
-        f"{probe['accuracy']:.1%}" if probe else "–",
-        help=f"Logistic regression on the untrained encoder's vectors. The majority class alone gets {majority:.1%}.",
-    )
-    columns[3].metric(
-        "Test accuracy",
-        f"{test['accuracy']:.1%}" if test else "at the end",
-        help=_interval(test) + " The test split is scored once, at the end.",
-    )
+    metrics = [
+        (
+            "Validation accuracy",
+            f"{validation['accuracy']:.1%}" if validation else "–",
+            f"{_interval(validation)} Scored at every frame.",
+        ),
+        ("Macro-F1", f"{validation['macro_f1']:.3f}" if validation else "–", "On validation."),
+        (
+            "To beat: linear probe",
+            f"{probe['accuracy']:.1%}" if probe else "–",
+            f"Logistic regression on the untrained encoder's vectors. The majority class alone gets {majority:.1%}.",
+        ),
+        (
+            "Test accuracy",
+            f"{test['accuracy']:.1%}" if test else "at the end",
+            f"{_interval(test)} The test split is scored once, at the end.",
+        ),
+    ]
+    with st.container(horizontal=True, gap="medium"):
+        for label, value, about in metrics:
+            st.metric(label, value, help=about.strip(), width=METRIC_WIDTH)
 
 
-def _interval(values: object) -> str:
-    if not isinstance(values, dict):
+def _interval(values: Mapping[str, float] | None) -> str:
+    if values is None:
         return ""
     return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
 
@@ -226,7 +231,7 @@ def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations:
         figure,
         key="live.curves",
         height=CURVES_HEIGHT,
-        description="Curves of loss and its parts, validation accuracy, gradient norms and learning rate over the steps.",
+        description="Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate.",
     )
 
 

@@ -5,7 +5,9 @@ What must outlive a refresh stands in the URL or in the store; session state hol
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -16,7 +18,25 @@ from core.store import RunRecord, Store
 
 Value = TypeVar("Value")
 
+APP = Path(__file__).resolve().parents[2] / "app.py"
+
 RUN, FRAME, COLOUR, FROM = "run", "frame", "colour", "from"
+
+
+def mark_app() -> None:
+    """This session went through app.py."""
+    st.session_state["app"] = True
+
+
+def require_app() -> None:
+    """Go through app.py, if this page was not called by it.
+
+    A fresh server takes the folder pages/ for Streamlit's older kind of app: until somebody has called `st.navigation`,
+    it runs a page that is opened by its address on its own, without theme and navigation.
+    """
+    if "app" not in st.session_state:
+        runpy.run_path(str(APP))
+        st.stop()
 
 
 def run_in_url(store: Store) -> RunRecord | None:

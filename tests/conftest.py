@@ -1,0 +1,107 @@
+"""What the tests share: a tiny encoder made here, a small task, a store in a temporary folder."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig, parse_config
+from core.store import Store
+
+WORDS = {
+    "good": ["lovely", "bright", "warm", "clever", "funny", "tender"],
+    "bad": ["dull", "grim", "cold", "clumsy", "boring", "harsh"],
+}
+FILLERS = ["the", "film", "was", "a", "very", "scene", "and", "its", "music", "felt", "with", "one", "of", "story"]
+
+
+@pytest.fixture(autouse=True)
+def _own_runtime_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launcher sockets and runs of a test never meet those of a person on the same machine."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.getbasetemp()))
+    monkeypatch.delenv("SCL_RUNS", raising=False)
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT of two blocks, 16 wide, with a tokenizer of whole words, saved as transformers saves it."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS["good"], *WORDS["bad"], *FILLERS]
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows(rows)
+    return path
+
+
+def made_rows(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Sentences of 4 to 16 words, half of them good, half bad, told apart by one word."""
+    rng = random.Random(seed)
+    rows = []
+    for i in range(count):
+        label = "good" if i % 2 else "bad"
+        words = rng.choices(FILLERS, k=rng.randint(3, 15))
+        words.insert(rng.randrange(len(words) + 1), rng.choice(WORDS[label]))
+        rows.append((" ".join(words), label))
+    return rows
+
+
+@pytest.fixture(scope="session")
+def small_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """120 rows, two classes."""
+    return write_csv(tmp_path_factory.mktemp("task") / "small.csv", made_rows(120))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "runs")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def draft(tiny_encoder: Path, small_csv: Path) -> Callable[..., RunConfig]:
+    """Makes a draft on the tiny encoder; keyword arguments replace fields of its one phase, or whole parts."""
+
+    def make(*, task: dict[str, Any] | None = None, more: dict[str, Any] | None = None, **phase: Any) -> RunConfig:
+        given: dict[str, Any] = {
+            "task": {"id": "csv", "path": str(small_csv)} | (task or {}),
+            "encoder": {"id": str(tiny_encoder), "max_length": 32},
+            "phases": [{"steps": 8, "batch_size": 8} | phase],
+            "device": "cpu",
+        }
+        return parse_config(given | (more or {}))
+
+    return make
