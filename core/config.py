@@ -121,7 +121,14 @@ class ObjectiveConfig(_Part):
         Raises: ConfigError for a value out of bounds or a knob that this objective does not have.
         """
         if name == "lambda" and self.weight is not None:
-            return mixed_objective(value, self.temperature or 0.3, self.combine)
+            terms = [t.model_dump() for t in self.terms]
+            for term in terms:
+                if loss_entry(term["loss"]).contrastive:
+                    term["weight"] = value
+                elif self.combine == "convex":
+                    term["weight"] = 1.0 - value
+            _check_weight(value, self.combine)
+            return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
         if name == "temperature" and self.temperature is not None:
             terms = [t.model_dump() for t in self.terms]
             for term in terms:
@@ -142,14 +149,18 @@ def mixed_objective(
     Raises: ConfigError naming the field and the value.
     Source: Gunel et al. 2021, eq. 1, arXiv:2011.01403.
     """
-    upper = 1.0 if combine == "convex" else 1000.0
-    if not 0.0 <= weight <= upper:
-        raise ConfigError("lambda", weight, f"give a number from 0 to {upper:g}.")
+    _check_weight(weight, combine)
     terms = [
         {"loss": "cross_entropy", "weight": 1.0 - weight if combine == "convex" else 1.0},
         {"loss": "supcon", "weight": weight, "temperature": temperature},
     ]
     return build(ObjectiveConfig, {"terms": terms, "combine": combine})
+
+
+def _check_weight(weight: float, combine: str) -> None:
+    upper = 1.0 if combine == "convex" else 1000.0
+    if not 0.0 <= weight <= upper:
+        raise ConfigError("lambda", weight, f"give a number from 0 to {upper:g}.")
 
 
 class TrainableConfig(_Part):
@@ -300,7 +311,7 @@ def parse_config(given: Any) -> RunConfig:
     if isinstance(given, str | bytes):
         try:
             given = json.loads(given)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError("config", str(error), "give one JSON object, as `export` writes it.") from None
     if not isinstance(given, dict):
         raise ConfigError("config", type(given).__name__, "give one JSON object, as `export` writes it.")

@@ -11,9 +11,10 @@ SHOWN_CHARS = 60
 
 def shown(value: object) -> str:
     """A value as it may stand in a message: quoted when it is text, and never longer than a glance."""
-    text = repr(value) if isinstance(value, str) else str(value)
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}… ({len(text):,} characters)"
+    text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
+    if len(text) <= SHOWN_CHARS:
+        return text
+    return f"{text[:SHOWN_CHARS]}… ({len(value) if isinstance(value, str) else len(text):,} characters)"
 
 
 class PlaygroundError(Exception):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.errors import StoreError
 from core.events import Probe
 from core.representation.projections import Points
 from core.store import Store
@@ -47,7 +48,8 @@ def write_replay(store: Store, run_id: str, title: str, path: Path) -> None:
     run = store.run(run_id)
     scores = {e.step: e.values["accuracy"] for e in store.evaluations(run_id) if e.split == "validation"}
     steps = [step for step in store.frame_steps(run_id) if step in scores]
-    assert run.probe is not None
+    if run.probe is None or not steps:
+        raise StoreError(f"Run {run_id} has no scored frames: a replay needs a run that has started.")
     given = {
         "title": title,
         "probe": asdict(run.probe),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
-from core.figures.map import map_extent, map_figure
+from core.figures.map import map_figure
 from core.store import RunRecord, RunSummary, Store
 from pages.ui import reads, state
 from pages.ui.live_figure import live_figure
@@ -59,7 +59,7 @@ def _frame(store: Store, run: RunRecord, frames: list[int]) -> None:
         except StoreError as error:
             st.warning(str(error))
             return
-        extent = map_extent(reads.all_maps(store, run, frames))
+        extent = reads.extent(store, run, run.id, run.attempt, tuple(frames))
         figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=run.id)
         selected = live_figure(
             figure,
@@ -69,8 +69,8 @@ def _frame(store: Store, run: RunRecord, frames: list[int]) -> None:
             selectable=True,
         )
         st.caption(
-            "Colour and symbol: label. First two principal components of the normalised vectors, each frame turned onto "
-            "the one before. Hover to read; click, box or lasso to list."
+            "Colour and symbol: label. First two principal components of the normalised vectors, each frame turned "
+            "onto the one before. Hover to read; click, box or lasso to list."
         )
     with right:
         if scores:

@@ -53,8 +53,8 @@ def _replay(replay: Replay) -> None:
         description="A replay: the map of 120 film reviews while an encoder is fine-tuned.",
     )
     st.caption(
-        f"A replay: {escaped(replay.title)}. Step {step:,} of {replay.steps[-1]:,}, validation accuracy {accuracy:.0%}. "
-        "Every point is one review; hover to read it."
+        f"A replay: {escaped(replay.title)}. Step {step:,} of {replay.steps[-1]:,}, "
+        f"validation accuracy {accuracy:.0%}. Every point is one review; hover to read it."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 
 from core.config import RunConfig, parse_config
 from core.store import Store
+
+# Tiny models gain nothing from threads, and threads that wait for each other slow a busy machine down.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 WORDS = {
     "good": ["lovely", "bright", "warm", "clever", "funny", "tender"],

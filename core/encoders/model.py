@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -23,6 +25,9 @@ Pooling = Literal["cls", "mean"]
 # More chunks mean less padding and smaller, slower matrix products; two was the fastest tried on a CPU.
 UNPACKED_CHUNKS = 2
 
+# What transformers raises for files that are missing, damaged, of another kind or not allowed.
+LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, pickle.UnpicklingError, SafetensorError)
+
 
 class Encoder(nn.Module):
     """A standard `AutoModelForSequenceClassification`, taken apart at the pooled vector.
@@ -31,8 +36,10 @@ class Encoder(nn.Module):
     transformers as it is.
     """
 
-    def __init__(self, model: Any, pooling: Pooling) -> None:
+    def __init__(self, model: Any, pooling: Pooling, folder: Path = Path()) -> None:
+        """`folder` is where the weights came from."""
         super().__init__()
+        self.folder = folder
         self.model = model
         self.family = family_of(model.config.model_type)
         self.pooling = pooling
@@ -121,7 +128,7 @@ def load_encoder(
     """
     _quiet_transformers()
     folder = encoder_folder(encoder_id)
-    positions = read_shape(folder / "config.json", encoder_id).positions
+    limit = read_shape(folder / "config.json", encoder_id).positions
     labels = dict(enumerate(classes))
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -135,14 +142,13 @@ def load_encoder(
             weights_only=True,
             dtype=torch.float32,
         )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+    except LOADING_ERRORS as error:
         reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
         raise EncoderError(
             f"Encoder {shown(encoder_id)} could not be loaded ({reason}): "
             "give a transformers encoder with safetensors weights and a tokenizer."
         ) from error
-    encoder = Encoder(model, pooling)
-    limit = positions - encoder.first_position
+    encoder = Encoder(model, pooling, folder)
     if max_length > limit:
         raise ConfigError("encoder.max_length", max_length, f"{shown(encoder_id)} reads at most {limit} tokens.")
     return encoder, Tokenizer(tokenizer, max_length)

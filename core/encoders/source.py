@@ -52,6 +52,10 @@ MODEL_TYPES = (
 )
 
 
+# Their positions begin behind the padding index, so some of the table is no room for tokens.
+POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
     """What a config file says of an encoder, enough to check a form and to estimate a run."""
@@ -93,9 +97,12 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
                 f"Encoder {shown(encoder_id)} is of the type {shown(model_type)}: "
                 f"choose one of {', '.join(MODEL_TYPES)}."
             )
-        sizes = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
-        return EncoderShape(model_type, **{field: int(size) for field, size in sizes.items()})
-    except (OSError, ValueError, TypeError, AttributeError, StopIteration) as error:
+        found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
+        sizes = {field: int(size) for field, size in found.items()}
+        if model_type in POSITIONS_AFTER_PADDING:
+            sizes["positions"] -= int(config.get("pad_token_id", 1)) + 1
+        return EncoderShape(model_type, **sizes)
+    except (OSError, ValueError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError) as error:
         raise EncoderError(
             f"Encoder {shown(encoder_id)} has no readable config.json ({shown(str(error))}): "
             "give a folder or Hub name of a transformers encoder."
@@ -117,8 +124,11 @@ def encoder_folder(encoder_id: str) -> Path:
     small = _snapshot(encoder_id, SMALL_FILES)
     read_shape(small / "config.json", encoder_id)
     folder = _snapshot(encoder_id, [*SMALL_FILES, SAFE_WEIGHTS])
-    if not list(folder.glob(SAFE_WEIGHTS)):
+    if not has_safe_weights(folder):
         folder = _snapshot(encoder_id, [*SMALL_FILES, TORCH_WEIGHTS])
+    if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
+        # Without a network the client gives what it has, which may be the config file alone.
+        raise EncoderError(_not_here(encoder_id) if not _hub_answers() else _no_weights(encoder_id))
     return folder
 
 
@@ -142,6 +152,11 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
             )
 
 
+def is_local(encoder_id: str) -> bool:
+    """Whether an id names a folder here (the bundled encoder is a name, wherever its folder lies)."""
+    return encoder_id != BUNDLED and _local_folder(encoder_id) is not None
+
+
 def has_safe_weights(folder: Path) -> bool:
     return any(folder.glob(SAFE_WEIGHTS))
 
@@ -156,8 +171,8 @@ def _local_folder(encoder_id: str) -> Path | None:
         path = Path(encoder_id).expanduser()
         if path.is_dir():
             return path
-    except OSError:
-        pass  # too long for a path: it can still be refused as a Hub name below
+    except (OSError, RuntimeError):
+        pass  # too long for a path, or nobody's home: it is refused below
     if encoder_id.startswith((".", "/", "~", "\\")):
         raise EncoderError(f"Encoder {shown(encoder_id)} is not a folder: check the path, or give a Hub name.")
     return None
@@ -200,6 +215,7 @@ def _hub_answers() -> bool:
 @contextmanager
 def _plain_hub_errors(repository: str) -> Iterator[None]:
     """Turns what the Hub client raises into one sentence."""
+    import httpx2
     from huggingface_hub import errors
 
     name = shown(repository)
@@ -212,11 +228,19 @@ def _plain_hub_errors(repository: str) -> Iterator[None]:
     except errors.RepositoryNotFoundError:
         raise EncoderError(f"Encoder {name} does not exist on the Hub: check the name.") from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):
-        raise EncoderError(
-            f"Encoder {name} is not on this machine and the Hub cannot be reached: "
-            f"connect to the internet, or choose {BUNDLED}."
-        ) from None
-    except (errors.HfHubHTTPError, errors.EntryNotFoundError, OSError) as error:
+        raise EncoderError(_not_here(repository)) from None
+    except (errors.HfHubHTTPError, errors.EntryNotFoundError, httpx2.HTTPError, OSError, ValueError) as error:
         raise EncoderError(
             f"Encoder {name} could not be fetched ({type(error).__name__}): check the name and the connection."
         ) from error
+
+
+def _not_here(repository: str) -> str:
+    return (
+        f"Encoder {shown(repository)} is not on this machine and the Hub cannot be reached: "
+        f"connect to the internet, or choose {BUNDLED}."
+    )
+
+
+def _no_weights(repository: str) -> str:
+    return f"Encoder {shown(repository)} has no weights in safetensors or torch format: choose another."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 from core.config import RunConfig
 from core.engine import machine
@@ -46,16 +47,19 @@ class LocalEngine:
 
     def dispatch(self) -> None:
         """Start queued runs as long as slots are free. Cheap when nothing waits."""
-        while True:
-            starter = self._starter(self.store)
+        while self.store.has_queued() and self._start_one():
+            pass
+
+    def _start_one(self) -> bool:
+        with closing(self._starter(self.store)) as starter:
             claim = self.store.claim_next(self._slots, starter.holder())
             if claim is None:
-                return
-            run_id, attempt, slot = claim
+                return False
             try:
-                starter.start(self.store, run_id, attempt, slot)
+                starter.start(self.store, *claim)
             except EngineError:
-                SpawnStarter().start(self.store, run_id, attempt, slot)
+                SpawnStarter().start(self.store, *claim)
+            return True
 
     def stop(self, run_id: str) -> None:
         """Ask a run to end with a checkpoint. Raises: EngineError when it has ended."""

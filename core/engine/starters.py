@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +36,10 @@ class Starter(Protocol):
         """Raises: EngineError when no worker can be started."""
         ...
 
+    def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
 
 class SpawnStarter:
     """Executes a new interpreter; it needs seconds to import torch."""
@@ -44,23 +49,16 @@ class SpawnStarter:
 
     def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
         log = open_log(store, run_id)
-        command = [sys.executable, "-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)]
         try:
-            subprocess.Popen(
-                command,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                close_fds=True,
-            )
+            _detach(["-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)], log)
         except OSError as error:
-            raise EngineError(
-                f"No worker could be started ({error.strerror}): close programs and try again."
-            ) from error
+            reason = error.strerror
+            raise EngineError(f"No worker could be started ({reason}): close programs and try again.") from error
         finally:
             os.close(log)
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 class WarmStarter:
@@ -96,8 +94,9 @@ class WarmStarter:
             self._connection.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
             raise EngineError(f"The launcher went away ({error.strerror}).") from error
-        finally:
-            self._connection.close()
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def start_launcher(store: Store) -> None:
@@ -106,17 +105,10 @@ def start_launcher(store: Store) -> None:
         return
     existing = WarmStarter.connected(store)
     if existing is not None:
-        existing._connection.close()
+        existing.close()
         return
     with (socket_folder() / "launcher.log").open("ab") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", "core.engine.launcher", str(socket_path(store))],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        _detach(["-m", "core.engine.launcher", str(socket_path(store))], log.fileno())
 
 
 def wait_for_launcher(store: Store, timeout_s: float) -> bool:
@@ -125,10 +117,24 @@ def wait_for_launcher(store: Store, timeout_s: float) -> bool:
     while time.monotonic() < deadline:
         starter = WarmStarter.connected(store)
         if starter is not None:
-            starter._connection.close()
+            starter.close()
             return True
         time.sleep(0.05)
     return False
+
+
+def _detach(arguments: list[str], log: int) -> None:
+    """Execute a new interpreter in a session of its own, with its output in a file. Raises: OSError."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+    # While we live, a worker that ended is our zombie until somebody has waited for it.
+    threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
 
 
 def open_log(store: Store, run_id: str) -> int:

@@ -125,11 +125,12 @@ class Link:
 
     def __enter__(self) -> Link:
         # A polite kill is a stop: it leaves a checkpoint.
-        signal.signal(signal.SIGTERM, lambda *_: self._ask_stop())
+        self._previous = signal.signal(signal.SIGTERM, lambda *_: self._ask_stop())
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTERM, self._previous)
         self._closed.set()
         self._thread.join(timeout=10)
 

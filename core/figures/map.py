@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +40,8 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
     """
     labels = np.asarray(probe.labels)
     kind = "scatter" if len(points) <= SVG_POINTS else "scattergl"
+    # Four digits of the map's width: a collapsed map is small, and its points still move.
+    decimals = 4 - math.floor(math.log10(extent)) if extent > 0 else 4
     traces = []
     for label, name in enumerate(probe.classes):
         rows = np.flatnonzero(labels == label).tolist()
@@ -47,8 +50,8 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
                 "type": kind,
                 "mode": "markers",
                 "name": short_text(name),
-                "x": points[rows, 0].round(4).tolist(),
-                "y": points[rows, 1].round(4).tolist(),
+                "x": points[rows, 0].astype(float).round(decimals).tolist(),
+                "y": points[rows, 1].astype(float).round(decimals).tolist(),
                 "customdata": [probe.ids[row] for row in rows],
                 "hovertext": [hovers[row] for row in rows],
                 "hovertemplate": "%{hovertext}<extra></extra>",

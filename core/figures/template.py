@@ -56,7 +56,12 @@ def plain_text(text: str) -> str:
 
 def short_text(text: str, width: int = 24) -> str:
     """A name from outside, safe in a legend."""
-    return html.escape(textwrap.shorten(" ".join(text.split()), width, placeholder=" …") or text[:width])
+    text = " ".join(text.split())
+    if len(text) <= width:
+        return html.escape(text)
+    cut = textwrap.shorten(text, width, placeholder=" …")
+    # One long word leaves nothing but the placeholder.
+    return html.escape(cut if cut != "…" else f"{text[: width - 2]} …")
 
 
 def rounded(values: Sequence[float | None]) -> list[float | None]:

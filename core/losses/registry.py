@@ -40,7 +40,9 @@ class Parameter:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(field, value, f"give a number {self.bounds}.")
         low_ok = self.low is None or (value > self.low if self.above else value >= self.low)
-        if not (math.isfinite(value) and low_ok and (self.high is None or value <= self.high)):
+        high_ok = self.high is None or value <= self.high
+        # A NaN fails no bound that is absent; an integer may be too large to be a float.
+        if not (low_ok and high_ok and abs(value) < math.inf):
             raise ConfigError(field, value, f"give a number {self.bounds}.")
         return float(value)
 

@@ -53,6 +53,8 @@ def supcon_loss(
     Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362.
     """
     _check(features, labels, temperature, mask, view_mask)
+    if base_temperature is not None and not (math.isfinite(base_temperature) and base_temperature > 0):
+        raise ValueError(f"base_temperature = {base_temperature}: expected None or a finite number above 0")
     _check_choice("variant", variant, ("out", "in"))
     _check_choice("anchors", anchors, ("all", "one"))
     _check_choice("reduction", reduction, ("mean", "mean_all", "sum", "none"))
@@ -108,20 +110,20 @@ def contrastive_coefficients(
     """
     _check(features, labels, temperature, None, None)
     _check_choice("variant", variant, ("out", "in"))
-    views = _as_views(features)
-    n, v, _ = views.shape
-    present = _present(views, None)
-    z = _rows(views, present, normalize=True)
-    logits = z @ z.T / temperature
-    candidates, positives = _relations(n, v, labels, None, present, features.device)
-    has_positive = positives.any(1, keepdim=True)
-    p = _softmax_over(logits, candidates & has_positive)
-    if variant == "out":
-        x = positives / positives.sum(1, keepdim=True).clamp(min=1)
-    else:
-        x = _softmax_over(logits, positives)
-    x = x.to(p.dtype)
-    return ContrastiveCoefficients(p, x, (p - x) / temperature)
+    with torch.autocast(features.device.type, enabled=False):
+        views = _as_views(features)
+        n, v, _ = views.shape
+        present = _present(views, None)
+        z = _rows(views, present, normalize=True)
+        logits = z @ z.T / temperature
+        candidates, positives = _relations(n, v, labels, None, present, features.device)
+        has_positive = positives.any(1, keepdim=True)
+        p = _softmax_over(logits, candidates & has_positive)
+        if variant == "out":
+            x = (positives / positives.sum(1, keepdim=True).clamp(min=1)).to(p.dtype)
+        else:
+            x = _softmax_over(logits, positives)
+        return ContrastiveCoefficients(p, x, (p - x) / temperature)
 
 
 def collapse_line(candidates: int) -> float:

@@ -321,6 +321,10 @@ class Store:
             )
             return str(row["id"]), attempt, free[0]
 
+    def has_queued(self) -> bool:
+        """Whether a run waits; only reads."""
+        return bool(self._all("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1"))
+
     def requeue(self, run_id: str) -> None:
         """Put a run that stopped, failed or was interrupted back into the queue, behind the others.
 

@@ -88,17 +88,14 @@ def _divide(name: str, split: Split, classes: Sequence[str], size: int, purpose:
         raise ConfigError(
             f"{purpose}_size", size, f"{name} has {len(split):,} rows; leave at least {len(classes)} to train on."
         )
-    order = stratified_order(split.labels, SPLIT_SEED)
-    taken = order[:size]
+    left = Counter(split.labels)
+    taken: list[int] = []
+    for row in stratified_order(split.labels, SPLIT_SEED):
+        if len(taken) < size and left[split.labels[row]] > 1:  # the last row of a class stays on the other side
+            taken.append(row)
+            left[split.labels[row]] -= 1
     chosen = set(taken)
-    others = [row for row in range(len(split)) if row not in chosen]
-    left = {split.labels[row] for row in others}
-    for label in range(len(classes)):
-        if label not in left:  # the prefix took a small class whole: give its last row back
-            row = next(row for row in reversed(taken) if split.labels[row] == label)
-            taken.remove(row)
-            others.append(row)
-    return split.take(taken), split.take(sorted(others))
+    return split.take(taken), split.take([row for row in range(len(split)) if row not in chosen])
 
 
 def _sample(size: int, pool: Split, held_out: int, classes: Sequence[str], seed: int) -> Split:

@@ -83,11 +83,12 @@ def expected_positives(class_counts: Sequence[int], batch_size: int, sampler: st
     """Expected number of positives per anchor in a batch, for each class.
 
     Random batches are drawn without replacement, so an anchor's B − 1 companions hold (B − 1)(n_c − 1)/(n − 1) of its
-    class; balanced ones hold B/C − 1 of it.
+    class. Balanced ones hold k = ⌊B/C⌋ of every class, and one more of each of B mod C classes, which take turns.
     """
     rows, classes = sum(class_counts), len(class_counts)
     if sampler == "balanced":
-        return [max(0.0, batch_size / classes - 1)] * classes
+        k, extra = divmod(batch_size, classes)
+        return [(extra * (k + 1) * k + (classes - extra) * k * (k - 1)) / batch_size] * classes
     return [(batch_size - 1) * (count - 1) / max(1, rows - 1) for count in class_counts]
 
 
@@ -95,7 +96,9 @@ def anchors_without_positive(class_counts: Sequence[int], batch_size: int, sampl
     """For each class, the chance that an anchor has no positive in its batch (hypergeometric for random batches)."""
     rows, classes = sum(class_counts), len(class_counts)
     if sampler == "balanced":
-        return [1.0 if batch_size < 2 * classes else 0.0] * classes
+        k, extra = divmod(batch_size, classes)
+        alone = extra if k == 0 else classes - extra if k == 1 else 0
+        return [alone / batch_size] * classes
     chances = []
     for count in class_counts:
         others, companions = rows - count, batch_size - 1

@@ -7,13 +7,13 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
 
 from core.config import KnobTurn, RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.encoders.source import encoder_folder
 from core.encoders.trainable import apply_trainable, training_mode
 from core.errors import TrainingError
 from core.events import (
@@ -127,7 +127,7 @@ class _Run:
         self.optimiser = _adamw(self.encoder, self.phase.optimiser.weight_decay, self.device)
         self.sampler = make_sampler(config.task.sampler, data.train.labels, self.phase.batch_size, config.seed)
         self.labels = torch.tensor(data.train.labels, device=self.device)
-        self.cache_key = cache_key(config.encoder, _fingerprint(config), data)
+        self.cache_key = cache_key(config.encoder, _fingerprint(self.encoder.folder), data)
         self.step = 0
         if resume and checkpoints:
             self.step = checkpoints.restore(self.encoder, self.optimiser)
@@ -326,8 +326,7 @@ def _adamw(encoder: Encoder, weight_decay: float, device: torch.device) -> torch
     return torch.optim.AdamW(groups, fused=device.type in ("cpu", "cuda"))
 
 
-def _fingerprint(config: RunConfig) -> str:
+def _fingerprint(folder: Path) -> str:
     """Names, sizes and dates of the encoder's weight files."""
-    folder = encoder_folder(config.encoder.id)
     weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
     return ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in weights)

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 from core.config import PhaseConfig, ProbeConfig, RunConfig
-from core.encoders.source import EncoderShape, encoder_shape
-from core.errors import ConfigError, shown
+from core.encoders.source import EncoderShape, encoder_shape, is_local
+from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
 from core.tasks.registry import CSV_TASK
 from core.training.schedule import default_frame_steps, frame_steps
@@ -39,7 +39,7 @@ def prepare(draft: RunConfig, *, gpu: bool) -> tuple[RunConfig, TaskData]:
     shape = encoder_shape(draft.encoder.id)
     _check_encoder(draft, shape)
     encoder = draft.encoder
-    if Path(encoder.id).expanduser().is_dir():
+    if is_local(encoder.id):
         encoder = encoder.model_copy(update={"id": _absolute(encoder.id)})
     task = draft.task
     if task.id == CSV_TASK and task.path:
@@ -59,7 +59,10 @@ def prepare(draft: RunConfig, *, gpu: bool) -> tuple[RunConfig, TaskData]:
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:
+        raise TaskError(f"{shown(path)} is below a home folder that does not exist: check the path.") from None
 
 
 def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:

@@ -67,9 +67,7 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
         f"{duration(found.frames_s)} · test {duration(found.test_s)}; speed {source}."
     )
     if not has_gpu() and found.memory_bytes > memory_bytes():
-        st.warning(
-            f"{memory_bytes() / 2**30:.1f} GB are free: try a smaller batch, fewer learning blocks or a smaller encoder."
-        )
+        st.warning(f"{memory_bytes() / 2**30:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.")
 
 
 def _estimate(store: Store, config: RunConfig, data: TaskData) -> Estimate:

@@ -16,7 +16,7 @@ from pages.ui.parts import escaped
 def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
     """Stop, pause, continue or resume, whichever the run's status allows."""
     going = run.status in (Status.RUNNING, Status.STARTING)
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, width="content"):
         if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:"):
             _ask(lambda: engine.pause(run.id))
         if run.status == Status.PAUSED and st.button(

@@ -123,7 +123,7 @@ def _encoder(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
         index=known.index(start.encoder.id),
         accept_new_options=True,
         help="all-MiniLM-L6-v2 is here already; the others come from the Hugging Face Hub. "
-        "Type any Hub name or local folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder.",
+        "Type any Hub name or folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder.",
         key="form.encoder",
     )
     pooling = (
@@ -132,7 +132,7 @@ def _encoder(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
             list(POOLING),
             default=start.encoder.pooling,
             format_func=POOLING.get,
-            help="What is classified, contrasted and drawn: the first token's last hidden state, or the mean over tokens.",
+            help="What is classified, contrasted and drawn: the first token's last hidden state, or the mean of all.",
             key="form.pooling",
         )
         or "cls"

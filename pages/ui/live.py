@@ -9,12 +9,11 @@ from statistics import median
 
 import streamlit as st
 
-from core.config import RunConfig
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
-from core.figures.map import map_extent, map_figure
+from core.figures.map import map_figure
 from core.representation.geometry import collapse_verdict
 from core.store import RunRecord, Status
 from pages.ui import reads, state
@@ -192,7 +191,7 @@ def _map(engine: LocalEngine, run: RunRecord) -> None:
     except StoreError as error:
         st.warning(str(error))
         return
-    extent = map_extent(reads.all_maps(engine.store, run, frames))
+    extent = reads.extent(engine.store, run, run.id, run.attempt, tuple(frames))
     figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=run.id)
     live_figure(
         figure,
@@ -236,7 +235,6 @@ def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations:
 
 
 def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
-    config = engine.store.effective_config(run.id)
     with st.container(horizontal=True):
         st.page_link(
             "pages/explore.py", label="Explore its frames", icon=":material/scatter_plot:", query_params={"run": run.id}
@@ -248,9 +246,13 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
             query_params={"from": run.id},
         )
     with st.container(horizontal=True):
-        st.download_button("Config", _config_json(config), f"{run.id}.json", "application/json", key="download.config")
+        st.download_button(
+            "Config", lambda: _config_json(engine, run.id), f"{run.id}.json", "application/json", key="download.config"
+        )
         if run.status.ended:
-            st.download_button("Curves as CSV", _steps_csv(steps), f"{run.id}.csv", "text/csv", key="download.csv")
+            st.download_button(
+                "Curves as CSV", lambda: _steps_csv(steps), f"{run.id}.csv", "text/csv", key="download.csv"
+            )
     with st.expander("Log"):
         st.code(log_tail(engine, run) or "Nothing was written.", language=None)
 
@@ -261,8 +263,8 @@ def log_tail(engine: LocalEngine, run: RunRecord, characters: int = 8_000) -> st
     return path.read_text(encoding="utf-8", errors="replace")[-characters:] if path.exists() else ""
 
 
-def _config_json(config: RunConfig) -> str:
-    return config.model_dump_json(indent=2)
+def _config_json(engine: LocalEngine, run_id: str) -> str:
+    return engine.store.effective_config(run_id).model_dump_json(indent=2)
 
 
 def _steps_csv(steps: Sequence[Step]) -> str:

@@ -41,8 +41,17 @@ function themed(figure, element) {
   return layout;
 }
 
-function selectedIds(event) {
+function idsOf(event) {
   return event && event.points ? event.points.map((point) => point.customdata).filter((id) => id !== undefined) : [];
+}
+
+// A selection is of examples, not of a region: the same points stay lit wherever they move.
+function withSelection(traces, chosen) {
+  return traces.map((trace) => {
+    if (!trace.customdata) return trace;
+    const rows = trace.customdata.flatMap((id, row) => (chosen.has(id) ? [row] : []));
+    return { ...trace, ...(chosen.size ? { selectedpoints: rows } : {}) };
+  });
 }
 
 export default function (component) {
@@ -63,16 +72,26 @@ export default function (component) {
       modeBarButtonsToRemove: selectable ? ["autoScale2d"] : ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { scale: 2 },
     };
-    const layout = themed(figure, node);
+    node.chosen ??= new Set();
+    const layout = { ...themed(figure, node), selections: [], selectionrevision: node.selectionCount || 0 };
     // Plotly keeps what a person does to a figure (zoom, tool, selection) as long as uirevision stays the same.
-    Plotly.react(node, figure.data, layout, config).then(() => {
+    node.drawing = true; // drawing a selection emits selection events of its own, which nobody asked for
+    Plotly.react(node, withSelection(figure.data, node.chosen), layout, config).then(() => {
+      node.drawing = false;
       node.updates = (node.updates || 0) + 1;
       node.dataset.updates = String(node.updates);
       if (selectable && !node.listening) {
         node.listening = true;
-        node.on("plotly_selected", (event) => setStateValue("selected", selectedIds(event)));
-        node.on("plotly_deselect", () => setStateValue("selected", []));
-        node.on("plotly_click", (event) => setStateValue("selected", selectedIds(event)));
+        const choose = (ids) => {
+          if (node.drawing) return;
+          node.chosen = new Set(ids);
+          node.selectionCount = (node.selectionCount || 0) + 1; // Plotly lets go of its own box or lasso
+          setStateValue("selected", ids);
+          setTimeout(() => draw(Plotly)); // once Plotly is done with its own event
+        };
+        node.on("plotly_selected", (event) => event && choose(idsOf(event)));
+        node.on("plotly_deselect", () => choose([]));
+        node.on("plotly_click", (event) => choose(idsOf(event)));
       }
     });
   };

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
-import numpy as np
 import streamlit as st
 
 from core.config import RunConfig
@@ -12,7 +12,7 @@ from core.engine import LocalEngine
 from core.engine.machine import has_gpu
 from core.errors import StoreError
 from core.events import Probe, Step
-from core.figures.map import hover_texts
+from core.figures.map import hover_texts, map_extent
 from core.representation.projections import Points
 from core.store import RunRecord, Store, default_folder
 from core.tasks import TaskData
@@ -75,29 +75,22 @@ def map_points(store: Store, run: RunRecord, step: int) -> Points:
     return _map_points(str(store.folder), run.id, run.attempt, step)
 
 
-def all_maps(store: Store, run: RunRecord, frame_steps: list[int]) -> list[Points]:
-    """The maps of all frames that can be read."""
+@st.cache_data(show_spinner=False, max_entries=64)
+def extent(_store: Store, _run: RunRecord, run_id: str, attempt: int, frame_steps: tuple[int, ...]) -> float:
+    """Half the width of a square that holds every frame that can be read."""
     maps = []
     for step in frame_steps:
         try:
-            maps.append(map_points(store, run, step))
+            maps.append(map_points(_store, _run, step))
         except StoreError:
             continue  # the page that shows this very frame says what is wrong with it
-    return maps
+    return map_extent(maps)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
 def hovers(run_id: str, _probe: Probe) -> list[str]:
     """Hover texts of a run's points; the probe is fixed for a run's life."""
     return hover_texts(_probe)
-
-
-@st.cache_data(show_spinner=False, max_entries=64)
-def predictions(_store: Store, folder: str, run_id: str, attempt: int, step: int) -> np.ndarray:
-    """Softmax of a frame's logits, [N, C]. Raises: StoreError for a damaged file."""
-    logits = _store.logits(run_id, step).astype(np.float64)
-    scores = np.exp(logits - logits.max(1, keepdims=True))
-    return scores / scores.sum(1, keepdims=True)
 
 
 @st.cache_data(show_spinner=False, max_entries=32)
@@ -116,8 +109,6 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
 
 
 def _stamps(draft: RunConfig) -> tuple[tuple[str, int, int], ...]:
-    import os
-
     stamps = []
     for path in (draft.task.path, draft.task.test_path):
         try:

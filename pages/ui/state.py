@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
-RUN, FRAME, COLOUR, FROM = "run", "frame", "colour", "from"
+RUN, FRAME, FROM = "run", "frame", "from"
 
 
 def mark_app() -> None:
@@ -54,10 +54,6 @@ def run_in_url(store: Store) -> RunRecord | None:
 def frame_in_url(steps: Sequence[int], default: int) -> int:
     """The frame step that the URL names, the default when it names none or nonsense."""
     return _choice_in_url(FRAME, {str(step): step for step in steps}, default, "the run has no frame at that step")
-
-
-def colour_in_url(choices: Sequence[str]) -> str:
-    return _choice_in_url(COLOUR, {choice: choice for choice in choices}, choices[0], "choose one of the colours")
 
 
 def template_in_url(store: Store) -> RunConfig | None:

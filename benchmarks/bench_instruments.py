@@ -1,0 +1,89 @@
+"""Cost of the instruments: a step of our loop with everything against the bare step.
+
+Everything: gradient norms on the pooled vector, Step events, their rows in the store, heartbeat and control polling.
+The bare loop has the same encoder, batches, loss (0.5 CE + 0.5 SCL), clipping and optimiser, and nothing else; that
+both end with the same loss shows that they do the same work.
+
+Target: at most 5 % more time per step, a ratio of at most 1.05.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+
+import torch
+from torch import nn
+
+from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared
+from benchmarks.measure import in_turn, options, progress, report
+from core.config import RunConfig
+from core.encoders.model import load_encoder
+from core.encoders.trainable import apply_trainable, training_mode
+from core.losses.objective import Objective, Term
+from core.tasks import TaskData
+from core.training.batches import make_sampler
+from core.training.schedule import learning_rate_factor
+from core.training.untrained import MemoryCache
+
+WEIGHT = 0.5
+TARGET = "≤ 1.05"
+
+
+def bare_run(config: RunConfig, data: TaskData) -> Timed:
+    """The same fine-tune, with nobody watching."""
+    phase = config.phase
+    torch.manual_seed(config.seed)
+    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
+    learning = apply_trainable(encoder, phase.trainable)
+    training_mode(encoder, learning)
+    parameters = list(encoder.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": phase.optimiser.weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    optimiser = torch.optim.AdamW(groups, fused=True)
+    objective = Objective([Term(t.loss, t.weight, t.parameters) for t in phase.objective.terms])
+    sampler = make_sampler(config.task.sampler, data.train.labels, phase.batch_size, config.seed)
+    labels = torch.tensor(data.train.labels)
+
+    start, loss = 0.0, torch.zeros(())
+    for step in range(1, config.steps + 1):
+        rows = sampler.rows(step)
+        factor = learning_rate_factor(step, config.steps, phase.optimiser.warmup_fraction)
+        for group in optimiser.param_groups:
+            group["lr"] = phase.optimiser.learning_rate * factor
+        pooled = encoder.pooled(tokenizer([data.train.texts[row] for row in rows]))  # [B, H]
+        loss = objective(pooled, encoder.logits(pooled), labels[rows]).total
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, phase.optimiser.max_gradient_norm)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        if step == SKIPPED:
+            start = time.perf_counter()
+    return Timed(time.perf_counter() - start, loss.item())
+
+
+def main() -> None:
+    given = options(__doc__, repeats=9, steps=96)
+    config, data, steps = prepared(WEIGHT, given.steps)
+    cache = MemoryCache()
+    print(f"{data.name}: {steps} timed steps of {BATCH} texts, {torch.get_num_threads()} threads", flush=True)
+    ratios = []
+    for repetition in range(given.repeats + 1):
+        seeded = config.model_copy(update={"seed": repetition})
+        found = {}
+        for name in in_turn(repetition, ["ours", "bare"]):
+            gc.collect()
+            found[name] = our_run(seeded, data, cache) if name == "ours" else bare_run(seeded, data)
+        if not math.isclose(found["ours"].loss, found["bare"].loss, rel_tol=1e-4):
+            raise RuntimeError(f"The loops did different work: their last losses are {found}.")
+        progress(repetition, {f"{name}, ms a step": run.seconds / steps * 1000 for name, run in found.items()}, 1)
+        if repetition:
+            ratios.append(found["ours"].seconds / found["bare"].seconds)
+    report("ratio", "step time, with instruments / bare", ratios, TARGET)
+
+
+if __name__ == "__main__":
+    main()

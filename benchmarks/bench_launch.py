@@ -1,0 +1,93 @@
+"""From pressing Launch to the first step in the store: a warm launcher against a new interpreter.
+
+The clock starts before `LocalEngine.submit` (which checks the draft too) and stops when the store shows a step. Runs
+are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends soon; the two ways take
+turns.
+
+Target: at most 1.5 s with the launcher warm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measure import in_turn, options, own_folders, progress, report
+from core.config import RunConfig, parse_config
+from core.engine import LocalEngine
+from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
+from core.store import Status, Store
+
+POLL_S = 0.005
+TIMEOUT_S = 120.0
+PROBE = 8
+
+
+def warm(store: Store) -> Starter:
+    """The launcher and nothing else: a silent fall back to a new interpreter would be measured as warm."""
+    starter = WarmStarter.connected(store)
+    if starter is None:
+        raise RuntimeError("The launcher is gone; it is one per state of the code, so edit nothing meanwhile.")
+    return starter
+
+
+def first_step_s(engine: LocalEngine, draft: RunConfig) -> float:
+    """Launch a run, and wait for its first step and its end."""
+    store, start = engine.store, time.perf_counter()
+    run_id = engine.submit(draft)
+    _wait(lambda: bool(store.steps(run_id)) or store.run(run_id).status.ended)
+    seconds = time.perf_counter() - start
+    _wait(lambda: store.run(run_id).status.ended)
+    run = store.run(run_id)
+    if run.status != Status.FINISHED:
+        raise RuntimeError(f"The run ended {run.status}: {run.message}")
+    return seconds
+
+
+def _wait(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not happened():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"Nothing happened for {TIMEOUT_S:.0f} s.")
+        time.sleep(POLL_S)
+
+
+def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
+    draft = parse_config(
+        {
+            "task": {"id": "film_reviews", "validation_size": PROBE},
+            "phases": [{"steps": steps}],
+            "probe": {"size": PROBE, "frame_steps": ()},
+        }
+    )
+    store = Store(folder)
+    engines = {
+        "warm": LocalEngine(store, starter=warm),
+        "spawned": LocalEngine(store, starter=lambda _: SpawnStarter()),
+    }
+    start_launcher(store)
+    if not wait_for_launcher(store, TIMEOUT_S):
+        raise RuntimeError("There is no launcher on this system: it needs Linux.")
+    seconds: dict[str, list[float]] = {name: [] for name in engines}
+    # Repetition 0 does not count: the launcher ends its imports, and the untrained vectors get cached.
+    for repetition in range(repeats + 1):
+        found = {name: first_step_s(engines[name], draft) for name in in_turn(repetition, list(engines))}
+        progress(repetition, found)
+        if repetition:
+            for name, value in found.items():
+                seconds[name].append(value)
+    store.close()
+    return seconds
+
+
+def main() -> None:
+    given = options(__doc__, repeats=7, steps=2)
+    with own_folders() as folder:
+        seconds = measure(folder, given.repeats, given.steps)
+    report("seconds", "launch to first step, new interpreter", seconds["spawned"], "none")
+    report("seconds", "launch to first step, warm", seconds["warm"], "≤ 1.5")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""From executing `streamlit run app.py` to a first page that is there, in a browser.
+
+The browser is started before the clock, and each repetition has a new server and an empty cache. Home counts as there
+when its title is seen and its script is no longer running. Then the server's memory maps are read: it must have loaded
+neither torch (libtorch) nor numba (llvmlite).
+
+Target: at most 3 s.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import psutil
+from playwright.sync_api import sync_playwright
+
+from benchmarks.measure import ROOT, end_processes, options, own_folders, progress, report
+from tests.browser.chromium import ARGUMENTS, find_chromium
+
+TITLE = "Watch a text encoder learn"
+POLL_S = 0.02
+TIMEOUT_S = 60.0
+UNWANTED = ("libtorch", "llvmlite")
+
+
+def start_s(browser: Any, log: Path) -> dict[str, float]:
+    """Seconds until the server answers, the title is seen and the page's script has ended."""
+    port = _free_port()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    command += ["--server.headless", "true", "--server.port", str(port)]
+    context = browser.new_context()
+    page = context.new_page()
+    with log.open("ab") as output:
+        start = time.perf_counter()
+        server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    process = psutil.Process(server.pid)
+    try:
+        found = {"healthy": _wait_healthy(server, port) - start}
+        page.goto(f"http://localhost:{port}/", wait_until="commit")
+        page.get_by_role("heading", name=TITLE).wait_for(timeout=TIMEOUT_S * 1000)
+        found["title"] = time.perf_counter() - start
+        page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=TIMEOUT_S * 1000)
+        found["page"] = time.perf_counter() - start
+        _check_maps(server.pid)
+    finally:
+        context.close()
+        # The server's children: a launcher, in a session of its own.
+        end_processes([*process.children(recursive=True), process])
+        server.wait()
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return int(listener.getsockname()[1])
+
+
+def _wait_healthy(server: subprocess.Popen[bytes], port: int) -> float:
+    """The moment at which the server first said that it is up."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://localhost:{port}/_stcore/health", timeout=1):
+                return time.perf_counter()
+        except OSError:
+            time.sleep(POLL_S)
+    raise RuntimeError("The server did not come up.")
+
+
+def _check_maps(pid: int) -> None:
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    loaded = [name for name in UNWANTED if name in maps]
+    if loaded:
+        raise RuntimeError(f"The server has loaded {' and '.join(loaded)}.")
+
+
+def main() -> None:
+    given = options(__doc__, repeats=7)
+    chromium = find_chromium()
+    if chromium is None:
+        sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
+    seconds = []
+    with own_folders() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        os.makedirs(folder)
+        # Repetition 0 does not count: it reads every file from the disk, and the browser opens its first page.
+        for repetition in range(given.repeats + 1):
+            found = start_s(browser, folder / "server.log")
+            progress(repetition, found, 2)
+            if repetition:
+                seconds.append(found["page"])
+        browser.close()
+    report("seconds", "server start to first page, no torch or numba loaded", seconds, "≤ 3", 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Training throughput: our loop against `transformers.Trainer` with dynamic padding.
+
+Ours runs as in a worker: gradient norms, every event written into a store, heartbeat and control polling. Both
+fine-tune the bundled encoder with cross-entropy on the same sentences: batches of 16, float32, CPU, fused AdamW,
+clipping at 1.
+The Trainer gets its texts tokenised beforehand; ours tokenises each text when it first meets it.
+
+Timed is one whole pass over the rows, from the end of step 3 on: model loading, first frame and final evaluation are
+outside. A whole pass, because grouping by length sorts the batches of a pass, so a part of one is no fair sample.
+
+Targets, texts per second, ours / Trainer: at least 1.2 with its random batches, at least 1.0 with batches of like
+length.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DataCollatorWithPadding,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from benchmarks.measure import in_turn, need, options, progress, report, sentences, spread
+from core.config import RunConfig, mixed_objective, parse_config
+from core.encoders.source import BUNDLED, encoder_folder
+from core.engine.worker import Link, Recorder
+from core.events import Step
+from core.store import Store
+from core.tasks import TaskData
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.untrained import MemoryCache, VectorCache
+
+BATCH, LEARNING_RATE, MAX_LENGTH = 16, 5e-5, 128
+# Steps before the clock starts.
+SKIPPED = 3
+HELD_OUT = 16
+
+
+class Timed(NamedTuple):
+    """Seconds of the timed steps, and the loss of the last one."""
+
+    seconds: float
+    loss: float
+
+
+def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
+    """A run without frames on `steps` batches of real sentences, fewer where there are not so many.
+
+    Returns: the config with SKIPPED steps more, the data, and the number of timed steps.
+    """
+    task, rows = sentences()
+    # A CSV file gives a fifth of its rows to the test split.
+    available = rows - (rows // 5 if task["id"] == "csv" else 0) - HELD_OUT
+    steps = min(steps, available // BATCH)
+    draft = {
+        "task": task | {"train_size": steps * BATCH, "validation_size": HELD_OUT},
+        "encoder": {"id": BUNDLED, "max_length": MAX_LENGTH},
+        "phases": [
+            {
+                "objective": mixed_objective(weight).model_dump(),
+                "optimiser": {"learning_rate": LEARNING_RATE, "max_gradient_norm": 1.0},
+                "batch_size": BATCH,
+                "steps": SKIPPED + steps,
+            }
+        ],
+        "probe": {"frame_steps": ()},
+        "device": "cpu",
+    }
+    config, data = prepare(parse_config(draft), gpu=False)
+    return config, data, steps
+
+
+def our_run(config: RunConfig, data: TaskData, cache: VectorCache) -> Timed:
+    """Our loop as a worker runs it, until its last step is in the store."""
+    handler = signal.getsignal(signal.SIGTERM)
+    with tempfile.TemporaryDirectory(prefix="scl-bench-") as folder:
+        store = Store(folder)
+        run_id = store.create(config)
+        claim = store.claim_next([0])
+        assert claim is not None
+        attempt = store.attempt(run_id, claim[1])
+        attempt.register()
+        recorder = Recorder(store, attempt)
+        start = seconds = loss = 0.0
+        with Link(store, run_id, attempt.number) as link:
+            for event in train(config, data, controls=link, cache=cache):
+                recorder.record(event)
+                link.wait_while_paused()
+                if isinstance(event, Step) and event.step == SKIPPED:
+                    start = time.perf_counter()
+                elif isinstance(event, Step) and event.step == config.steps:
+                    seconds, loss = time.perf_counter() - start, event.values["loss"]
+                    break
+        signal.signal(signal.SIGTERM, handler)
+        store.close()
+        if link.stop_requested():
+            # Link takes a polite kill for the run's end.
+            sys.exit("The benchmark was asked to stop.")
+    return Timed(seconds, loss)
+
+
+class Clock(TrainerCallback):
+    """Notes when each step ended."""
+
+    def __init__(self) -> None:
+        self.ends: dict[int, float] = {}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.ends[state.global_step] = time.perf_counter()
+
+
+def trainer_seconds(config: RunConfig, data: TaskData, sampling: str) -> float:
+    """The same steps by `transformers.Trainer`; `sampling` is "random" or "group_by_length"."""
+    folder = encoder_folder(config.encoder.id)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokens = tokenizer(list(data.train.texts), truncation=True, max_length=MAX_LENGTH)["input_ids"]
+    rows = [{"input_ids": ids, "labels": label} for ids, label in zip(tokens, data.train.labels, strict=True)]
+    torch.manual_seed(config.seed)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        folder, num_labels=len(data.classes), dtype=torch.float32
+    )
+    clock = Clock()
+    with tempfile.TemporaryDirectory(prefix="scl-bench-") as output:
+        arguments = TrainingArguments(
+            output_dir=output,
+            use_cpu=True,
+            seed=config.seed,
+            per_device_train_batch_size=BATCH,
+            max_steps=config.steps,
+            learning_rate=LEARNING_RATE,
+            weight_decay=config.phase.optimiser.weight_decay,
+            warmup_steps=round(config.steps * config.phase.optimiser.warmup_fraction),
+            max_grad_norm=config.phase.optimiser.max_gradient_norm,
+            optim="adamw_torch_fused",
+            train_sampling_strategy=sampling,
+            dataloader_drop_last=True,
+            dataloader_pin_memory=False,
+            eval_strategy="no",
+            save_strategy="no",
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        trainer = Trainer(
+            model,
+            arguments,
+            data_collator=DataCollatorWithPadding(tokenizer),
+            train_dataset=rows,
+            processing_class=tokenizer,
+            callbacks=[clock],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return clock.ends[config.steps] - clock.ends[SKIPPED]
+
+
+def main() -> None:
+    given = options(__doc__, repeats=7, steps=96)
+    need("accelerate")
+    config, data, steps = prepared(0.0, given.steps)
+    cache = MemoryCache()
+    print(f"{data.name}: {steps} timed steps of {BATCH} texts, {torch.get_num_threads()} threads", flush=True)
+    texts_per_s: dict[str, list[float]] = {"ours": [], "trainer": [], "trainer, grouped": []}
+    for repetition in range(given.repeats + 1):
+        seeded = config.model_copy(update={"seed": repetition})
+        measured: dict[str, Callable[[RunConfig], float]] = {
+            "ours": lambda c: our_run(c, data, cache).seconds,
+            "trainer": lambda c: trainer_seconds(c, data, "random"),
+            "trainer, grouped": lambda c: trainer_seconds(c, data, "group_by_length"),
+        }
+        found = {}
+        for name in in_turn(repetition, list(measured)):
+            gc.collect()
+            found[name] = steps * BATCH / measured[name](seeded)
+        progress(repetition, found, 1)
+        if repetition:
+            for name, value in found.items():
+                texts_per_s[name].append(value)
+    for name, values in texts_per_s.items():
+        print(f"{name}: {spread(values, 1)} texts/s")
+    for peer, target in (("trainer", "≥ 1.2"), ("trainer, grouped", "≥ 1.0")):
+        ratios = [ours / other for ours, other in zip(texts_per_s["ours"], texts_per_s[peer], strict=True)]
+        report("ratio", f"training throughput, ours / {peer}", ratios, target)
+
+
+if __name__ == "__main__":
+    main()

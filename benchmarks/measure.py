@@ -1,0 +1,105 @@
+"""What the benchmarks share: the data, a folder of their own, and the line that each of them ends with."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+
+from core.tasks.csv_file import read_csv
+from core.tasks.registry import task_entry
+
+ROOT = Path(__file__).resolve().parents[1]
+# Real film review sentences (SST-2), where this checkout has the shared folder.
+SST2 = ROOT.parent / "shared" / "data" / "sst2" / "train.csv"
+FALLBACK_TASK = "film_reviews"
+END_TIMEOUT_S = 10.0
+
+
+def options(doc: str | None, **defaults: int) -> argparse.Namespace:
+    """Counts from the command line, all whole numbers of at least 1, such as `--repeats 7`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=_count, default=default, metavar="N", help=f"[default: {default}]")
+    return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("give at least 1")
+    return number
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """`median (min–max)`."""
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def report(kind: str, name: str, values: Sequence[float], target: str, digits: int = 3) -> None:
+    """The last line of a measure; `kind` is ratio, seconds or milliseconds."""
+    print(f"{kind} {name} {spread(values, digits)} over {len(values)} repetitions, target {target}", flush=True)
+
+
+def progress(repetition: int, values: Mapping[str, float], digits: int = 3) -> None:
+    """One repetition as it ends; number 0 is a warm-up, which does not count."""
+    name = f"repetition {repetition}" if repetition else "warm-up"
+    print(f"{name}: " + ", ".join(f"{key} {value:.{digits}f}" for key, value in values.items()), flush=True)
+
+
+def in_turn(repetition: int, names: Sequence[str]) -> list[str]:
+    """The names, another one first in each repetition, so that drift hits all alike."""
+    turn = repetition % len(names)
+    return [*names[turn:], *names[:turn]]
+
+
+def sentences() -> tuple[dict[str, Any], int]:
+    """The task field of a draft that reads real sentences, and how many rows its training file has."""
+    if SST2.is_file():
+        return {"id": "csv", "path": str(SST2)}, len(read_csv(SST2)[0])
+    return {"id": FALLBACK_TASK}, len(read_csv(task_entry(FALLBACK_TASK).folder / "train.csv")[0])
+
+
+@contextmanager
+def own_folders() -> Iterator[Path]:
+    """A runs folder that SCL_RUNS names; launchers have their sockets beside it. All of it goes at the end.
+
+    Processes that this one started, and that outlived the benchmark, are ended: launchers are made to.
+    """
+    with tempfile.TemporaryDirectory(prefix="scl-bench-", ignore_cleanup_errors=True) as folder:
+        os.environ["SCL_RUNS"] = str(Path(folder) / "runs")
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        try:
+            yield Path(folder) / "runs"
+        finally:
+            end_processes(psutil.Process().children(recursive=True))
+
+
+def end_processes(processes: Sequence[psutil.Process]) -> None:
+    """Ask these very processes to end, and insist with those that do not."""
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    _, alive = psutil.wait_procs(processes, timeout=END_TIMEOUT_S)
+    for process in alive:
+        _signal(process, signal.SIGKILL)
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+
+
+def need(package: str) -> None:
+    """End with a sentence where a package is missing that only a benchmark needs."""
+    if importlib.util.find_spec(package) is None:
+        sys.exit(f"This benchmark needs {package}: .venv/bin/python -m pip install {package}")

@@ -1,0 +1,135 @@
+"""A server of our own on a free port, and a headless Chromium."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from core.config import RunConfig
+from core.engine.starters import WarmStarter
+from core.store import Store
+from tests.browser.chromium import ARGUMENTS, install_chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 40
+
+
+class Server:
+    """`streamlit run app.py` over one store; it can be killed and started again on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store_folder, self.runtime = folder / "runs", folder / "runtime"
+        self.runtime.mkdir(parents=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.log = (folder / "server.log").open("ab")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    def start(self) -> None:
+        environment = os.environ | {"SCL_RUNS": str(self.store_folder), "XDG_RUNTIME_DIR": str(self.runtime)}
+        command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+        command += ["--server.headless=true", f"--server.port={self.port}"]
+        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
+        deadline = time.monotonic() + START_S
+        while not self._healthy():
+            assert time.monotonic() < deadline, "the server does not answer"
+            time.sleep(0.1)
+
+    def _healthy(self) -> bool:
+        try:
+            return bool(urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2).status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def kill(self) -> None:
+        """kill −9, as the machine would."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> None:
+        """End the server, its launcher and its workers."""
+        self.kill()
+        self.log.close()
+        store = Store(self.store_folder)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", str(self.runtime))
+            starter = WarmStarter.connected(store)
+            if starter is not None:
+                holder = starter.holder()
+                starter.close()
+                if holder is not None:
+                    os.kill(holder.pid, signal.SIGKILL)
+        for run in store.runs():
+            if run.status.active:
+                store.send(run.id, "stop")
+        deadline = time.monotonic() + 20
+        while any(run.status.active for run in store.runs()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        store.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("server"))
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server_store(server: Server) -> Iterator[Store]:
+    store = Store(server.store_folder)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = install_chromium()
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    made = context.new_page()
+    made.set_default_timeout(30_000)
+    yield made
+    context.close()
+
+
+@pytest.fixture
+def template(server_store: Store, draft: Any) -> Any:
+    """The id of a run from whose settings the form can start: the tiny encoder on the small task."""
+
+    def make(**arguments: Any) -> str:
+        from core.training.prepare import prepare
+
+        made: RunConfig = draft(**arguments)
+        config, _ = prepare(made, gpu=False)
+        run_id = server_store.create(config)
+        server_store.send(run_id, "stop")
+        return run_id
+
+    return make

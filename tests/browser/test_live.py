@@ -1,0 +1,291 @@
+"""A visitor's way through the app, in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.store import RunRecord, Status, Store
+from tests.browser.conftest import Server
+from tests.conftest import made_rows, write_csv
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+FRAMES = list(range(0, 6_001, 60))
+MAP, CURVES = ".live-figure >> nth=0", ".live-figure >> nth=1"
+HOSTILE = "<img src=x onerror=window.hacked=1> lovely $x^2$ **film**"
+
+
+def wait_for(store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = 60) -> RunRecord:
+    deadline = time.monotonic() + timeout_s
+    while not holds(run := store.run(run_id)):
+        assert time.monotonic() < deadline, f"still {run.status} at step {run.last_step}: {run.message}"
+        time.sleep(0.05)
+    return run
+
+
+def launched(page: Page, server: Server, template_id: str) -> str:
+    """Launch from the form; returns the run's id from the address."""
+    page.goto(f"{server.url}/fine_tune?from={template_id}")
+    launch = page.get_by_role("button", name="Launch")
+    expect(launch).to_be_enabled()
+    launch.click()
+    page.wait_for_url("**/fine_tune?run=*")
+    return page.url.split("run=")[1]
+
+
+def drawn(page: Page, figure: str) -> None:
+    """Wait until Plotly has drawn a figure."""
+    expect(page.locator(figure)).to_have_attribute("data-updates", re.compile(r"\d+"))
+
+
+def updates(page: Page, figure: str) -> int:
+    return int(page.locator(figure).get_attribute("data-updates") or 0)
+
+
+def points(page: Page) -> Any:
+    return page.locator(MAP).evaluate("node => node.data.map(trace => [trace.x, trace.y])")
+
+
+def test_a_deep_link_on_a_fresh_server_opens_its_page(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/runs")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    expect(page.get_by_role("link", name="Fine-tune").first).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+    expect(page.get_by_text("No runs yet")).to_be_visible()
+
+
+def test_the_home_page_moves_within_five_seconds(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    opened = time.monotonic()
+    page.locator(".live-figure[data-updates]").wait_for()
+    first = points(page)
+    while points(page) == first:
+        assert time.monotonic() - opened < 5
+        page.wait_for_timeout(100)
+
+
+def test_plotly_is_served_as_javascript(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    page.locator(".live-figure[data-updates]").wait_for()
+    response = page.request.get(f"{server.url}/app/static/plotly.min.js")
+    assert response.status == 200
+    assert "javascript" in response.headers["content-type"]
+
+
+def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
+    page: Page, server: Server, server_store: Store, template: Any
+) -> None:
+    run_id = launched(page, server, template(steps=30_000, more={"probe": {"frame_steps": FRAMES}}))
+    expect(page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))).to_be_visible()
+    wait_for(server_store, run_id, lambda run: run.last_step > 100)
+    drawn(page, MAP)
+    before = points(page)
+    page.wait_for_function(
+        "before => JSON.stringify(document.querySelectorAll('.live-figure')[0].data.map(t => [t.x, t.y])) !== before",
+        arg=page.evaluate("JSON.stringify", before),
+    )
+    address = page.url
+    page.goto("about:blank")
+    step = server_store.run(run_id).last_step
+    wait_for(server_store, run_id, lambda run: run.last_step > step + 20)
+
+    page.goto(address)
+    expect(page.get_by_text("running", exact=True)).to_be_visible()
+    server.kill()
+    step = server_store.run(run_id).last_step
+    wait_for(server_store, run_id, lambda run: run.last_step > step + 20)
+    server.start()
+    page.goto(address)
+    expect(page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))).to_be_visible()
+    drawn(page, CURVES)
+    page.get_by_role("button", name="Stop").click()
+    wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
+    expect(page.get_by_text("stopped", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
+def test_zoom_selection_and_node_outlive_twenty_updates(
+    page: Page, server: Server, server_store: Store, template: Any
+) -> None:
+    run_id = launched(page, server, template(steps=30_000, more={"probe": {"frame_steps": FRAMES}}))
+    drawn(page, MAP)
+    drawn(page, CURVES)
+    page.evaluate("document.querySelectorAll('.live-figure').forEach(node => { node.mark = 'mine'; })")
+
+    page.locator(f"{CURVES} >> .nsewdrag >> nth=0").scroll_into_view_if_needed()
+    drag(page, f"{CURVES} >> .nsewdrag >> nth=0", (0.2, 0.2), (0.7, 0.8))
+    page.locator(MAP).scroll_into_view_if_needed()
+    page.locator(MAP).hover()
+    page.locator(f"{MAP} >> [data-title='Box Select']").click()
+    drag(page, f"{MAP} >> .nsewdrag", (0.05, 0.05), (0.55, 0.95))
+    page.wait_for_function("document.querySelector('.live-figure').chosen.size > 0")
+
+    zoom = page.locator(CURVES).evaluate("node => node.layout.xaxis.range")
+    selected = selected_ids(page)
+    assert zoom != [0, 30_000]
+    assert 0 < len(selected) < len(server_store.run(run_id).probe.ids)
+    started = {figure: updates(page, figure) for figure in (MAP, CURVES)}
+    while min(updates(page, figure) - started[figure] for figure in (MAP, CURVES)) < 20:
+        page.wait_for_timeout(200)
+        assert server_store.run(run_id).status == Status.RUNNING, "the run ended too early to see twenty updates"
+    for figure in (MAP, CURVES):
+        assert page.locator(figure).evaluate("node => node.mark") == "mine"
+    assert page.locator(CURVES).evaluate("node => node.layout.xaxis.range") == zoom
+    assert selected_ids(page) == selected
+    server_store.send(run_id, "stop")
+    wait_for(server_store, run_id, lambda run: run.status.ended)
+
+
+def selected_ids(page: Page) -> list[int]:
+    """Ids of the points that Plotly shows as selected."""
+    script = "node => node._fullData.flatMap(t => (t.selectedpoints || []).map(row => t.customdata[row]))"
+    return sorted(page.locator(MAP).evaluate(script))
+
+
+def drag(page: Page, locator: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drag inside an element, from one place to another, given as shares of its size."""
+    box = page.locator(locator).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + start[0] * box["width"], box["y"] + start[1] * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + end[0] * box["width"], box["y"] + end[1] * box["height"], steps=8)
+    page.mouse.up()
+
+
+def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server_store: Store, template: Any) -> None:
+    run_id = launched(page, server, template(steps=50_000, more={"probe": {"frame_steps": [10]}}))
+    wait_for(server_store, run_id, lambda run: run.last_step > 20)
+    knob = page.get_by_role("slider", name="Weight λ")
+    knob.focus()
+    page.keyboard.press("Home")
+    wait_for(server_store, run_id, lambda _: bool(server_store.knob_turns(run_id)))
+    turn = server_store.knob_turns(run_id)[0]
+    assert (turn.name, turn.value) == ("lambda", 0.0)
+    page.get_by_role("button", name="Pause").click()
+    wait_for(server_store, run_id, lambda run: run.status == Status.PAUSED)
+    page.get_by_role("button", name="Continue").click()
+    wait_for(server_store, run_id, lambda run: run.status == Status.RUNNING)
+    page.get_by_role("button", name="Stop").click()
+    wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
+    step = server_store.run(run_id).last_step
+    page.get_by_role("button", name="Resume").click()
+    wait_for(server_store, run_id, lambda run: run.last_step > step + 20)
+    server_store.send(run_id, "stop")
+    wait_for(server_store, run_id, lambda run: run.status.ended)
+
+
+@pytest.fixture(scope="module")
+def finished_run(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A finished run whose texts and labels try to get out of their boxes."""
+    from core.config import parse_config
+    from core.engine import LocalEngine
+    from core.engine.starters import SpawnStarter
+
+    rows = [
+        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), label)
+        for i, (text, label) in enumerate(made_rows(90))
+    ]
+    rows = [(text, "<b>bad</b> $y$" if label == "bad" else label) for text, label in rows]
+    path = write_csv(tmp_path_factory.mktemp("hostile") / "hostile.csv", rows)
+    draft = parse_config(
+        {
+            "name": "<script>window.hacked=1</script> $z$",
+            "task": {"id": "csv", "path": str(path)},
+            "encoder": {"id": str(tiny_encoder), "max_length": 32},
+            "phases": [{"steps": 12, "batch_size": 8}],
+            "probe": {"frame_steps": [2, 4, 8]},
+            "device": "cpu",
+        }
+    )
+    store = Store(server.store_folder)
+    run_id = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50)).submit(draft)
+    wait_for(store, run_id, lambda run: run.status == Status.FINISHED)
+    store.close()
+    return run_id
+
+
+def test_scrubbing_changes_map_and_address_and_a_reload_restores_both(
+    page: Page, server: Server, finished_run: str
+) -> None:
+    page.goto(f"{server.url}/explore?run={finished_run}")
+    drawn(page, MAP)
+    page.wait_for_url("**frame=12*")
+    last = points(page)
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**frame=8*")
+    page.wait_for_function(
+        "last => JSON.stringify(document.querySelector('.live-figure').data.map(t => [t.x, t.y])) !== last",
+        arg=page.evaluate("JSON.stringify", last),
+    )
+    eighth = points(page)
+    page.reload()
+    drawn(page, MAP)
+    assert "frame=8" in page.url
+    assert points(page) == eighth
+
+
+def test_selected_points_are_listed_with_their_texts(page: Page, server: Server, finished_run: str) -> None:
+    page.goto(f"{server.url}/explore?run={finished_run}")
+    drawn(page, MAP)
+    page.locator(MAP).hover()
+    page.locator(f"{MAP} >> [data-title='Box Select']").click()
+    drag(page, f"{MAP} >> .nsewdrag", (0.03, 0.03), (0.97, 0.97))
+    expect(page.get_by_text(re.compile(r"\d+ selected"))).to_be_visible()
+
+
+def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, finished_run: str) -> None:
+    alerts: list[str] = []
+    page.on("dialog", lambda dialog: alerts.append(dialog.message))
+    for address in (f"/explore?run={finished_run}", f"/fine_tune?run={finished_run}", "/runs", "/"):
+        page.goto(f"{server.url}{address}")
+        page.wait_for_load_state("networkidle")
+        page.wait_for_timeout(1500)
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("img[src='x']").count() == 0
+    page.goto(f"{server.url}/explore?run={finished_run}")
+    drawn(page, MAP)
+    page.locator(MAP).evaluate("node => window.Plotly.Fx.hover(node, [{curveNumber: 0, pointNumber: 0}])")
+    hover = page.locator(f"{MAP} >> .hoverlayer")
+    expect(hover).to_contain_text("<img src=x onerror=window.hacked=1>")
+    expect(hover).to_contain_text("<b>bad</b>")
+    assert page.evaluate("window.hacked") is None
+    assert alerts == []
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/fine_tune?run=../../etc", "no run has that id"),
+        ("/explore?run=<script>", "no run has that id"),
+        ("/explore?frame=banana", "the run has no frame at that step"),
+        ("/fine_tune?from=nope", "no run has that id"),
+    ],
+)
+def test_nonsense_in_the_address_opens_the_page_with_defaults_and_says_so(
+    page: Page, server: Server, finished_run: str, address: str, sentence: str
+) -> None:
+    page.goto(f"{server.url}{address}")
+    expect(page.get_by_text(sentence)).to_be_visible()
+    expect(page.get_by_role("heading").first).to_be_visible()
+
+
+def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_store: Store, finished_run: str) -> None:
+    from pages.ui.parts import escaped
+
+    assert escaped("$a$") == "\\$a\\$"
+    page.goto(f"{server.url}/explore?run={finished_run}")
+    run = server_store.run(finished_run)
+    server_store.discard(run.id)
+    page.goto(f"{server.url}/fine_tune?run={finished_run}")
+    expect(page.get_by_text("no run has that id")).to_be_visible()
+    server_store.restore(run.id)
+    page.goto(f"{server.url}/fine_tune?run={finished_run}")
+    expect(page.get_by_text("finished", exact=True)).to_be_visible()

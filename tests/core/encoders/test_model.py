@@ -1,0 +1,238 @@
+"""Every family: a packed batch gives the vectors and logits that each text has alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    CamembertConfig,
+    DebertaConfig,
+    DebertaV2Config,
+    DistilBertConfig,
+    ElectraConfig,
+    MPNetConfig,
+    PretrainedConfig,
+    RobertaConfig,
+    XLMRobertaConfig,
+)
+
+from core.config import TrainableConfig
+from core.encoders.families import FAMILIES
+from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.packing import NO_TEXT, length_sorted_chunks, pack
+from core.encoders.source import MODEL_TYPES
+from core.encoders.trainable import apply_trainable, training_mode
+from core.errors import ConfigError, EncoderError
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 40,
+}
+DEBERTA: dict[str, Any] = SIZES | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+CONFIGS: dict[str, PretrainedConfig] = {
+    "bert": BertConfig(**SIZES),
+    "roberta": RobertaConfig(**SIZES),
+    "xlm-roberta": XLMRobertaConfig(**SIZES),
+    "camembert": CamembertConfig(**SIZES),
+    "electra": ElectraConfig(embedding_size=8, **SIZES),
+    "distilbert": DistilBertConfig(
+        vocab_size=50, dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=40
+    ),
+    "mpnet": MPNetConfig(**SIZES),
+    "deberta": DebertaConfig(**DEBERTA),
+    "deberta-v2": DebertaV2Config(
+        position_buckets=8,
+        share_att_key=True,
+        norm_rel_ebd="layer_norm",
+        position_biased_input=False,
+        conv_kernel_size=3,
+        **DEBERTA,
+    ),
+}
+TEXTS = [[5, 6, 7], [8, 9, 10, 11, 12, 13, 14], [5, 9], [20, 21, 22, 23], [30, 31, 32, 33, 34]]
+
+
+def made(model_type: str, pooling: Any = "cls") -> Encoder:
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(CONFIGS[model_type])
+    return Encoder(model, pooling).eval()
+
+
+def alone(encoder: Encoder, text: list[int]) -> Tensor:
+    """The last hidden states [T, H] of one text in a batch of its own, as transformers computes them."""
+    return encoder.base(input_ids=torch.tensor([text])).last_hidden_state[0]
+
+
+def test_every_supported_type_has_a_family_and_a_test() -> None:
+    assert set(FAMILIES) == set(MODEL_TYPES) == set(CONFIGS)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.inference_mode()
+def test_a_batch_gives_each_text_the_first_token_vector_it_has_alone(model_type: str) -> None:
+    encoder = made(model_type)
+    expected = torch.stack([alone(encoder, text)[0] for text in TEXTS])
+    torch.testing.assert_close(encoder.pooled(TEXTS), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.inference_mode()
+def test_a_batch_gives_each_text_the_mean_vector_it_has_alone(model_type: str) -> None:
+    encoder = made(model_type, "mean")
+    expected = torch.stack([alone(encoder, text).mean(0) for text in TEXTS])
+    torch.testing.assert_close(encoder.pooled(TEXTS), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.inference_mode()
+def test_logits_are_those_of_the_standard_classification_model(model_type: str) -> None:
+    encoder = made(model_type)
+    expected = torch.cat([encoder.model(input_ids=torch.tensor([text])).logits for text in TEXTS])
+    torch.testing.assert_close(encoder.logits(encoder.pooled(TEXTS)), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_packed_rows_hold_every_token_once_and_little_else() -> None:
+    batch = pack(TEXTS, padding_id=0)
+    real = batch.segments != NO_TEXT
+    assert sorted(batch.input_ids[real].tolist()) == sorted(token for text in TEXTS for token in text)
+    assert batch.input_ids.shape == (3, 7)
+    assert [int(batch.input_ids.flatten()[i]) for i in batch.first] == [text[0] for text in TEXTS]
+    assert batch.owners[real].bincount().tolist() == [len(text) for text in TEXTS]
+
+
+def test_chunks_hold_every_text_once_by_length() -> None:
+    chunks = length_sorted_chunks(TEXTS, 2)
+    assert sorted(i for chunk in chunks for i in chunk) == list(range(len(TEXTS)))
+    assert [len(TEXTS[i]) for chunk in chunks for i in chunk] == sorted(map(len, TEXTS))
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_frozen_parts_have_no_gradient_and_no_dropout(model_type: str) -> None:
+    encoder = made(model_type)
+    learning = apply_trainable(encoder, TrainableConfig(part="last_blocks", blocks=1))
+    training_mode(encoder, learning)
+    assert all(p.requires_grad for p in encoder.blocks[-1].parameters())
+    assert not any(p.requires_grad for p in encoder.blocks[0].parameters())
+    assert encoder.blocks[-1].training
+    assert not encoder.blocks[0].training
+    encoder.logits(encoder.pooled(TEXTS)).sum().backward()
+    assert all(p.grad is None for p in encoder.blocks[0].parameters())
+    assert all(p.grad is not None for p in encoder.blocks[-1].parameters())
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_with_the_classifier_alone_only_the_head_learns(model_type: str) -> None:
+    encoder = made(model_type)
+    apply_trainable(encoder, TrainableConfig(part="classifier"))
+    names = {name for name, p in encoder.model.named_parameters() if p.requires_grad}
+    assert names
+    assert all(any(name.startswith(head) for head in encoder.family.head_modules) for name in names)
+
+
+def test_more_blocks_than_there_are_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"trainable.blocks = 3 .* 2 blocks"):
+        apply_trainable(made("bert"), TrainableConfig(part="last_blocks", blocks=3))
+
+
+def test_a_folder_loads_with_a_fresh_head_of_the_asked_size(tiny_encoder: Path) -> None:
+    encoder, tokenizer = load_encoder(str(tiny_encoder), classes=("a", "b", "c"), max_length=8)
+    tokens = tokenizer(["the film was lovely", "dull"])
+    assert tokens[1] == [2, 10, 3]
+    assert encoder.logits(encoder.pooled(tokens)).shape == (2, 3)
+
+
+def test_a_saved_model_is_a_standard_classifier(tiny_encoder: Path, tmp_path: Path) -> None:
+    from core.encoders.model import save_model
+
+    encoder, tokenizer = load_encoder(str(tiny_encoder), classes=("no", "yes"), max_length=16)
+    save_model(encoder.eval(), tmp_path / "model")
+    loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model").eval()
+    tokens = tokenizer(["a lovely film"])
+    with torch.inference_mode():
+        expected = encoder.logits(encoder.pooled(tokens))
+        torch.testing.assert_close(loaded(input_ids=torch.tensor(tokens)).logits, expected)
+    assert loaded.config.id2label == {0: "no", 1: "yes"}
+
+
+def test_a_text_is_cut_at_the_maximum_length_and_tokenised_once(tiny_encoder: Path) -> None:
+    class Counting:
+        calls = 0
+        pad_token_id = 0
+
+        def __call__(self, texts: list[str], **_: Any) -> dict[str, list[list[int]]]:
+            self.calls += len(texts)
+            return {"input_ids": [[2, len(text), 3] for text in texts]}
+
+    counting = Counting()
+    tokenizer = Tokenizer(counting, 8)
+    tokenizer(["one", "two", "one"])
+    assert tokenizer(["two", "three"]) == [[2, 3, 3], [2, 5, 3]]
+    assert counting.calls == 3
+    _, real = load_encoder(str(tiny_encoder), classes=("a", "b"), max_length=6)
+    assert len(real(["the film was a very lovely story"])[0]) == 6
+
+
+def test_a_length_beyond_the_positions_is_refused(tiny_encoder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"max_length = 65 .* at most 64"):
+        load_encoder(str(tiny_encoder), classes=("a", "b"), max_length=65)
+
+
+def test_a_folder_without_weights_is_refused_in_one_sentence(tiny_encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes((tiny_encoder / "config.json").read_bytes())
+    with pytest.raises(EncoderError, match="could not be loaded"):
+        load_encoder(str(tmp_path), classes=("a", "b"))
+
+
+def test_torch_weights_are_read_only_where_there_are_no_safetensors(tiny_encoder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "bin-only"
+    shutil.copytree(tiny_encoder, folder)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    from_bin, tokenizer = load_encoder(str(folder), classes=("a", "b"), max_length=32)
+    from_safe, _ = load_encoder(str(tiny_encoder), classes=("a", "b"), max_length=32)
+    tokens = tokenizer(["a lovely film"])
+    with torch.inference_mode():
+        torch.testing.assert_close(from_bin.eval().pooled(tokens), from_safe.eval().pooled(tokens))
+
+
+def test_damaged_weights_are_refused_in_one_sentence(tiny_encoder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "damaged"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / "model.safetensors").write_bytes(b"not safetensors")
+    with pytest.raises(EncoderError, match="could not be loaded"):
+        load_encoder(str(folder), classes=("a", "b"), max_length=32)
+
+
+def test_a_pickle_that_runs_code_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "evil"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / "model.safetensors").unlink()
+    marker = tmp_path / "ran"
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (marker.write_text, ("ran",))
+
+    torch.save({"weights": Evil()}, folder / "pytorch_model.bin")
+    with pytest.raises(EncoderError, match="could not be loaded"):
+        load_encoder(str(folder), classes=("a", "b"))
+    assert not marker.exists()

@@ -1,0 +1,323 @@
+"""The engine's contract, kept by every way of starting a worker; real processes that are really killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from core.config import parse_config
+from core.engine import LocalEngine
+from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
+from core.errors import EngineError, PlaygroundError
+from core.store import RunRecord, Status, Store
+
+ROOT = Path(__file__).resolve().parents[3]
+START_S, END_S = 40.0, 20.0
+LONG = 50_000
+
+
+def warm(store: Store) -> Starter:
+    starter = WarmStarter.connected(store)
+    assert starter is not None, "the launcher went away"
+    return starter
+
+
+@pytest.fixture(scope="module")
+def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture(scope="module")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = Store(tmp_path_factory.mktemp("engine") / "runs")
+    yield store
+    for run in store.runs():
+        worker = worker_of(store, run.id)
+        if worker is not None:
+            worker.kill()
+
+
+@pytest.fixture(autouse=True)
+def _shared_runtime(runtime_folder: str, _own_runtime_folder: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime_folder)
+
+
+@pytest.fixture(scope="module")
+def launcher(shared_store: Store, runtime_folder: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", runtime_folder)
+        start_launcher(shared_store)
+        assert wait_for_launcher(shared_store, START_S)
+        with closing(warm(shared_store)) as starter:
+            holder = starter.holder()
+        yield
+    assert holder is not None
+    os.kill(holder.pid, signal.SIGKILL)
+
+
+@pytest.fixture(params=["spawn", "warm"])
+def engine(request: pytest.FixtureRequest, shared_store: Store) -> Iterator[LocalEngine]:
+    if request.param == "warm":
+        request.getfixturevalue("launcher")
+    starters: dict[str, Callable[[Store], Starter]] = {"spawn": lambda _: SpawnStarter(), "warm": warm}
+    made = LocalEngine(shared_store, starter=starters[request.param], slots=range(1))
+    yield made
+    for run in shared_store.runs():
+        if run.status == Status.QUEUED or run.status.active:
+            made.stop(run.id)
+            wait_until(shared_store, run.id, lambda r: r.status.ended)
+
+
+def wait_until(
+    store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = START_S + END_S
+) -> RunRecord:
+    deadline = time.monotonic() + timeout_s
+    while not holds(run := store.run(run_id)):
+        if time.monotonic() > deadline:
+            log = store.log_path(run_id)
+            pytest.fail(f"still {run.status} at step {run.last_step}: {log.read_text() if log.exists() else 'no log'}")
+        time.sleep(0.02)
+    return run
+
+
+def worker_of(store: Store, run_id: str) -> psutil.Process | None:
+    import json
+
+    text = store._row(run_id)["worker"]
+    if not text:
+        return None
+    try:
+        return psutil.Process(json.loads(text)["pid"])
+    except psutil.NoSuchProcess:
+        return None
+
+
+def curve(store: Store, run_id: str) -> list[dict[str, float]]:
+    return [{k: v for k, v in step.values.items() if k != "step_s"} for step in store.steps(run_id)]
+
+
+def going(run: RunRecord, step: int = 1) -> bool:
+    assert run.status != Status.FAILED, run.message
+    return run.last_step >= step
+
+
+def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft())
+    run = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert (run.status, run.last_step, run.device) == (Status.FINISHED, 8, "cpu")
+    assert len(engine.store.steps(run_id)) == 8
+    assert engine.store.frame_steps(run_id) == list(run.config.probe.frame_steps or ())
+    assert {e.split for e in engine.store.evaluations(run_id)} == {"validation", "baseline", "test"}
+    assert run.probe is not None
+    assert len(run.probe.texts) == len(engine.store.map_points(run_id, 8))
+    assert engine.store.log_path(run_id).exists()
+
+
+def test_a_worker_lives_in_a_session_of_its_own(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    worker = worker_of(engine.store, run_id)
+    assert worker is not None
+    assert os.getsid(worker.pid) == worker.pid
+    targets = {os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in (1, 2)}
+    assert targets == {str(engine.store.log_path(run_id))}
+
+
+def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, lambda r: going(r, 5))
+    asked = time.monotonic()
+    engine.stop(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status in (Status.STOPPING, Status.STOPPED))
+    assert time.monotonic() - asked < 2.0
+    stopped = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert stopped.status == Status.STOPPED
+    assert stopped.checkpoint_step == stopped.last_step
+    engine.resume(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 3))
+
+
+def test_a_paused_run_takes_no_step_until_it_goes_on(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    engine.pause(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status == Status.PAUSED)
+    time.sleep(0.3)
+    before = engine.store.run(run_id).last_step
+    time.sleep(0.7)
+    assert engine.store.run(run_id).last_step == before
+    engine.unpause(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status == Status.RUNNING and going(r, before + 2))
+
+
+def test_a_paused_run_can_be_stopped(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    engine.pause(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status == Status.PAUSED)
+    engine.stop(run_id)
+    assert wait_until(engine.store, run_id, lambda r: r.status.ended).status == Status.STOPPED
+
+
+def test_a_turned_knob_is_used_and_recorded(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    engine.turn(run_id, "lambda", 0.25)
+    wait_until(engine.store, run_id, lambda _: bool(engine.store.knob_turns(run_id)))
+    (turn,) = engine.store.knob_turns(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, turn.step))
+    values = {s.step: s.values["lambda"] for s in engine.store.steps(run_id)}
+    assert (values[turn.step - 1], values[turn.step]) == (0.9, 0.25)
+
+
+def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: LocalEngine, draft: Any) -> None:
+    first, second = engine.submit(draft(steps=150)), engine.submit(draft())
+    assert engine.store.run(second).status == Status.QUEUED
+    # Nobody dispatches from here on.
+    wait_until(engine.store, second, lambda r: r.status == Status.FINISHED)
+    assert engine.store.run(first).status == Status.FINISHED
+
+
+def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: LocalEngine, draft: Any) -> None:
+    made = draft(steps=200, more={"checkpoint": {"every_steps": 20}, "probe": {"frame_steps": [30, 60, 120]}})
+    whole = engine.submit(made)
+    wait_until(engine.store, whole, lambda r: r.status == Status.FINISHED)
+    killed = engine.submit(made)
+    wait_until(engine.store, killed, lambda r: going(r, 70))
+    worker = worker_of(engine.store, killed)
+    assert worker is not None
+    worker.kill()
+    asked = time.monotonic()
+    run = wait_until(engine.store, killed, lambda r: r.status == Status.INTERRUPTED)
+    assert time.monotonic() - asked < 10
+    assert run.last_step < 200
+    engine.resume(killed)
+    wait_until(engine.store, killed, lambda r: r.status == Status.FINISHED)
+    assert engine.store.run(killed).attempt == 2
+    assert curve(engine.store, killed) == curve(engine.store, whole)
+    assert engine.store.frame_steps(killed) == engine.store.frame_steps(whole)
+    for step in engine.store.frame_steps(whole):
+        ours, theirs = engine.store.frame(killed, step), engine.store.frame(whole, step)
+        np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
+        np.testing.assert_array_equal(ours.logits, theirs.logits)
+        maps = (engine.store.map_points(killed, step), engine.store.map_points(whole, step))
+        np.testing.assert_array_equal(*maps)
+
+
+def test_a_failed_run_says_why_and_lets_the_next_one_start(
+    engine: LocalEngine, draft: Any, small_csv: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(small_csv.read_bytes())
+    blocker = engine.submit(draft(steps=100))
+    failing = engine.submit(draft(task={"path": str(path)}))
+    following = engine.submit(draft())
+    path.write_text("text,label\nother rows,a\nmore,b\nand more,a\nagain,b\nlast,a\nreally,b\nyes,a\nno,b\n")
+    run = wait_until(engine.store, failing, lambda r: r.status.ended)
+    assert run.status == Status.FAILED
+    assert run.message
+    assert "rows.csv" in run.message
+    wait_until(engine.store, following, lambda r: r.status == Status.FINISHED)
+    assert engine.store.run(blocker).status == Status.FINISHED
+
+
+def test_a_refused_draft_creates_nothing(engine: LocalEngine, draft: Any) -> None:
+    before = len(engine.store.runs())
+    with pytest.raises(PlaygroundError, match="batch_size"):
+        engine.submit(draft(batch_size=2000))
+    assert len(engine.store.runs()) == before
+
+
+def test_a_run_outlives_the_process_that_submitted_it(engine: LocalEngine, draft: Any, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(draft(steps=400).to_json())
+    script = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from core.config import parse_config\n"
+        "from core.engine import LocalEngine\n"
+        "from core.store import Store\n"
+        "draft = parse_config(Path(sys.argv[2]).read_text())\n"
+        "print(LocalEngine(Store(sys.argv[1]), slots=range(1)).submit(draft), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", script, str(engine.store.folder), str(config)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as submitter:
+        assert submitter.stdout is not None
+        run_id = submitter.stdout.readline().strip()
+        wait_until(engine.store, run_id, going)
+        submitter.kill()
+        submitter.wait()
+    assert wait_until(engine.store, run_id, lambda r: r.status.ended).status == Status.FINISHED
+
+
+class Counting:
+    """A starter that starts nothing and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def holder(self) -> None:
+        return None
+
+    def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
+        self.started.append(run_id)
+
+    def close(self) -> None:
+        pass
+
+
+def test_two_servers_never_start_a_run_twice(store: Store) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    config = parse_config({"phases": [{"steps": 1}]})
+    ids = [store.create(config) for _ in range(60)]
+    counting = Counting()
+    engines = [LocalEngine(Store(store.folder), starter=lambda _: counting, slots=range(60)) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(LocalEngine.dispatch, engines))
+    assert sorted(counting.started) == sorted(ids)
+
+
+def test_a_launcher_that_dies_with_a_request_leaves_the_run_interrupted(store: Store, draft: Any) -> None:
+    from core.store import Liveness
+    from core.store.liveness import boot_id, host_name
+
+    class Dying(Counting):
+        def holder(self) -> Liveness:  # type: ignore[override]
+            return Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
+
+    run_id = LocalEngine(store, starter=lambda _: Dying(), slots=range(1)).submit(draft())
+    assert store.run(run_id).status == Status.INTERRUPTED
+
+
+def test_a_running_run_cannot_be_resumed(store: Store, draft: Any) -> None:
+    engine = LocalEngine(store, starter=lambda _: Counting(), slots=range(1))
+    run_id = engine.submit(draft())
+    with pytest.raises(EngineError, match="only a stopped"):
+        engine.resume(run_id)
+
+
+def test_out_of_memory_offers_a_smaller_batch() -> None:
+    import torch
+
+    from core.engine.worker import plain_failure
+
+    for error in (
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("can't allocate memory: x"),
+    ):
+        assert "try a batch of 8" in plain_failure(error, 16)
+    assert "unexpected ZeroDivisionError" in plain_failure(ZeroDivisionError("x"), 16)

@@ -1,0 +1,99 @@
+"""Text from outside, thinning and rounding."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import pytest
+
+from core.figures.template import (
+    HOVER_LINES,
+    HOVER_WIDTH,
+    MAX_CURVE_POINTS,
+    base_layout,
+    class_colour,
+    class_symbol,
+    plain_text,
+    rounded,
+    short_text,
+    thinned,
+)
+
+HOSTILE = "<img src=x onerror=alert(1)> & \"quotes\" 'single' </b><script>"
+
+
+@pytest.mark.parametrize("clean", [plain_text, short_text])
+def test_markup_is_escaped(clean: object) -> None:
+    assert callable(clean)
+    text = clean(HOSTILE).replace("<br>", "")
+    assert "<" not in text
+    assert ">" not in text
+    assert '"' not in text
+    assert "&lt;img src=x" in text
+
+
+def test_a_short_text_is_kept() -> None:
+    assert plain_text("  two\n\twords ") == "two words"
+    assert short_text("  two\n\twords ") == "two words"
+
+
+@pytest.mark.parametrize("text", ["word " * 400, "x" * 2000, "猫" * 2000], ids=["words", "one word", "wide"])
+def test_a_long_text_is_wrapped_and_cut(text: str) -> None:
+    lines = plain_text(text).split("<br>")
+    assert len(lines) == HOVER_LINES
+    assert all(len(line) <= HOVER_WIDTH for line in lines)
+    assert lines[-1].endswith("…")
+
+
+def test_a_line_break_never_falls_into_an_escape() -> None:
+    assert all(set(line.split("&amp;")) <= {""} for line in plain_text("&" * 300).split("<br>")[:-1])
+
+
+@pytest.mark.parametrize("text", ["word " * 20, "x" * 100], ids=["words", "one word"])
+def test_a_long_name_is_cut_and_stays_recognisable(text: str) -> None:
+    short = short_text(text)
+    assert len(short) <= 24
+    assert short.startswith(text[:8])
+
+
+def test_long_names_of_one_word_can_be_told_apart() -> None:
+    assert short_text("a" * 30) != short_text("b" * 30)
+
+
+def test_twelve_classes_differ_in_colour_or_symbol() -> None:
+    assert len({(class_colour(label), class_symbol(label)) for label in range(12)}) == 12
+
+
+def test_the_first_classes_differ_in_both() -> None:
+    for one, other in itertools.combinations(range(7), 2):
+        assert class_colour(one) != class_colour(other)
+        assert class_symbol(one) != class_symbol(other)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 799, 800, 801, 1000, 12_345, 1_000_000])
+def test_thinning_keeps_the_ends_and_the_order(count: int) -> None:
+    kept = thinned(count)
+    assert len(kept) == min(count, MAX_CURVE_POINTS)
+    assert kept == sorted(set(kept))
+    assert kept[:1] == [0][:count]
+    assert kept[-1:] == [count - 1][:count]
+
+
+def test_thinned_points_are_evenly_spread() -> None:
+    kept = thinned(10_000)
+    gaps = {after - before for before, after in itertools.pairwise(kept)}
+    assert gaps <= {12, 13}
+
+
+def test_rounding_keeps_five_digits_and_drops_what_json_lacks() -> None:
+    values = rounded([1.23456789, 123456.789, 0.0, None, math.nan, math.inf, -math.inf])
+    assert values == [1.2346, 123460.0, 0.0, None, None, None, None]
+
+
+def test_a_layout_can_be_replaced_in_part() -> None:
+    layout = base_layout(dragmode="pan", showlegend=False)
+    assert (layout["dragmode"], layout["showlegend"], layout["autosize"]) == ("pan", False, True)
+    assert base_layout()["showlegend"] is True
+    json.dumps(layout, allow_nan=False)

@@ -1,0 +1,80 @@
+"""(1 − λ)·CE + λ·SCL, and its additive form."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from core.losses.scl import cross_entropy_loss, scl_objective
+from core.losses.supcon import supcon_loss
+
+LABELS = torch.tensor([0, 1, 0, 1, 1])
+
+
+@pytest.fixture
+def logits() -> Tensor:
+    return torch.randn(5, 2, generator=torch.Generator().manual_seed(0)).requires_grad_()
+
+
+@pytest.fixture
+def features() -> Tensor:
+    return torch.randn(5, 4, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+@pytest.mark.parametrize("combine", ["convex", "additive"])
+def test_weight_zero_is_exactly_cross_entropy(logits: Tensor, features: Tensor, combine: str) -> None:
+    loss = scl_objective(logits, LABELS, features, weight=0, combine=combine)
+    loss.backward()
+    assert loss.item() == F.cross_entropy(logits, LABELS).item()
+    assert features.grad is None or (features.grad == 0).all()
+    assert logits.grad is not None
+    assert (logits.grad != 0).any()
+
+
+@pytest.mark.parametrize(("combine", "ce_share"), [("convex", 0.3), ("additive", 1.0)])
+def test_the_parts_are_mixed_by_the_weight(logits: Tensor, features: Tensor, combine: str, ce_share: float) -> None:
+    loss = scl_objective(logits, LABELS, features, weight=0.7, temperature=0.2, combine=combine)
+    expected = ce_share * F.cross_entropy(logits, LABELS) + 0.7 * supcon_loss(features, LABELS, temperature=0.2)
+    assert loss.item() == pytest.approx(expected.item())
+
+
+def test_convex_weight_one_leaves_the_contrastive_term_alone(logits: Tensor, features: Tensor) -> None:
+    loss = scl_objective(logits, LABELS, features, weight=1)
+    assert loss.item() == pytest.approx(supcon_loss(features, LABELS, temperature=0.3).item())
+
+
+def test_features_may_have_views(logits: Tensor, features: Tensor) -> None:
+    views = torch.stack([features, features * 2 + 1], dim=1)
+    loss = scl_objective(logits, LABELS, views, weight=1, temperature=0.5)
+    assert loss.item() == pytest.approx(supcon_loss(views, LABELS, temperature=0.5).item())
+
+
+@pytest.mark.parametrize(
+    ("weight", "combine"),
+    [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (-0.1, "additive"), (math.inf, "additive")],
+)
+def test_a_bad_weight_is_named_with_its_value(logits: Tensor, features: Tensor, weight: float, combine: str) -> None:
+    with pytest.raises(ValueError, match=f"weight = {weight}: expected"):
+        scl_objective(logits, LABELS, features, weight=weight, combine=combine)
+
+
+def test_an_unknown_combination_is_named(logits: Tensor, features: Tensor) -> None:
+    with pytest.raises(ValueError, match="combine = 'mixed': expected one of convex, additive"):
+        scl_objective(logits, LABELS, features, weight=0.5, combine="mixed")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_cross_entropy_is_computed_in_single_precision_under_autocast(logits: Tensor, dtype: torch.dtype) -> None:
+    given = logits.detach().to(dtype)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = cross_entropy_loss(given, LABELS)
+    assert loss.dtype == torch.float32
+    assert loss.item() == F.cross_entropy(given.float(), LABELS).item()
+
+
+def test_cross_entropy_keeps_double_precision(logits: Tensor) -> None:
+    assert cross_entropy_loss(logits.double(), LABELS).dtype == torch.float64

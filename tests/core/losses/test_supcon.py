@@ -1,0 +1,356 @@
+"""The contrastive loss against a slow double loop in Python floats, and against what must be true of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.losses.supcon import collapse_line, contrastive_coefficients, lower_bound, supcon_loss
+
+LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
+VARIANTS = ["out", "in"]
+Related = Callable[[int, int], bool]
+
+
+def random_features(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def dot(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def slow_losses(
+    features: Tensor, related: Related, present: Tensor, tau: float, variant: str, anchors: str, *, unit: bool = True
+) -> list[float | None]:
+    """One loss per view, example-major; None for a view that is no anchor or has no positive."""
+    views = [(n, v, features[n, v].tolist()) for n in range(features.shape[0]) for v in range(features.shape[1])]
+    if unit:
+        views = [(n, v, [x / math.sqrt(dot(z, z)) for x in z]) for n, v, z in views]
+    losses: list[float | None] = []
+    for i, (n, v, z) in enumerate(views):
+        others = [(m, u, y) for j, (m, u, y) in enumerate(views) if j != i and present[m, u]]
+        positives = [y for m, _, y in others if related(n, m)]
+        if not present[n, v] or (anchors == "one" and v > 0) or not positives:
+            losses.append(None)
+            continue
+        total = sum(math.exp(dot(z, y) / tau) for _, _, y in others)
+        p = [math.exp(dot(z, y) / tau) / total for y in positives]
+        mean = math.fsum(p) / len(p)
+        losses.append(-math.log(mean) if variant == "in" else -math.fsum(map(math.log, p)) / len(p))
+    return losses
+
+
+@pytest.mark.parametrize("anchors", ["all", "one"])
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("relation", ["labels", "mask", "own views"])
+@pytest.mark.parametrize("views", [1, 2, 3])
+def test_it_equals_the_slow_double_loop(views: int, relation: str, variant: str, ragged: bool, anchors: str) -> None:
+    n, tau, base = len(LABELS), 0.2, 0.07
+    features = random_features(n, views, 4)
+    mask = random_features(n, n, seed=1) > 0
+    present = random_features(n, views, seed=2) > -0.5 if ragged else torch.ones(n, views, dtype=torch.bool)
+    related: Related = {
+        "labels": lambda i, j: bool(LABELS[i] == LABELS[j]),
+        "mask": lambda i, j: bool(mask[i, j]),
+        "own views": lambda i, j: i == j,
+    }[relation]
+    given: dict[str, Any] = {"labels": {"labels": LABELS}, "mask": {"mask": mask}, "own views": {}}[relation]
+    given |= {"temperature": tau, "variant": variant, "anchors": anchors}
+    given |= {"view_mask": present} if ragged else {}
+
+    expected = slow_losses(features, related, present, tau, variant, anchors)
+    counted = [loss for loss in expected if loss is not None]
+    all_anchors = int(present.sum() if anchors == "all" else present[:, 0].sum())
+
+    def loss(**more: Any) -> Any:
+        return supcon_loss(features, **given, **more)
+
+    assert loss(reduction="none").tolist() == pytest.approx([x or 0.0 for x in expected], abs=1e-10)
+    assert loss(reduction="sum").item() == pytest.approx(math.fsum(counted))
+    assert loss().item() == pytest.approx(math.fsum(counted) / max(1, len(counted)))
+    assert loss(reduction="mean_all").item() == pytest.approx(math.fsum(counted) / all_anchors)
+    assert loss(base_temperature=base).item() == pytest.approx(loss().item() * tau / base)
+
+
+@pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_without_normalisation_it_equals_the_slow_double_loop(variant: str) -> None:
+    features = random_features(6, 1, 4)
+    everyone = torch.ones(6, 1, dtype=torch.bool)
+    expected = slow_losses(
+        features, lambda i, j: bool(LABELS[i] == LABELS[j]), everyone, 0.5, variant, "all", unit=False
+    )
+    actual = supcon_loss(features, LABELS, temperature=0.5, variant=variant, normalize=False, reduction="none")
+    assert actual.tolist() == pytest.approx([x or 0.0 for x in expected])
+
+
+def test_features_without_a_view_axis_have_one_view() -> None:
+    features = random_features(6, 4)
+    assert supcon_loss(features, LABELS) == supcon_loss(features.unsqueeze(1), LABELS)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("reduction", ["mean", "mean_all", "sum", "none"])
+def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
+    features = random_features(6, 2, 3).requires_grad_()
+    present = torch.ones(6, 2, dtype=torch.bool)
+    present[3, 1] = False
+    assert torch.autograd.gradcheck(
+        lambda f: supcon_loss(
+            f, LABELS, temperature=0.3, variant=variant, reduction=reduction, view_mask=present, base_temperature=0.1
+        ),
+        features,
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+class TestIdentities:
+    def test_the_order_of_the_batch_does_not_matter(self, variant: str) -> None:
+        features, order = random_features(6, 2, 4), torch.tensor([3, 0, 5, 1, 4, 2])
+        one = supcon_loss(features, LABELS, variant=variant)
+        assert supcon_loss(features[order], LABELS[order], variant=variant).item() == pytest.approx(one.item())
+
+    def test_a_rotation_changes_nothing(self, variant: str) -> None:
+        features = random_features(6, 4)
+        rotation = torch.linalg.qr(random_features(4, 4, seed=1)).Q
+        one = supcon_loss(features, LABELS, variant=variant)
+        assert supcon_loss(features @ rotation, LABELS, variant=variant).item() == pytest.approx(one.item())
+
+    def test_other_names_for_the_classes_change_nothing(self, variant: str) -> None:
+        features, renamed = random_features(6, 4), torch.tensor([7, -1, 7, 100, -1, 7])
+        assert supcon_loss(features, renamed, variant=variant) == supcon_loss(features, LABELS, variant=variant)
+
+    @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3])
+    def test_the_length_of_the_vectors_does_not_matter(self, variant: str, scale: float) -> None:
+        features = random_features(6, 4, dtype=torch.float32)
+        one = supcon_loss(features, LABELS, variant=variant)
+        assert supcon_loss(features * scale, LABELS, variant=variant).item() == pytest.approx(one.item(), rel=1e-5)
+
+    @pytest.mark.parametrize("views", [1, 2, 3])
+    def test_equal_vectors_stand_at_the_collapse_line(self, variant: str, views: int) -> None:
+        features = torch.ones(6, views, 4, dtype=torch.float64)
+        loss = supcon_loss(features, LABELS, variant=variant).item()
+        assert loss == pytest.approx(math.log(6 * views - 1))
+        assert loss == pytest.approx(collapse_line(6 * views))
+
+    def test_equidistant_vectors_stand_at_the_collapse_line_too(self, variant: str) -> None:
+        loss = supcon_loss(torch.eye(6, dtype=torch.float64), LABELS, variant=variant)
+        assert loss.item() == pytest.approx(collapse_line(6))
+
+    def test_the_loss_stays_above_its_lower_bound(self, variant: str) -> None:
+        labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
+        features = torch.nn.functional.one_hot(labels).double()
+        loss = supcon_loss(features, labels, temperature=0.05, variant=variant).item()
+        assert loss == pytest.approx(lower_bound(labels), abs=1e-6)
+        assert loss >= lower_bound(labels)
+
+
+def test_the_variants_agree_when_every_anchor_has_one_positive() -> None:
+    features, labels = random_features(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
+    out, inside = (supcon_loss(features, labels, variant=v, reduction="none") for v in ("out", "in"))
+    torch.testing.assert_close(out, inside)
+
+
+def test_the_variants_agree_when_the_positives_of_an_anchor_are_alike() -> None:
+    labels = torch.tensor([0, 0, 0, 1, 1, 1])
+    features = random_features(2, 4)[labels]
+    out, inside = (supcon_loss(features, labels, variant=v, reduction="none") for v in ("out", "in"))
+    torch.testing.assert_close(out, inside)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_inner_variant_is_never_above_the_outer_one(seed: int) -> None:
+    features = random_features(6, 2, 4, seed=seed)
+    out, inside = (supcon_loss(features, LABELS, variant=v, reduction="none") for v in ("out", "in"))
+    assert (inside <= out + 1e-12).all()
+    assert (inside < out - 1e-3).any()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("junk", [5.0, math.nan, math.inf])
+def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: float) -> None:
+    features = random_features(6, 2, 4)
+    present = torch.ones(6, 2, dtype=torch.bool)
+    present[0, 1] = present[2, 0] = present[3] = False
+    clean = supcon_loss(features, LABELS, variant=variant, view_mask=present)
+    dirty = torch.where(present.unsqueeze(2), features, junk).requires_grad_()
+
+    loss = supcon_loss(dirty, LABELS, variant=variant, view_mask=present)
+    loss.backward()
+
+    assert dirty.grad is not None
+    assert loss.item() == clean.item()
+    assert (dirty.grad[~present] == 0).all()
+    assert dirty.grad.isfinite().all()
+    assert (dirty.grad[0, 0] != 0).any()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("reduction", ["mean", "mean_all", "sum", "none"])
+@pytest.mark.parametrize("examples", [1, 4])
+def test_a_batch_without_positives_gives_zero_with_a_graph(variant: str, reduction: str, examples: int) -> None:
+    features = random_features(examples, 3).requires_grad_()
+    loss = supcon_loss(features, torch.arange(examples), variant=variant, reduction=reduction)
+    assert loss.grad_fn is not None
+    assert (loss == 0).all()
+    loss.sum().backward()
+    assert features.grad is not None
+    assert (features.grad == 0).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_batch_of_masked_views_only_gives_zero(variant: str) -> None:
+    features = torch.full((4, 2, 3), math.nan).requires_grad_()
+    nobody = torch.zeros(4, 2, dtype=torch.bool)
+    loss = supcon_loss(features, torch.zeros(4), variant=variant, view_mask=nobody, reduction="mean_all")
+    loss.backward()
+    assert features.grad is not None
+    assert loss.item() == 0
+    assert (features.grad == 0).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", [0.01, 0.07, 1.0, 10.0])
+def test_values_and_gradients_are_finite_at_every_temperature(
+    temperature: float, dtype: torch.dtype, variant: str
+) -> None:
+    features = random_features(6, 4, dtype=dtype)
+    features[1], features[2], features[4] = -features[0], features[0], 0.0
+    features.requires_grad_()
+    loss = supcon_loss(features, LABELS, temperature=temperature, variant=variant)
+    loss.backward()
+    assert loss.dtype == dtype
+    assert features.grad is not None
+    assert loss.isfinite()
+    assert features.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_positive_opposite_its_anchor_costs_the_full_distance_at_a_low_temperature(variant: str) -> None:
+    features = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]])
+    losses = supcon_loss(features, torch.tensor([0, 0, 1]), temperature=0.01, variant=variant, reduction="none")
+    assert losses.tolist() == pytest.approx([200.0, math.log(2), 0.0], abs=1e-4)
+
+
+def test_autocast_does_not_lower_the_precision() -> None:
+    features = random_features(32, 64, dtype=torch.float32)
+    labels = torch.arange(32) % 3
+    outside = supcon_loss(features, labels)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = supcon_loss(features, labels)
+    assert inside.dtype == torch.float32
+    assert inside.item() == outside.item()
+
+
+def test_half_precision_features_are_computed_in_single_precision() -> None:
+    features = random_features(6, 4, dtype=torch.bfloat16)
+    assert supcon_loss(features, LABELS) == supcon_loss(features.float(), LABELS)
+
+
+def test_leaving_the_vectors_as_they_are_warns() -> None:
+    with pytest.warns(UserWarning, match="without normalisation"):
+        supcon_loss(random_features(6, 4), LABELS, normalize=False)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name", "value"),
+    [
+        ({"temperature": 0.0}, "temperature", "0.0"),
+        ({"temperature": -0.1}, "temperature", "-0.1"),
+        ({"temperature": math.nan}, "temperature", "nan"),
+        ({"temperature": math.inf}, "temperature", "inf"),
+        ({"features": torch.ones(6)}, "features", "(6,)"),
+        ({"features": torch.ones(6, 1, 2, 3)}, "features", "(6, 1, 2, 3)"),
+        ({"labels": torch.zeros(5)}, "labels", "(5,)"),
+        ({"labels": None, "mask": torch.ones(6, 5)}, "mask", "(6, 5)"),
+        ({"mask": torch.ones(6, 6)}, "mask", "both"),
+        ({"view_mask": torch.ones(6, 2, dtype=torch.bool)}, "view_mask", "(6, 2)"),
+        ({"variant": "mean"}, "variant", "mean"),
+        ({"anchors": "two"}, "anchors", "two"),
+        ({"reduction": "median"}, "reduction", "median"),
+        ({"base_temperature": 0.0}, "base_temperature", "0.0"),
+        ({"base_temperature": -0.07}, "base_temperature", "-0.07"),
+        ({"base_temperature": math.nan}, "base_temperature", "nan"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
+    given: dict[str, Any] = {"features": torch.ones(6, 4), "labels": LABELS} | wrong
+    with pytest.raises(ValueError) as caught:
+        supcon_loss(**given)
+    assert name in str(caught.value)
+    assert value in str(caught.value)
+    assert "expected" in str(caught.value)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+class TestCoefficients:
+    @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
+    @pytest.mark.parametrize("views", [1, 2])
+    def test_they_are_the_gradient_of_an_anchors_loss(self, variant: str, views: int) -> None:
+        features = random_features(6, views, 4)
+        z = torch.nn.functional.normalize(features.flatten(0, 1), dim=1)
+        labels = LABELS.repeat_interleave(views)
+        coefficients = contrastive_coefficients(features, LABELS, temperature=0.2, variant=variant).coefficients
+        for i in range(len(z)):
+            anchor = z[i].clone().requires_grad_()
+            rows = torch.stack([anchor if j == i else z[j] for j in range(len(z))])
+            losses = supcon_loss(rows, labels, temperature=0.2, variant=variant, normalize=False, reduction="none")
+            (gradient,) = torch.autograd.grad(losses[i], anchor)
+            torch.testing.assert_close(coefficients[i] @ z, gradient)
+
+    def test_every_row_sums_to_zero(self, variant: str) -> None:
+        p, x, coefficients = contrastive_coefficients(random_features(6, 4), LABELS, temperature=0.2, variant=variant)
+        torch.testing.assert_close(coefficients.sum(1), torch.zeros(6, dtype=torch.float64), atol=1e-12, rtol=0)
+        with_positive = torch.tensor([True, True, True, False, True, True])
+        torch.testing.assert_close(p.sum(1), with_positive.double())
+        torch.testing.assert_close(x.sum(1), with_positive.double())
+        torch.testing.assert_close(coefficients, (p - x) / 0.2)
+
+    def test_the_row_of_an_anchor_without_positives_is_all_zero(self, variant: str) -> None:
+        found = contrastive_coefficients(random_features(6, 4), LABELS, temperature=0.2, variant=variant)
+        assert all((matrix[3] == 0).all() for matrix in found)
+        assert all((matrix.diagonal() == 0).all() for matrix in found)
+        assert (found.coefficients[:3] != 0).any(1).all()
+
+    def test_autocast_does_not_lower_the_precision(self, variant: str) -> None:
+        features = random_features(6, 4, dtype=torch.float32)
+        outside = contrastive_coefficients(features, LABELS, temperature=0.2, variant=variant)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            inside = contrastive_coefficients(features, LABELS, temperature=0.2, variant=variant)
+        assert inside.coefficients.dtype == torch.float32
+        torch.testing.assert_close(inside.coefficients, outside.coefficients, atol=0, rtol=0)
+
+
+def test_the_target_is_uniform_outside_the_logarithm_and_a_softmax_inside_it() -> None:
+    features, labels = random_features(4, 3), torch.tensor([0, 0, 0, 1])
+    z = torch.nn.functional.normalize(features, dim=1)
+    uniform = contrastive_coefficients(features, labels, temperature=0.2, variant="out").X
+    weighted = contrastive_coefficients(features, labels, temperature=0.2, variant="in").X
+    assert uniform[0].tolist() == pytest.approx([0, 0.5, 0.5, 0])
+    first, second = (math.exp(dot(z[0].tolist(), z[j].tolist()) / 0.2) for j in (1, 2))
+    assert weighted[0].tolist() == pytest.approx([0, first / (first + second), second / (first + second), 0])
+
+
+@pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"variant": "mean"}, {"labels": torch.zeros(5)}])
+def test_coefficients_refuse_what_the_loss_refuses(wrong: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"features": torch.ones(6, 4), "labels": LABELS, "temperature": 0.1} | wrong
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        contrastive_coefficients(**given)
+
+
+def test_one_vector_has_a_collapse_line_of_zero() -> None:
+    assert collapse_line(1) == 0.0
+    assert collapse_line(2) == 0.0
+
+
+def test_the_lower_bound_is_the_mean_log_of_the_positives() -> None:
+    assert lower_bound(LABELS) == pytest.approx((3 * math.log(2) + 2 * math.log(1)) / 5)
+    assert lower_bound(torch.tensor([0, 1, 2])) == 0.0

@@ -1,0 +1,80 @@
+"""Cosine, rank and the verdict on vectors of known geometry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.representation.geometry import (
+    collapse_verdict,
+    effective_rank,
+    mean_pairwise_cosine,
+    normalised,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def test_rows_get_length_one_and_a_zero_row_stays() -> None:
+    rows = normalised(np.array([[3.0, 4.0], [0.0, 0.0], [1e-30, 0.0], [1e30, 1e30]]))
+    assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [1, 0], [0.5**0.5, 0.5**0.5]]))
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (5, 3), (40, 8)])
+def test_mean_pairwise_cosine_equals_a_loop_over_pairs(shape: tuple[int, int]) -> None:
+    rows = np.random.default_rng(1).normal(size=shape)
+    cosines = [
+        rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j])
+        for i in range(len(rows))
+        for j in range(i)
+    ]
+    assert mean_pairwise_cosine(rows) == pytest.approx(np.mean(cosines))
+
+
+def test_mean_pairwise_cosine_of_known_sets() -> None:
+    assert mean_pairwise_cosine(np.eye(4)) == pytest.approx(0)
+    assert mean_pairwise_cosine(np.ones((4, 3))) == pytest.approx(1)
+    assert mean_pairwise_cosine(np.array([[1.0, 0.0], [-2.0, 0.0]])) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 5])
+def test_as_many_equal_axes_make_that_rank(axes: int) -> None:
+    basis = np.linalg.qr(RNG.normal(size=(8, 8)))[0][:axes]
+    assert effective_rank(np.concatenate([basis, -basis])) == pytest.approx(axes)
+
+
+def test_the_rank_of_unequal_axes_follows_the_entropy_of_the_singular_values() -> None:
+    rows = np.array([[1.0, 0, 0]] * 9 + [[-1.0, 0, 0]] * 9 + [[0, 1.0, 0]] + [[0, -1.0, 0]])
+    shares = np.array([18**0.5, 2**0.5]) / (18**0.5 + 2**0.5)
+    assert effective_rank(rows) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
+
+
+@pytest.mark.parametrize("rows", [np.ones((6, 4)), np.zeros((6, 4)), np.full((50, 768), 0.3), np.ones((1, 3))])
+def test_no_spread_at_all_has_rank_one(rows: np.ndarray) -> None:
+    assert effective_rank(rows) == 1.0
+
+
+def test_the_rank_is_at_most_one_less_than_the_rows() -> None:
+    assert effective_rank(np.eye(5)) == pytest.approx(4)
+
+
+def test_the_length_of_the_vectors_changes_neither_measure() -> None:
+    rows = RNG.normal(size=(10, 4))
+    stretched = rows * RNG.uniform(0.1, 10, size=(10, 1))
+    assert effective_rank(stretched) == pytest.approx(effective_rank(rows))
+    assert mean_pairwise_cosine(stretched) == pytest.approx(mean_pairwise_cosine(rows))
+
+
+class TestVerdict:
+    def test_away_from_the_line_there_is_none(self) -> None:
+        assert collapse_verdict(2.0, 2.7, cosine=1.0, rank=1.0) is None
+
+    @pytest.mark.parametrize("loss", [2.65, 2.7, 3.5])
+    def test_at_the_line_equal_vectors_have_collapsed(self, loss: float) -> None:
+        assert "have collapsed" in str(collapse_verdict(loss, 2.7, cosine=0.999, rank=1.5))
+
+    def test_at_the_line_equidistant_vectors_have_not(self) -> None:
+        assert "nothing has collapsed" in str(collapse_verdict(2.7, 2.7, cosine=0.2, rank=40.0))
+
+    def test_between_the_two_it_says_to_watch(self) -> None:
+        assert "few directions" in str(collapse_verdict(2.7, 2.7, cosine=0.5, rank=3.0))

@@ -1,0 +1,383 @@
+"""The store: what it keeps, what it refuses, and what happens when a disk or a file fails."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.config import KnobTurn, RunConfig, parse_config
+from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError
+from core.events import Frame, Probe, Started, Step
+from core.representation.projections import pca_map
+from core.store import Liveness, Status, Store
+from core.store.liveness import boot_id, host_name, liveness_of
+from core.store.store import Attempt
+
+SLOTS = range(1)
+DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)
+PROBE = Probe((0, 1, 2), ("one", "two <b>", "three"), (0, 1, 0), ("no", "yes"))
+
+
+def config(steps: int = 9) -> RunConfig:
+    return parse_config({"phases": [{"steps": steps}], "probe": {"size": 3, "frame_steps": [0, steps]}})
+
+
+def claimed(store: Store, steps: int = 9) -> Attempt:
+    """A registered first attempt at a new run."""
+    run_id = store.create(config(steps))
+    claim = store.claim_next(range(100))
+    assert claim is not None
+    attempt = store.attempt(run_id, claim[1])
+    attempt.register()
+    return attempt
+
+
+def started(step: int = 0) -> Started:
+    return Started(step, 9, "cpu", PROBE, {"majority_rate": 0.5})
+
+
+def frame(step: int) -> Frame:
+    rng = np.random.default_rng(step)
+    return Frame(step, rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=(3, 2)).astype(np.float32))
+
+
+def kept(attempt: Attempt, step: int) -> Frame:
+    made = frame(step)
+    attempt.frame(made, pca_map(made.embeddings))
+    return made
+
+
+def test_a_new_run_is_queued_with_its_config(store: Store) -> None:
+    run_id = store.create(config())
+    run = store.run(run_id)
+    assert (run.status, run.config, run.steps, run.attempt) == (Status.QUEUED, config(), 9, 0)
+    assert run.title == "Run 1"
+
+
+def test_another_store_object_reads_what_the_first_wrote(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.started(started())
+    attempt.steps([Step(1, {"loss": 1.5}), Step(2, {"loss": 1.25})])
+    attempt.evaluation(2, "validation", {"accuracy": 0.5})
+    other = Store(store.folder)
+    assert [s.values["loss"] for s in other.steps(attempt.run_id)] == [1.5, 1.25]
+    assert [s.step for s in other.steps(attempt.run_id, after=1)] == [2]
+    assert other.evaluations(attempt.run_id)[0].values == {"accuracy": 0.5}
+    assert other.last_accuracies() == {(attempt.run_id, "validation"): 0.5}
+    assert other.run(attempt.run_id).probe == PROBE
+    other.close()
+
+
+def test_wal_mode_is_on_and_migrations_are_recorded_once(store: Store) -> None:
+    Store(store.folder).close()
+    database = sqlite3.connect(store.folder / "runs.sqlite3")
+    assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (1,)
+    database.close()
+
+
+@pytest.mark.parametrize("text", ["", "nope", "../../etc/passwd", "a/b", "x" * 10_000, "\0", "%"])
+def test_a_run_id_that_is_no_id_is_refused(store: Store, text: str) -> None:
+    for read in (store.run, store.run_folder, store.find, store.discard, store.log_path):
+        with pytest.raises(RunNotFoundError, match="Run"):
+            read(text)
+
+
+def test_a_run_is_found_by_number_id_or_beginning(store: Store) -> None:
+    run_id = store.create(config())
+    assert store.find("1") == store.find(run_id) == store.find(run_id[:5]) == run_id
+
+
+# Attempts
+
+
+def test_the_oldest_queued_run_is_claimed_once_per_slot(store: Store) -> None:
+    first, second = store.create(config()), store.create(config())
+    assert store.claim_next(SLOTS, liveness_of()) == (first, 1, 0)
+    assert store.claim_next(SLOTS, liveness_of()) is None
+    assert store.claim_next(range(2), liveness_of()) == (second, 1, 1)
+
+
+def test_a_dead_run_gives_its_slot_back(store: Store) -> None:
+    first, second = store.create(config()), store.create(config())
+    store.claim_next(SLOTS, DEAD)
+    assert store.run(first).status == Status.INTERRUPTED
+    assert store.claim_next(SLOTS) == (second, 1, 0)
+
+
+def test_writes_of_an_older_attempt_are_refused(store: Store) -> None:
+    run_id = store.create(config())
+    store.claim_next(SLOTS, DEAD)
+    old = store.attempt(run_id, 1)
+    store.requeue(run_id)
+    with pytest.raises(StaleAttemptError):
+        old.steps([Step(1, {"loss": 1.0})])
+    store.claim_next(SLOTS, liveness_of())
+    for write in (
+        lambda: old.steps([Step(1, {"loss": 1.0})]),
+        old.heartbeat,
+        lambda: old.started(started()),
+        lambda: old.evaluation(1, "validation", {}),
+        lambda: old.end(Status.FINISHED),
+        lambda: old.knob_turned(1, "lambda", 0.5),
+    ):
+        with pytest.raises(StaleAttemptError):
+            write()
+    assert store.steps(run_id) == []
+
+
+def test_nothing_is_written_after_the_end(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.end(Status.FINISHED)
+    with pytest.raises(StaleAttemptError):
+        attempt.steps([Step(1, {"loss": 1.0})])
+
+
+def test_a_finished_run_is_never_queued_again(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.end(Status.FINISHED)
+    with pytest.raises(EngineError, match="finished"):
+        store.requeue(attempt.run_id)
+
+
+def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.started(started())
+    for step in range(1, 7):
+        attempt.steps([Step(step, {"loss": float(step)})])
+        attempt.evaluation(step, "validation", {"accuracy": 0.5})
+        kept(attempt, step)
+    attempt.knob_turned(5, "lambda", 0.5)
+    attempt.end(Status.STOPPED)
+    store.requeue(attempt.run_id)
+    store.claim_next(SLOTS, liveness_of())
+    store.attempt(attempt.run_id, 2).started(started(4))
+    assert [s.step for s in store.steps(attempt.run_id)] == [1, 2, 3, 4]
+    assert store.frame_steps(attempt.run_id) == [1, 2, 3, 4]
+    assert [e.step for e in store.evaluations(attempt.run_id)] == [1, 2, 3, 4]
+    assert len(list(store.run_folder(attempt.run_id).glob("frame-*"))) == 4
+    assert store.knob_turns(attempt.run_id) == [KnobTurn(step=5, name="lambda", value=0.5)]
+
+
+# Liveness
+
+
+def test_a_worker_that_is_gone_reads_interrupted_at_once(store: Store) -> None:
+    run_id = store.create(config())
+    store.claim_next(SLOTS, DEAD)
+    assert store.run(run_id).status == store.runs()[0].status == Status.INTERRUPTED
+
+
+def test_a_recycled_pid_is_not_the_worker(store: Store) -> None:
+    run_id = store.create(config())
+    me = liveness_of()
+    store.claim_next(SLOTS, Liveness(me.host, me.boot_id, me.pid, me.started_at - 100))
+    assert store.run(run_id).status == Status.INTERRUPTED
+
+
+def test_a_worker_from_before_the_last_boot_is_gone(store: Store) -> None:
+    run_id = store.create(config())
+    me = liveness_of()
+    store.claim_next(SLOTS, Liveness(me.host, "another-boot", me.pid, me.started_at))
+    assert store.run(run_id).status == Status.INTERRUPTED
+
+
+def test_a_worker_on_another_host_lives_as_long_as_it_beats(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = store.create(config())
+    store.claim_next(SLOTS, Liveness("elsewhere", "boot", 1, 1.0))
+    assert store.run(run_id).status == Status.STARTING
+    later = time.time() + 10
+    monkeypatch.setattr("core.store.liveness.time.time", lambda: later)
+    assert store.run(run_id).status == Status.INTERRUPTED
+
+
+# Frames
+
+
+def test_frames_come_back_as_they_were(store: Store) -> None:
+    attempt = claimed(store)
+    made = kept(attempt, 3)
+    read = store.frame(attempt.run_id, 3)
+    np.testing.assert_array_equal(read.embeddings, made.embeddings)
+    np.testing.assert_array_equal(read.logits, made.logits)
+    np.testing.assert_array_equal(store.map_points(attempt.run_id, 3), pca_map(made.embeddings))
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_frame_is_a_plain_message_and_harms_no_other(store: Store, damage: bytes | None) -> None:
+    attempt = claimed(store)
+    kept(attempt, 1)
+    kept(attempt, 2)
+    path = store.run_folder(attempt.run_id) / "frame-0000001.safetensors"
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
+    with pytest.raises(StoreError, match="missing or damaged"):
+        store.frame(attempt.run_id, 1)
+    assert store.frame(attempt.run_id, 2).step == 2
+
+
+def test_a_truncated_frame_is_a_plain_message(store: Store) -> None:
+    attempt = claimed(store)
+    kept(attempt, 1)
+    path = store.run_folder(attempt.run_id) / "frame-0000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(StoreError, match="missing or damaged"):
+        store.map_points(attempt.run_id, 1)
+
+
+def test_a_frame_that_cannot_be_written_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = claimed(store)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("core.store.frames.os.replace", full)
+    with pytest.raises(StoreError, match="No space left"):
+        kept(attempt, 1)
+    assert store.frame_steps(attempt.run_id) == []
+    assert not list(store.run_folder(attempt.run_id).iterdir())
+
+
+def test_a_full_disk_is_a_plain_message_and_other_runs_are_unharmed(store: Store) -> None:
+    done = claimed(store)
+    done.steps([Step(1, {"loss": 1.0})])
+    done.end(Status.FINISHED)
+    attempt = claimed(store)
+    pages = store._connection().execute("PRAGMA page_count").fetchone()[0]
+    store._connection().execute(f"PRAGMA max_page_count = {pages}")
+    many = [Step(step, {f"measure {i}": 1.0 for i in range(50)}) for step in range(1, 500)]
+    with pytest.raises(StoreError, match="full: make room"):
+        attempt.steps(many)
+    assert store.steps(attempt.run_id) == []
+    assert store.run(done.run_id).status == Status.FINISHED
+    assert len(store.steps(done.run_id)) == 1
+
+
+def test_a_store_below_a_file_is_a_plain_message(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be made"):
+        Store(tmp_path / "file" / "runs")
+
+
+def test_a_read_only_store_is_a_plain_message(store: Store) -> None:
+    store.create(config())
+    store._connection().execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.create(config())
+    assert len(store.runs()) == 1
+
+
+def test_a_file_that_is_no_store_is_a_plain_message(tmp_path: Path) -> None:
+    (tmp_path / "runs.sqlite3").write_bytes(b"this is no database, whatever its name says" * 100)
+    with pytest.raises(StoreError, match="cannot be used"):
+        Store(tmp_path)
+
+
+# Deleting
+
+
+def test_deleting_a_run_frees_its_files_and_leaves_the_others(store: Store) -> None:
+    first, second = claimed(store), claimed(store)
+    for attempt in (first, second):
+        attempt.started(started())
+        kept(attempt, 1)
+        attempt.end(Status.FINISHED)
+    folder = store.run_folder(first.run_id)
+    store.delete(first.run_id)
+    assert not folder.exists()
+    assert [run.id for run in store.runs()] == [second.run_id]
+    assert store.frame(second.run_id, 1).step == 1
+
+
+def test_a_discarded_run_comes_back_until_it_is_purged(store: Store) -> None:
+    attempt = claimed(store)
+    kept(attempt, 1)
+    attempt.end(Status.FINISHED)
+    store.discard(attempt.run_id)
+    assert store.runs() == []
+    store.purge_discarded(older_than_s=60)
+    store.restore(attempt.run_id)
+    assert store.frame(attempt.run_id, 1).step == 1
+    store.discard(attempt.run_id)
+    store.purge_discarded(older_than_s=0)
+    with pytest.raises(RunNotFoundError, match="for good"):
+        store.restore(attempt.run_id)
+
+
+def test_a_run_that_is_going_on_is_not_deleted(store: Store) -> None:
+    attempt = claimed(store)
+    with pytest.raises(EngineError, match="stop it"):
+        store.delete(attempt.run_id)
+    assert store.run(attempt.run_id).status == Status.STARTING
+
+
+# Controls
+
+
+def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.started(started())
+    store.send(attempt.run_id, "turn", "lambda", 0.25)
+    store.send(attempt.run_id, "pause")
+    assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
+    assert attempt.take_controls() == [("turn", "lambda", 0.25), ("pause", None, None)]
+    assert attempt.take_controls() == []
+    assert store.run(attempt.run_id).status == Status.PAUSED
+    store.send(attempt.run_id, "stop")
+    store.send(attempt.run_id, "resume")
+    attempt.take_controls()
+    assert store.run(attempt.run_id).status == Status.STOPPING
+
+
+def test_a_queued_run_stops_at_once(store: Store) -> None:
+    run_id = store.create(config())
+    store.send(run_id, "stop")
+    assert store.run(run_id).status == Status.STOPPED
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_knob_value_out_of_bounds_is_refused_and_not_recorded(store: Store, value: float) -> None:
+    attempt = claimed(store)
+    with pytest.raises(ConfigError, match="lambda"):
+        store.send(attempt.run_id, "turn", "lambda", value)
+    assert attempt.take_controls() == []
+
+
+def test_an_ended_run_takes_no_controls(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.end(Status.FAILED, "no memory")
+    with pytest.raises(EngineError, match="nothing to pause"):
+        store.send(attempt.run_id, "pause")
+
+
+def test_controls_for_a_dead_attempt_do_not_reach_the_next(store: Store) -> None:
+    run_id = store.create(config())
+    store.claim_next(SLOTS, liveness_of())
+    store.send(run_id, "stop")
+    store.attempt(run_id, 1).end(Status.FAILED)
+    store.requeue(run_id)
+    store.claim_next(SLOTS, liveness_of())
+    assert store.attempt(run_id, 2).take_controls() == []
+
+
+def test_the_effective_config_holds_the_turns_that_were_made(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.knob_turned(4, "temperature", 0.1)
+    assert store.effective_config(attempt.run_id).knob_turns == (KnobTurn(step=4, name="temperature", value=0.1),)
+
+
+def test_threads_share_a_store(store: Store) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    write: Callable[[int], str] = lambda _: store.create(config())  # noqa: E731
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(write, range(40)))
+    assert len(set(ids)) == 40
+    assert len(store.runs()) == 40

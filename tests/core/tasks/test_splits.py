@@ -1,0 +1,64 @@
+"""The stratified order, over random lists of labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from core.tasks.splits import held_out_test_rows, stratified_order, validation_rows
+
+
+def random_labels(seed: int) -> list[int]:
+    """Up to 300 labels of 1 to 8 classes, of very unequal sizes."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(rng.integers(1, 9), 0.5))
+    return rng.choice(len(shares), size=rng.integers(1, 300), p=shares).tolist()
+
+
+@pytest.mark.parametrize("seed", range(30))
+class TestStratifiedOrder:
+    def test_every_row_comes_once(self, seed: int) -> None:
+        labels = random_labels(seed)
+        assert sorted(stratified_order(labels, seed)) == list(range(len(labels)))
+
+    def test_it_depends_on_the_seed_alone(self, seed: int) -> None:
+        labels = random_labels(seed)
+        assert stratified_order(labels, seed) == stratified_order(tuple(labels), seed)
+        if max(Counter(labels).values()) > 10:
+            assert stratified_order(labels, seed) != stratified_order(labels, seed + 1)
+
+    def test_the_first_rows_hold_every_class(self, seed: int) -> None:
+        labels = random_labels(seed)
+        classes = set(labels)
+        assert {labels[row] for row in stratified_order(labels, seed)[: len(classes)]} == classes
+
+    def test_every_prefix_keeps_the_shares(self, seed: int) -> None:
+        labels = random_labels(seed)
+        total, seen = Counter(labels), Counter[int]()
+        for place, row in enumerate(stratified_order(labels, seed), start=1):
+            seen[labels[row]] += 1
+            for label, count in total.items():
+                share = count / len(labels)
+                assert abs(seen[label] - place * share) <= 1 + len(total) * share
+
+
+def test_classes_of_one_size_stay_within_one_of_each_other() -> None:
+    labels = [i % 4 for i in range(80)]
+    order = stratified_order(labels, 0)
+    for size in range(1, 80):
+        counts = Counter(dict.fromkeys(range(4), 0)) + Counter(labels[row] for row in order[:size])
+        assert max(counts.values()) - min(counts.get(c, 0) for c in range(4)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"), [(10, 3), (100, 30), (400, 120), (500, 120), (600, 120), (1000, 200), (100_000, 500)]
+)
+def test_a_fifth_is_held_out_for_validation_within_limits(rows: int, expected: int) -> None:
+    assert validation_rows(rows) == expected
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(4, 0), (10, 2), (400, 80), (100_000, 1000)])
+def test_a_fifth_is_held_out_for_the_test_within_limits(rows: int, expected: int) -> None:
+    assert held_out_test_rows(rows) == expected

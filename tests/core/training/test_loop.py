@@ -1,0 +1,291 @@
+"""The loop as a stream of events, on the tiny encoder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.config import RunConfig, mixed_objective
+from core.errors import TrainingError
+from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
+from core.losses.supcon import collapse_line
+from core.training.checkpoints import Checkpoints, load_learned
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.schedule import learning_rate_factor
+from core.training.untrained import FolderCache, MemoryCache
+
+Draft = Callable[..., RunConfig]
+
+
+def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
+    config, data = prepare(draft, gpu=False)
+    return list(train(config, data, **arguments))
+
+
+def steps_of(events: Sequence[Event]) -> list[Step]:
+    return [event for event in events if isinstance(event, Step)]
+
+
+def curve(events: Sequence[Event]) -> list[dict[str, float]]:
+    """What must repeat to the last bit: every measure but the time."""
+    return [{k: v for k, v in step.values.items() if k != "step_s"} for step in steps_of(events)]
+
+
+class Script:
+    """Controls that turn knobs and stop after given steps, counted by how often the loop asked for turns."""
+
+    def __init__(self, turns: dict[int, tuple[str, float]] | None = None, stop_after: int | None = None) -> None:
+        self.asked, self.turns, self.stop_after = 0, turns or {}, stop_after
+
+    def stop_requested(self) -> bool:
+        return self.stop_after is not None and self.asked >= self.stop_after
+
+    def take_turns(self) -> list[tuple[str, float]]:
+        self.asked += 1
+        return [self.turns[self.asked]] if self.asked in self.turns else []
+
+
+def test_a_run_starts_steps_and_finishes_with_one_test_score(draft: Draft) -> None:
+    events = events_of(draft())
+    assert isinstance(events[0], Started)
+    assert [step.step for step in steps_of(events)] == list(range(1, 9))
+    assert events[-1] == Finished(8, "finished")
+    assert [e.step for e in events if isinstance(e, Evaluation) and e.split == "test"] == [8]
+
+
+def test_frames_come_at_the_steps_of_the_config_with_an_evaluation_each(draft: Draft) -> None:
+    events = events_of(draft(more={"probe": {"size": 10, "frame_steps": [3, 5]}}))
+    frames = [event for event in events if isinstance(event, Frame)]
+    assert [frame.step for frame in frames] == [0, 3, 5, 8]
+    assert all(frame.embeddings.shape == (10, 16) and frame.logits.shape == (10, 2) for frame in frames)
+    assert [e.step for e in events if isinstance(e, Evaluation) and e.split == "validation"] == [0, 3, 5, 8]
+
+
+def test_the_untrained_frame_never_delays_the_first_step(draft: Draft) -> None:
+    cache = MemoryCache()
+    kinds = [type(event).__name__ for event in events_of(draft(), cache=cache)]
+    assert kinds[:3] == ["Started", "Step", "Frame"]
+    again = [type(event).__name__ for event in events_of(draft(), cache=cache)]
+    assert again[:5] == ["Started", "Frame", "Evaluation", "Evaluation", "Step"]
+
+
+def test_the_untrained_frame_is_the_same_from_the_copy_and_from_the_cache(draft: Draft, tmp_path: Path) -> None:
+    cache = FolderCache(tmp_path)
+    first = next(event for event in events_of(draft(), cache=cache) if isinstance(event, Frame))
+    second = next(event for event in events_of(draft(), cache=cache) if isinstance(event, Frame))
+    assert first.step == second.step == 0
+    np.testing.assert_array_equal(first.embeddings, second.embeddings)
+    np.testing.assert_array_equal(first.logits, second.logits)
+
+
+def test_the_cached_untrained_frame_does_not_change_the_curve(draft: Draft) -> None:
+    cache = MemoryCache()
+    assert curve(events_of(draft(), cache=cache)) == curve(events_of(draft(), cache=cache))
+
+
+def test_total_is_the_weighted_sum_of_the_parts(draft: Draft) -> None:
+    for step in steps_of(events_of(draft(objective=mixed_objective(0.7, 0.2).model_dump()))):
+        parts = 0.3 * step.values["loss.cross_entropy"] + 0.7 * step.values["loss.supcon"]
+        assert step.values["loss"] == pytest.approx(parts, rel=1e-5)
+        assert step.values["collapse_line"] == collapse_line(8) == math.log(7)
+
+
+def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(draft: Draft) -> None:
+    for step in steps_of(events_of(draft(objective=mixed_objective(0.0).model_dump()))):
+        assert step.values["loss"] == step.values["loss.cross_entropy"]
+        assert step.values["loss.supcon"] > 0
+        assert "pooled_grad.supcon" not in step.values
+        assert "pooled_cosine" not in step.values
+
+
+def test_the_same_config_gives_the_same_curve_to_the_last_bit(draft: Draft) -> None:
+    assert curve(events_of(draft())) == curve(events_of(draft()))
+
+
+def test_another_seed_gives_another_curve(draft: Draft) -> None:
+    assert curve(events_of(draft())) != curve(events_of(draft(more={"seed": 1})))
+
+
+def test_learning_rate_warms_up_and_decays(draft: Draft) -> None:
+    optimiser = {"learning_rate": 1e-3, "warmup_fraction": 0.25}
+    rates = [step.values["learning_rate"] for step in steps_of(events_of(draft(optimiser=optimiser)))]
+    assert rates == [1e-3 * learning_rate_factor(step, 8, 0.25) for step in range(1, 9)]
+    assert rates[1] == 1e-3
+    assert all(rate > 0 for rate in rates)
+
+
+@pytest.mark.parametrize("trainable", [{"part": "last_blocks", "blocks": 1}, {"part": "classifier"}])
+def test_frozen_weights_stay_as_they_were(draft: Draft, trainable: dict[str, Any], tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    events = events_of(draft(trainable=trainable), checkpoints=checkpoints)
+    from safetensors import safe_open
+
+    with safe_open(checkpoints.path, "pt") as file:
+        kept = set(file.keys())
+    assert kept
+    assert not any("embeddings" in name or "layer.0." in name for name in kept)
+    assert "pooled_grad.cross_entropy" in steps_of(events)[0].values
+
+
+def test_the_model_learns(draft: Draft) -> None:
+    cross_entropy = mixed_objective(0.0).model_dump()
+    events = events_of(draft(steps=150, optimiser={"learning_rate": 3e-3}, objective=cross_entropy))
+    test = next(event for event in events if isinstance(event, Evaluation) and event.split == "test")
+    assert test.values["accuracy"] > 0.9
+    assert test.values["accuracy_low"] < test.values["accuracy"] <= test.values["accuracy_high"]
+
+
+# Resuming
+
+
+def interrupted(draft: RunConfig, folder: Path, after: int) -> None:
+    """Run until `after` steps were taken, then walk away as a killed worker does."""
+    config, data = prepare(draft, gpu=False)
+    events: Iterator[Event] = train(config, data, checkpoints=Checkpoints(folder, every_steps=3))
+    for event in events:
+        if isinstance(event, Step) and event.step == after:
+            break
+    events.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("trainable", [{"part": "all"}, {"part": "last_blocks", "blocks": 1}, {"part": "classifier"}])
+def test_a_resumed_run_goes_on_bit_for_bit(draft: Draft, tmp_path: Path, trainable: dict[str, Any]) -> None:
+    made = draft(steps=10, trainable=trainable)
+    whole = events_of(made)
+    interrupted(made, tmp_path, after=8)
+    rest = events_of(made, checkpoints=Checkpoints(tmp_path, every_steps=3), resume=True)
+    assert isinstance(rest[0], Started)
+    assert rest[0].step == 6
+    assert curve(rest) == curve(whole)[6:]
+    frames, last = ([e for e in events if isinstance(e, Frame)][-1] for events in (whole, rest))
+    np.testing.assert_array_equal(frames.embeddings, last.embeddings)
+    np.testing.assert_array_equal(frames.logits, last.logits)
+
+
+def test_a_stopped_run_leaves_a_checkpoint_and_resumes_on_the_same_curve(draft: Draft, tmp_path: Path) -> None:
+    whole = events_of(draft())
+    stopped = events_of(draft(), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=4))
+    assert stopped[-2:] == [Checkpointed(4), Finished(4, "stopped")]
+    rest = events_of(draft(), checkpoints=Checkpoints(tmp_path), resume=True)
+    assert curve(stopped) + curve(rest) == curve(whole)
+
+
+def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(draft: Draft, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    from core.encoders.model import load_encoder
+
+    config, data = prepare(draft(), gpu=False)
+    events = list(train(config, data, checkpoints=Checkpoints(tmp_path)))
+    assert not any(name.startswith("moment/") for name in load_file(tmp_path / "checkpoint.safetensors"))
+    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
+    load_learned(tmp_path / "checkpoint.safetensors", encoder.eval())
+    frame = [event for event in events if isinstance(event, Frame)][-1]
+    with torch.inference_mode():
+        pooled = encoder.pooled(tokenizer(data.validation.texts[:5]))
+    torch.testing.assert_close(pooled, torch.from_numpy(frame.embeddings[:5]), atol=1e-5, rtol=1e-4)
+
+
+def test_a_damaged_checkpoint_is_a_plain_message(draft: Draft, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"damaged")
+    with pytest.raises(TrainingError, match="checkpoint cannot be read"):
+        events_of(draft(), checkpoints=Checkpoints(tmp_path), resume=True)
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
+    draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.training import checkpoints
+
+    usage = checkpoints.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(checkpoints.shutil, "disk_usage", lambda _: usage._replace(free=100))
+    events = events_of(draft(), checkpoints=Checkpoints(tmp_path, every_steps=4))
+    notices = [event for event in events if isinstance(event, Notice)]
+    assert [notice.step for notice in notices] == [4, 8]
+    assert "make room" in notices[0].message
+    assert events[-1] == Finished(8, "finished")
+    assert not list(tmp_path.iterdir())
+
+
+# Knobs
+
+
+def test_a_turned_knob_changes_the_next_step_and_is_told(draft: Draft) -> None:
+    plain = steps_of(events_of(draft()))
+    events = events_of(draft(), controls=Script({4: ("temperature", 0.05)}))
+    turned = steps_of(events)
+    assert KnobTurned(4, "temperature", 0.05) in events
+    assert [step.values["temperature"] for step in turned] == [0.3] * 3 + [0.05] * 5
+    assert turned[2].values["loss"] == plain[2].values["loss"]
+    assert turned[3].values["loss.supcon"] != plain[3].values["loss.supcon"]
+
+
+def test_the_learning_rate_knob_multiplies_the_schedule(draft: Draft) -> None:
+    plain = steps_of(events_of(draft()))
+    turned = steps_of(events_of(draft(), controls=Script({3: ("learning_rate", 0.5)})))
+    factors = [b.values["learning_rate"] / a.values["learning_rate"] for a, b in zip(plain, turned, strict=True)]
+    assert factors == [1.0] * 2 + [0.5] * 6
+
+
+def test_lambda_turned_mid_run_reweighs_both_terms(draft: Draft) -> None:
+    turned = steps_of(events_of(draft(), controls=Script({5: ("lambda", 0.25)})))[4].values
+    parts = 0.75 * turned["loss.cross_entropy"] + 0.25 * turned["loss.supcon"]
+    assert turned["loss"] == pytest.approx(parts, rel=1e-5)
+
+
+def test_recorded_turns_repeat_the_run(draft: Draft) -> None:
+    live = events_of(draft(), controls=Script({3: ("lambda", 0.2), 6: ("learning_rate", 3.0)}))
+    turns = [{"step": e.step, "name": e.name, "value": e.value} for e in live if isinstance(e, KnobTurned)]
+    assert curve(events_of(draft(more={"knob_turns": turns}))) == curve(live)
+
+
+def test_turns_survive_an_interruption(draft: Draft, tmp_path: Path) -> None:
+    turns = {"knob_turns": [{"step": 3, "name": "temperature", "value": 0.1}]}
+    whole = events_of(draft(steps=10, more=turns))
+    interrupted(draft(steps=10, more=turns), tmp_path, after=8)
+    rest = events_of(draft(steps=10, more=turns), checkpoints=Checkpoints(tmp_path), resume=True)
+    assert curve(rest) == curve(whole)[6:]
+
+
+# Failure
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_with_a_remedy(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    from core.losses.objective import Objective, ObjectiveValue
+
+    whole = Objective.__call__
+
+    def broken(self: Objective, *arguments: torch.Tensor) -> ObjectiveValue:
+        value = whole(self, *arguments)
+        return value._replace(total=value.total * float("nan"))
+
+    monkeypatch.setattr(Objective, "__call__", broken)
+    with pytest.raises(TrainingError, match=r"loss of step 1 is nan: lower the learning rate"):
+        events_of(draft())
+
+
+def test_the_bundled_encoder_learns_the_bundled_task() -> None:
+    """The main job on real text with the real encoder: beats the majority class by far in 40 steps."""
+    from core.config import parse_config
+
+    draft = parse_config(
+        {
+            "phases": [{"steps": 40, "optimiser": {"learning_rate": 2e-4}}],
+            "probe": {"frame_steps": []},
+            "device": "cpu",
+        }
+    )
+    events = events_of(draft)
+    scores = {event.split: event.values for event in events if isinstance(event, Evaluation)}
+    assert scores["test"]["accuracy"] > 0.65
+    assert scores["test"]["rows"] == 300
+    assert scores["baseline"]["accuracy"] > 0.55
+    losses = [step.values["loss"] for step in steps_of(events)]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])

@@ -1,0 +1,206 @@
+"""From a draft to a run that can start: the defaults that are filled in, and what is refused before anything exists."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.errors import ConfigError, EncoderError, PlaygroundError, TaskError
+from core.tasks import load_task
+from core.training.prepare import DEFAULT_STEPS, PROBE_ON_CPU, prepare
+from core.training.schedule import default_frame_steps
+from tests.conftest import made_rows, write_csv
+
+Draft = Callable[..., RunConfig]
+
+
+def prepared(draft: RunConfig, *, gpu: bool = False) -> RunConfig:
+    return prepare(draft, gpu=gpu)[0]
+
+
+def test_every_default_is_filled_in(draft: Draft) -> None:
+    config, data = prepare(draft(steps=None), gpu=False)
+    assert config.steps == DEFAULT_STEPS
+    assert config.phase.epochs is None
+    assert config.task.content_hash == data.content_hash
+    assert config.task.validation_size == len(data.validation) == 28
+    assert config.probe.size == 28
+    assert config.probe.frame_steps == default_frame_steps(DEFAULT_STEPS)
+
+
+def test_what_was_given_stays(draft: Draft) -> None:
+    more = {
+        "name": "mine",
+        "seed": 4,
+        "probe": {"size": 10, "frame_steps": [2, 99, 5]},
+        "knob_turns": [{"step": 2, "name": "lambda", "value": 0.5}],
+    }
+    given = draft(task={"validation_size": 20, "train_size": 30}, more=more, steps=8)
+    config, data = prepare(given, gpu=False)
+    assert (config.name, config.seed, config.knob_turns) == (given.name, given.seed, given.knob_turns)
+    assert (len(data.train), len(data.validation)) == (30, 20)
+    assert config.probe.size == 10
+    assert config.probe.frame_steps == (0, 2, 5, 8)
+    assert config.phase == given.phase
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"task": {"train_size": 20}},
+        {"task": {"validation_size": 20}},
+        {"task": {"sampler": "balanced"}},
+        {"steps": None, "epochs": 1.5},
+        {"more": {"probe": {"size": 5}}},
+        {"more": {"probe": {"frame_steps": [3]}}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("gpu", [False, True])
+def test_preparing_twice_changes_nothing(draft: Draft, given: dict[str, Any], gpu: bool) -> None:
+    config, data = prepare(draft(**given), gpu=gpu)
+    again, same = prepare(config, gpu=gpu)
+    assert again == config
+    assert same == data
+
+
+def test_a_prepared_run_is_the_same_on_a_machine_with_another_device(draft: Draft) -> None:
+    config = prepared(draft(), gpu=False)
+    assert prepared(config, gpu=True) == config
+
+
+def test_the_worker_loads_the_rows_that_were_prepared(draft: Draft) -> None:
+    config, data = prepare(draft(task={"train_size": 20}), gpu=False)
+    assert load_task(config.task, config.seed) == data
+
+
+def test_a_rare_class_in_a_large_validation_split_can_be_loaded_again(draft: Draft, tmp_path: Path) -> None:
+    rows = [*made_rows(120), *((f"a rare text {i}", "rare") for i in range(3))]
+    test = write_csv(tmp_path / "test.csv", [("good", "good")])
+    path = write_csv(tmp_path / "rows.csv", rows)
+    config, data = prepare(draft(task={"path": str(path), "test_path": str(test), "validation_size": 110}), gpu=False)
+    assert load_task(config.task, config.seed) == data
+    assert prepared(config) == config
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(1.0, 11), (0.5, 6), (2.0, 22), (0.001, 1)])
+def test_epochs_become_steps(draft: Draft, epochs: float, steps: int) -> None:
+    config, data = prepare(draft(steps=None, epochs=epochs, batch_size=6), gpu=False)
+    assert len(data.train) // 6 == 11
+    assert config.steps == steps
+
+
+def test_the_validation_split_is_no_larger_than_the_probe_set(draft: Draft, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "many.csv", made_rows(1500))
+    for gpu, expected in ((False, PROBE_ON_CPU), (True, 240)):
+        config, data = prepare(draft(task={"path": str(path)}), gpu=gpu)
+        assert config.probe.size == len(data.validation) == expected
+
+
+def test_paths_become_absolute(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
+    relative_csv, relative_encoder = os.path.relpath(small_csv), os.path.relpath(tiny_encoder)
+    given = draft(
+        task={"path": relative_csv, "test_path": relative_csv},
+        more={"encoder": {"id": relative_encoder, "max_length": 32}},
+    )
+    config = prepared(given)
+    assert Path(str(config.task.path)).samefile(small_csv)
+    assert Path(str(config.task.path)).is_absolute()
+    assert Path(str(config.task.test_path)).is_absolute()
+    assert Path(config.encoder.id).is_absolute()
+
+
+def test_a_home_folder_that_does_not_exist_is_refused(draft: Draft) -> None:
+    with pytest.raises(TaskError):
+        prepare(draft(task={"path": "~no_such_person/rows.csv"}), gpu=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "part"),
+    [
+        ({"batch_size": 69}, "batch_size", "68 training rows; give at most 68"),
+        ({"batch_size": 1}, "batch_size", "give at least 2"),
+        ({"task": {"train_size": 4}}, "batch_size", "4 training rows"),
+        ({"task": {"train_size": 2}, "batch_size": 2}, "train_size", "no anchor has a positive"),
+        ({"task": {"train_size": 1000}}, "train_size", "give at most 68"),
+        ({"trainable": {"part": "last_blocks", "blocks": 3}}, "trainable.blocks", "has 2 blocks"),
+        ({"task": {"validation_size": 20}, "more": {"probe": {"size": 21}}}, "probe.size", "20 rows"),
+        ({"more": {"probe": {"size": 100}}}, "probe.size", "28 rows"),
+    ],
+    ids=str,
+)
+def test_what_cannot_run_is_refused(draft: Draft, given: dict[str, Any], field: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(draft(**given), gpu=False)
+    assert caught.value.field == field
+    assert part in str(caught.value)
+
+
+def test_texts_longer_than_the_encoder_reads_are_refused(draft: Draft, tiny_encoder: Path) -> None:
+    def reading(tokens: int) -> RunConfig:
+        return draft(more={"encoder": {"id": str(tiny_encoder), "max_length": tokens}})
+
+    assert prepared(reading(64)).encoder.max_length == 64
+    with pytest.raises(ConfigError, match=r"encoder.max_length = 65 cannot be used: .* reads 64 tokens"):
+        prepare(reading(65), gpu=False)
+
+
+def test_positions_that_roberta_keeps_for_padding_are_no_room_for_tokens(draft: Draft, tmp_path: Path) -> None:
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 32, "vocab_size": 50, "pad_token_id": 1}
+    shape |= {"model_type": "roberta", "max_position_embeddings": 514}
+    (tmp_path / "config.json").write_text(json.dumps(shape))
+    assert prepared(draft(more={"encoder": {"id": str(tmp_path), "max_length": 512}})).encoder.max_length == 512
+    with pytest.raises(ConfigError, match="512 tokens"):
+        prepare(draft(more={"encoder": {"id": str(tmp_path), "max_length": 513}}), gpu=False)
+
+
+def test_more_vectors_than_are_stored_are_refused(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = list(range(20))
+    monkeypatch.setattr("core.training.prepare.MAX_VECTORS_STORED", 28 * 21)
+    more = {"probe": {"frame_steps": frames}}
+    assert len(prepared(draft(steps=30, more=more)).probe.frame_steps or ()) == 21
+    with pytest.raises(ConfigError, match="22 frames of 28 points"):
+        prepare(draft(steps=30, more={"probe": {"frame_steps": [*frames, 20]}}), gpu=False)
+
+
+def test_cross_entropy_alone_needs_no_positives(draft: Draft) -> None:
+    alone = {"objective": {"terms": [{"loss": "cross_entropy"}]}}
+    assert prepared(draft(batch_size=1, **alone)).phase.batch_size == 1
+    assert prepared(draft(task={"train_size": 2}, batch_size=2, **alone)).task.train_size == 2
+
+
+def test_a_contrastive_weight_of_zero_needs_no_positives(draft: Draft) -> None:
+    off = {"terms": [{"loss": "cross_entropy", "weight": 1.0}, {"loss": "supcon", "weight": 0.0}]}
+    assert prepared(draft(batch_size=1, objective=off)).phase.batch_size == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"task": {"path": "/nowhere/rows.csv"}}, TaskError),
+        ({"task": {"id": "imdb", "path": None}}, ConfigError),
+        ({"more": {"encoder": {"id": "/nowhere"}}}, EncoderError),
+    ],
+    ids=["no file", "no task", "no encoder"],
+)
+def test_what_is_not_there_is_refused_in_one_sentence(
+    draft: Draft, given: dict[str, Any], error: type[PlaygroundError]
+) -> None:
+    with pytest.raises(error) as caught:
+        prepare(draft(**given), gpu=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_that_changed_since_are_refused(draft: Draft, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", made_rows(120))
+    config = prepared(draft(task={"path": str(path)}))
+    write_csv(path, made_rows(120, seed=1))
+    with pytest.raises(TaskError, match="has changed since this run was made"):
+        prepare(config, gpu=False)

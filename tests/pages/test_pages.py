@@ -1,0 +1,333 @@
+"""Forms, lists and states of the pages, without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.events import Frame, Started, Step
+from core.representation.projections import pca_map
+from core.store import Liveness, Status, Store
+from core.store.liveness import boot_id, host_name
+from core.training.prepare import prepare
+from pages.ui.parts import duration, escaped
+
+ROOT = Path(__file__).resolve().parents[2]
+DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, and an engine that starts no process."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def opened(folder: Path) -> Callable[..., AppTest]:
+    def open_page(name: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+        app.query_params.update(query)
+        app.switch_page(f"pages/{name}.py").run()
+        assert not app.exception
+        return app
+
+    return open_page
+
+
+def words(app: AppTest) -> str:
+    """Everything that stands on the page as text."""
+    kinds = ("title", "header", "subheader", "markdown", "caption", "error", "warning", "info")
+    return "\n".join(str(element.value) for kind in kinds for element in app.get(kind) if hasattr(element, "value"))
+
+
+def button(app: AppTest, label: str) -> Any:
+    return next(b for b in app.button if b.label == label)
+
+
+def widget(app: AppTest, key: str) -> Any:
+    return next(
+        w
+        for kind in ("selectbox", "text_input", "number_input", "slider", "button_group")
+        for w in app.get(kind)
+        if w.key == key
+    )
+
+
+def made_run(folder: Path, draft: RunConfig, claim: bool = True) -> tuple[Store, str]:
+    config, _ = prepare(draft, gpu=False)
+    store = Store(folder)
+    run_id = store.create(config)
+    if claim:
+        store.claim_next(range(1000))
+        store.attempt(run_id, 1).register()
+    return store, run_id
+
+
+def trained(store: Store, run_id: str, steps: int = 4) -> None:
+    """What a worker writes for a short run, with hostile texts."""
+    from core.events import Probe
+
+    attempt = store.attempt(run_id, 1)
+    texts = ("<b>one</b>", "two $x$", "three " * 500)
+    attempt.started(Started(0, steps, "cpu", Probe((0, 1, 2), texts, (0, 1, 0), ("no", "yes")), {"majority_rate": 0.5}))
+    values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.9, "collapse_line": 1.946, "lower_bound": 1.0}
+    for step in range(1, steps + 1):
+        attempt.steps([Step(step, values | {"step_s": 0.1, "tokens": 50.0, "lambda": 0.9, "temperature": 0.3})])
+    scores = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7}
+    for step in (0, steps):
+        vectors = np.random.default_rng(step).normal(size=(3, 4)).astype(np.float32)
+        attempt.frame(Frame(step, vectors, vectors[:, :2]), pca_map(vectors))
+        attempt.evaluation(step, "validation", scores | {"mean_cosine": 0.999, "effective_rank": 2.0})
+
+
+# Fine-tune, the form
+
+
+def test_the_form_opens_with_defaults_that_can_be_launched(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    assert not button(app, "Launch").disabled
+    assert "280 texts to train on, 120 to validate, 300 to test" in words(app)
+
+
+def test_a_preset_moves_the_sliders_and_the_equation(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.lambda").set_value(0.4).run()
+    assert any("0.60" in latex.value and "0.40" in latex.value for latex in app.latex)
+    widget(app, "form.preset").set_value("CE").run()
+    assert widget(app, "form.lambda").value == 0.0
+    assert any("1.00" in latex.value and "0.00" in latex.value for latex in app.latex)
+
+
+def test_launching_creates_one_run_and_shows_it(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, template = made_run(folder, draft(), claim=False)
+    app = opened("fine_tune", **{"from": template})
+    button(app, "Launch").click().run()
+    assert not app.exception
+    newest = store.runs()[0]
+    assert newest.id != template
+    assert app.query_params["run"] == newest.id
+    assert newest.config == store.run(template).config
+    assert "Run 2" in words(app)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("form.batch_size", 4096, "training rows; give at most"),
+        ("form.train_size", 100_000, "give at most"),
+        ("form.probe", 20_000, "validation split has"),
+        ("form.steps", 1, None),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_explained_and_nothing_is_created(
+    opened: Callable[..., AppTest], folder: Path, key: str, value: int, sentence: str | None
+) -> None:
+    app = opened("fine_tune")
+    widget(app, key).set_value(value).run()
+    assert not app.exception
+    assert button(app, "Launch").disabled == (sentence is not None)
+    if sentence is not None:
+        assert any(sentence in error.value.replace("\\", "") for error in app.error)
+    assert Store(folder).runs() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "was not found"),
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "lacks text and label"),
+        (b"text,label\nx,1\ny,1\nz,1\n", "the one label"),
+        (b"\x00\x01\x02", "binary data"),
+        (b"text,label\nx," + b"l" * 10_000 + b"\n", "a label has at most"),
+        (b"text,label\n<script>alert(1)</script>,a\n", "the one label"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_explained_and_nothing_is_created(
+    opened: Callable[..., AppTest], folder: Path, tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    if content is not None:
+        path.write_bytes(content)
+    app = opened("fine_tune")
+    widget(app, "form.task").set_value("csv").run()
+    assert button(app, "Launch").disabled
+    widget(app, "form.csv").set_value(str(path)).run()
+    assert not app.exception
+    assert any(sentence in error.value.replace("\\", "") for error in app.error)
+    assert button(app, "Launch").disabled
+    assert Store(folder).runs() == []
+
+
+def test_an_unknown_encoder_is_explained(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.encoder").set_value("/no/such/folder").run()
+    assert any("is not a folder" in error.value.replace("\\", "") for error in app.error)
+    assert button(app, "Launch").disabled
+
+
+def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., AppTest], tmp_path: Path) -> None:
+    from tests.conftest import made_rows, write_csv
+
+    rows = [(f"{text} {i}", "rare" if i % 20 == 0 else "common") for i, (text, _) in enumerate(made_rows(200))]
+    app = opened("fine_tune")
+    widget(app, "form.task").set_value("csv").run()
+    widget(app, "form.csv").set_value(str(write_csv(tmp_path / "rows.csv", rows))).run()
+    widget(app, "form.batch_size").set_value(8).run()
+    assert any("will find no positive" in warning.value for warning in app.warning)
+    button(app, "Use class-balanced batches").click().run()
+    assert not any("will find no positive" in warning.value for warning in app.warning)
+
+
+def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.steps").set_value(77).run()
+    app.switch_page("pages/runs.py").run()
+    app.switch_page("pages/fine_tune.py").run()
+    assert widget(app, "form.steps").value == 77
+
+
+# Fine-tune, a run
+
+
+def test_every_status_has_its_words_and_its_buttons(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    def seen(run_id: str) -> tuple[str, set[str]]:
+        app = opened("fine_tune", run=run_id)
+        return words(app), {b.label for b in app.button} - {"New run"}
+
+    store, queued = made_run(folder, draft(), claim=False)
+    text, buttons = seen(queued)
+    assert "Waiting" in text
+    assert buttons == {"Stop"}
+
+    store.claim_next(range(9), None)
+    text, buttons = seen(queued)
+    assert "Loading the encoder" in text
+    assert buttons == {"Pause", "Stop"}
+
+    store.attempt(queued, 1).register()
+    trained(store, queued)
+    text, buttons = seen(queued)
+    assert {"Pause", "Stop"} <= buttons
+
+    store.send(queued, "pause")
+    store.attempt(queued, 1).take_controls()
+    assert {"Continue", "Stop"} <= seen(queued)[1]
+
+    store.attempt(queued, 1).end(Status.FAILED, "There was <b>no</b> memory")
+    text, buttons = seen(queued)
+    assert "There was \\<b\\>no\\</b\\> memory" in text
+    assert buttons == {"Resume"}
+
+    _, gone = made_run(folder, draft(), claim=False)
+    store.claim_next(range(1000), DEAD)
+    text, buttons = seen(gone)
+    assert "The worker is gone" in text
+    assert buttons == {"Resume"}
+
+
+def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, run_id = made_run(folder, draft())
+    trained(store, run_id)
+    store.attempt(run_id, 1).end(Status.FINISHED)
+    text = words(opened("fine_tune", run=run_id))
+    assert "The vectors have collapsed" in text
+    assert "finished" in text or store.run(run_id).status == Status.FINISHED
+
+
+@pytest.mark.parametrize("text", ["nonsense", "../../etc/passwd", "<script>", "x" * 5000])
+def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Callable[..., AppTest], text: str) -> None:
+    app = opened("fine_tune", run=text)
+    assert any("no run has that id" in warning.value for warning in app.warning)
+    assert not button(app, "Launch").disabled
+
+
+# Runs and Explore
+
+
+def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
+    assert "No runs yet" in words(opened("runs"))
+    assert "nothing to explore yet" in words(opened("explore"))
+    assert "Watch a text encoder learn" in words(opened("home"))
+
+
+def test_runs_are_listed_with_their_scores(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, run_id = made_run(folder, draft(more={"name": "<b>mine</b>"}))
+    trained(store, run_id)
+    store.attempt(run_id, 1).end(Status.FINISHED)
+    table = opened("runs").dataframe[0].value
+    assert list(table["Run"]) == ["<b>mine</b>"]
+    assert list(table["Validation"]) == [0.75]
+    assert list(table["Status"]) == ["finished"]
+
+
+def test_explore_opens_at_the_frame_of_the_address(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, run_id = made_run(folder, draft())
+    trained(store, run_id)
+    assert opened("explore", run=run_id).query_params["frame"] == "4"
+    assert opened("explore", run=run_id, frame="0").query_params["frame"] == "0"
+    app = opened("explore", run=run_id, frame="3")
+    assert any("the run has no frame at that step" in warning.value for warning in app.warning)
+
+
+def test_a_damaged_frame_is_a_sentence_on_the_page(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, run_id = made_run(folder, draft())
+    trained(store, run_id)
+    (store.run_folder(run_id) / "frame-0000004.safetensors").write_bytes(b"damaged")
+    assert any("missing or damaged" in warning.value for warning in opened("explore", run=run_id).warning)
+    assert not opened("explore", run=run_id, frame="0").warning
+
+
+def test_a_store_that_cannot_be_opened_is_a_sentence(
+    opened: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "file" / "runs"))
+    assert any("cannot be made" in error.value for error in opened("runs").error)
+
+
+# Pieces
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (42, "42 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (601, "10 min"),
+        (7500, "2 h 5 min"),
+        (7200, "2 h"),
+    ],
+)
+def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_markdown_from_outside_is_inert() -> None:
+    assert escaped("<b> $x$ **y** [z](u) :red[w]\n# h") == (
+        "\\<b\\> \\$x\\$ \\*\\*y\\*\\* \\[z\\]\\(u\\) \\:red\\[w\\] \\# h"
+    )
