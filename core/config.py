@@ -126,7 +126,7 @@ class ObjectiveConfig(_Part):
                 if loss_entry(term["loss"]).contrastive:
                     term["weight"] = value
                 elif self.combine == "convex":
-                    term["weight"] = 1.0 - value
+                    term["weight"] = _complement(value)
             _check_weight(value, self.combine)
             return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
         if name == "temperature" and self.temperature is not None:
@@ -151,10 +151,15 @@ def mixed_objective(
     """
     _check_weight(weight, combine)
     terms = [
-        {"loss": "cross_entropy", "weight": 1.0 - weight if combine == "convex" else 1.0},
+        {"loss": "cross_entropy", "weight": _complement(weight) if combine == "convex" else 1.0},
         {"loss": "supcon", "weight": weight, "temperature": temperature},
     ]
     return build(ObjectiveConfig, {"terms": terms, "combine": combine})
+
+
+def _complement(weight: float) -> float:
+    """1 − λ as a person writes it: 0.1 beside 0.9, not 0.09999999999999998."""
+    return round(1.0 - weight, 12)
 
 
 def _check_weight(weight: float, combine: str) -> None:

@@ -11,6 +11,7 @@ from core.encoders.source import BUNDLED
 from core.losses.registry import LOSSES, TEMPERATURE
 from core.tasks.registry import CSV_TASK, TASKS
 from core.training.prepare import DEFAULT_STEPS
+from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui import state
 
 # Known to load and to fit; any other Hub name or folder can be typed.
@@ -43,16 +44,16 @@ def draft_form(start: RunConfig) -> RunConfig:
     encoder, trainable = _encoder(start)
     objective = _objective(start)
     optimiser, phase = _optimiser(start)
-    more = _more(start)
+    more = _more(start, phase["steps"])
     return parse_config(
         {
-            "name": more["name"],
-            "seed": more["seed"],
+            "device": start.device,
+            "checkpoint": start.checkpoint.model_dump(),
             "task": task,
             "encoder": encoder,
             "phases": [phase | {"trainable": trainable, "objective": objective, "optimiser": optimiser}],
-            "probe": {"size": more["probe"]},
         }
+        | more
     )
 
 
@@ -226,21 +227,35 @@ def _optimiser(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
     return optimiser, {"steps": int(steps), "batch_size": int(batch)}
 
 
-def _more(start: RunConfig) -> dict[str, Any]:
-    with st.expander("Name, seed and probe"):
-        left, middle, right = st.columns(3)
-        return {
-            "name": left.text_input("Name", start.name, max_chars=80, placeholder="Run and number", key="form.name"),
-            "seed": int(
-                middle.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
-            ),
-            "probe": right.number_input(
-                "Points on the map",
-                min_value=2,
-                max_value=20_000,
-                value=start.probe.size,
-                placeholder="120 on a CPU, 500 on a GPU",
-                help="Validation examples that every frame encodes; more points, slower frames.",
-                key="form.probe",
-            ),
-        }
+def _frames(start: RunConfig) -> int:
+    steps = start.probe.frame_steps
+    if steps is None or steps == default_frame_steps(start.phase.steps or DEFAULT_STEPS):
+        return DEFAULT_FRAMES
+    return max(2, len(steps))
+
+
+def _more(start: RunConfig, steps: int) -> dict[str, Any]:
+    with st.expander("Name, seed, points and frames"):
+        left, right = st.columns(2)
+        name = left.text_input("Name", start.name, max_chars=80, placeholder="Run and number", key="form.name")
+        seed = right.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
+        left, right = st.columns(2)
+        points = left.number_input(
+            "Points on the map",
+            min_value=2,
+            max_value=20_000,
+            value=start.probe.size,
+            placeholder="120 on a CPU, 500 on a GPU",
+            help="Validation examples that every frame encodes; more points, slower frames.",
+            key="form.probe",
+        )
+        frames = right.number_input(
+            "Frames",
+            min_value=2,
+            max_value=1_000,
+            value=_frames(start),
+            help="How often the map is drawn and validation is scored: denser at the start, where it moves most.",
+            key="form.frames",
+        )
+    probe = {"size": points, "frame_steps": default_frame_steps(steps, int(frames))}
+    return {"name": name, "seed": int(seed), "probe": probe}

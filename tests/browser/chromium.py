@@ -1,6 +1,6 @@
 """A Chromium for the browser tests: one on the machine, else Playwright's download, else Debian's package.
 
-`python -m tests.browser.chromium` finds or installs one and prints its path; where none can be had it says so and fails.
+`python -m tests.browser.chromium` finds or installs one and prints its path; where there is none to be had, it fails.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
+from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
 from core.events import Frame, Started, Step
 from core.representation.projections import pca_map
@@ -80,7 +80,7 @@ def trained(store: Store, run_id: str, steps: int = 4) -> None:
     attempt = store.attempt(run_id, 1)
     texts = ("<b>one</b>", "two $x$", "three " * 500)
     attempt.started(Started(0, steps, "cpu", Probe((0, 1, 2), texts, (0, 1, 0), ("no", "yes")), {"majority_rate": 0.5}))
-    values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.9, "collapse_line": 1.946, "lower_bound": 1.0}
+    values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.94, "collapse_line": 1.946, "lower_bound": 1.0}
     for step in range(1, steps + 1):
         attempt.steps([Step(step, values | {"step_s": 0.1, "tokens": 50.0, "lambda": 0.9, "temperature": 0.3})])
     scores = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7}
@@ -118,7 +118,7 @@ def test_launching_creates_one_run_and_shows_it(
     newest = store.runs()[0]
     assert newest.id != template
     assert app.query_params["run"] == newest.id
-    assert newest.config == store.run(template).config
+    assert newest.config.model_dump() == store.run(template).config.model_dump()
     assert "Run 2" in words(app)
 
 
@@ -171,9 +171,9 @@ def test_a_file_that_cannot_be_used_is_explained_and_nothing_is_created(
     assert Store(folder).runs() == []
 
 
-def test_an_unknown_encoder_is_explained(opened: Callable[..., AppTest]) -> None:
-    app = opened("fine_tune")
-    widget(app, "form.encoder").set_value("/no/such/folder").run()
+def test_an_unknown_encoder_is_explained(opened: Callable[..., AppTest], folder: Path) -> None:
+    unknown = parse_config({"encoder": {"id": "/no/such/folder"}, "phases": [{"steps": 5}]})
+    app = opened("fine_tune", **{"from": Store(folder).create(unknown)})
     assert any("is not a folder" in error.value.replace("\\", "") for error in app.error)
     assert button(app, "Launch").disabled
 
