@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from pages.ui import state
+from pages.ui.parts import escaped
 
 st.set_page_config(page_title="SCL Playground", page_icon="assets/icon.svg", layout="wide")
 
@@ -29,7 +30,7 @@ def main() -> None:
     try:
         page.run()
     except PlaygroundError as error:
-        st.error(str(error))
+        st.error(escaped(str(error)))
     except Exception:
         logging.getLogger("scl_playground").exception("page %s failed", page.title)
         st.error("This page failed unexpectedly; the server's log has the details. Reload to try again.")

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from core import __version__
 from core.config import RunConfig, mixed_objective, parse_config
 from core.engine import LocalEngine
 from core.engine.machine import has_gpu
-from core.errors import ConfigError, PlaygroundError
+from core.errors import ConfigError, EngineError, PlaygroundError
+from core.replay import write_replay
 from core.store import RunRecord, Status, Store, default_folder
 from core.tasks.registry import CSV_TASK, TASKS
 from core.training.prepare import prepare
@@ -118,9 +119,13 @@ def runs(folder: str | None, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--output", metavar="FILE", help="Write to a file instead of standard output.")
 @runs_option
-def export(run: str, output: str | None, folder: str | None) -> None:
+@click.option("--replay", metavar="FILE", help="Write the run's maps and scores instead, as the home page plays them.")
+def export(run: str, output: str | None, folder: str | None, replay: str | None) -> None:
     """Print a run's config as JSON, with the knob turns that were made."""
     store = Store(folder or default_folder())
+    if replay is not None:
+        write_replay(store, store.find(run), Path(replay))
+        return
     config = store.effective_config(store.find(run))
     text = json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False)
     if output is None:
@@ -183,6 +188,7 @@ def _follow(engine: LocalEngine, run_id: str, as_json: bool) -> None:
     """Show progress until the run ends; Ctrl-C asks it to stop. Exits with 0 only for a finished run."""
     store = engine.store
     click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
+    stopping = False
     with _progress(store.run(run_id)) as show:
         while not (run := store.run(run_id)).status.ended:
             try:
@@ -190,8 +196,12 @@ def _follow(engine: LocalEngine, run_id: str, as_json: bool) -> None:
                 engine.dispatch()
                 time.sleep(POLL_S)
             except KeyboardInterrupt:
+                if stopping:
+                    raise
+                stopping = True
                 click.echo("Stopping; press Ctrl-C again to leave it to itself.", err=True)
-                engine.stop(run_id)
+                with suppress(EngineError):  # it may have ended by itself just now
+                    engine.stop(run_id)
         show(run)
     result = _result(store, run_id)
     if run.message:

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from core.errors import ConfigError, PlaygroundError
 from core.losses.registry import loss_entry
 
-SCHEMA_VERSION = 1
 MAX_STEPS = 1_000_000
 CONVEX_TOLERANCE = 1e-6
 

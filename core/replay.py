@@ -43,7 +43,7 @@ def read_replay(path: Path) -> Replay:
     )
 
 
-def write_replay(store: Store, run_id: str, title: str, path: Path) -> None:
+def write_replay(store: Store, run_id: str, path: Path) -> None:
     """Write a run's maps and scores. Raises: StoreError when it has none."""
     run = store.run(run_id)
     scores = {e.step: e.values["accuracy"] for e in store.evaluations(run_id) if e.split == "validation"}
@@ -51,7 +51,7 @@ def write_replay(store: Store, run_id: str, title: str, path: Path) -> None:
     if run.probe is None or not steps:
         raise StoreError(f"Run {run_id} has no scored frames: a replay needs a run that has started.")
     given = {
-        "title": title,
+        "title": run.title,
         "probe": asdict(run.probe),
         "steps": steps,
         "maps": [store.map_points(run_id, step).round(4).tolist() for step in steps],

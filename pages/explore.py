@@ -9,11 +9,12 @@ from core.figures.map import map_figure
 from core.store import RunRecord, RunSummary, Store
 from pages.ui import reads, state
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import objective_label, task_label
+from pages.ui.parts import escaped, objective_label, task_label
 
 PLAY_S = 0.6
 MAP_HEIGHT = 620
 MAX_TABLE_ROWS = 200
+FRAME_KEY = "explore.frame"
 
 
 def page() -> None:
@@ -26,6 +27,9 @@ def page() -> None:
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
     run = _picked(store, runs, named)
+    if named is not None and named.id != run.id:
+        state.put_in_url(frame=None)
+        state.set_widget(FRAME_KEY, None)
     state.put_in_url(run=run.id)
     frames = store.frame_steps(run.id)
     if run.probe is None or not frames:
@@ -57,13 +61,13 @@ def _frame(store: Store, run: RunRecord, frames: list[int]) -> None:
         try:
             points = reads.map_points(store, run, step)
         except StoreError as error:
-            st.warning(str(error))
+            st.warning(escaped(str(error)))
             return
         extent = reads.extent(store, run, run.id, run.attempt, tuple(frames))
         figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=run.id)
         selected = live_figure(
             figure,
-            key="explore.map",
+            key=f"explore.map.{run.id}",
             height=MAP_HEIGHT,
             description=f"Map of {len(points)} validation texts at step {step}, coloured by label.",
             selectable=True,
@@ -83,7 +87,7 @@ def _frame(store: Store, run: RunRecord, frames: list[int]) -> None:
 def _scrub(frames: list[int]) -> int:
     """The frame that is shown: from the slider, one further while playing."""
     playing = state.remembered("playing", lambda: False)
-    key = "explore.frame"
+    key = FRAME_KEY
     if state.widget_value(key) not in frames:
         state.set_widget(key, state.frame_in_url(frames, default=frames[-1]))
     elif playing:

@@ -29,7 +29,6 @@ def page() -> None:
 def _list(engine: LocalEngine, polling: bool) -> None:
     store = engine.store
     engine.dispatch()
-    store.purge_discarded()
     show_notice()
     offer_undo(engine)
     runs = store.runs()
@@ -44,13 +43,13 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         hide_index=True,
         on_select="rerun",
         selection_mode="multi-row",
-        key="runs.table",
+        key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection is of rows: other runs, another table
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
             "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
             "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
             "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
-            "Started": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
+            "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
         },
     )
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
@@ -75,7 +74,7 @@ def _table(store: Store, runs: list[RunSummary]) -> pd.DataFrame:
             "Validation": [scores.get((run.id, "validation")) for run in runs],
             "Test": [scores.get((run.id, "test")) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
-            "Started": [datetime.fromtimestamp(run.created_at) for run in runs],
+            "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
         }
     )
 

@@ -6,9 +6,11 @@ import hashlib
 import importlib.util
 import json
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +32,7 @@ SMALL_FILES = ["*.json", "*.txt", "*.model"]
 SAFE_WEIGHTS = "*.safetensors"
 TORCH_WEIGHTS = "pytorch_model*.bin"
 HUB_TIMEOUT_S = 3.0
+REMEMBERED_S = 20.0
 
 # The shape under the names that the families' config files use.
 CONFIG_NAMES = {
@@ -83,8 +86,12 @@ def encoder_shape(encoder_id: str) -> EncoderShape:
     Raises: EncoderError when it is unknown, unreachable or of a family that is not supported.
     """
     folder = _local_folder(encoder_id)
-    path = folder / "config.json" if folder else _hub_file(encoder_id, "config.json")
-    return read_shape(path, encoder_id)
+    return read_shape(folder / "config.json", encoder_id) if folder else _hub_shape(encoder_id)
+
+
+@lru_cache(maxsize=64)
+def _hub_shape(encoder_id: str) -> EncoderShape:
+    return read_shape(_hub_file(encoder_id, "config.json"), encoder_id)
 
 
 def read_shape(path: Path, encoder_id: str) -> EncoderShape:
@@ -201,7 +208,13 @@ def _hub_answers() -> bool:
     """Whether the Hub's address takes a connection; its client alone would retry for 20 s without a network."""
     from huggingface_hub.constants import ENDPOINT
 
-    address = urlsplit(ENDPOINT)
+    return _answers(ENDPOINT, int(time.monotonic() / REMEMBERED_S))
+
+
+@lru_cache(maxsize=4)
+def _answers(endpoint: str, moment: int) -> bool:
+    """`moment` makes an answer count for REMEMBERED_S at most, so that a form does not wait at every change."""
+    address = urlsplit(endpoint)
     if getproxies().get(address.scheme):
         return True
     try:

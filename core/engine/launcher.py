@@ -20,6 +20,7 @@ IDLE_EXIT_S = 30 * 60
 REQUEST_TIMEOUT_S = 5.0
 PREPARED = (
     "core.engine.worker",
+    "core.store.migrations",
     "transformers.models.bert.modeling_bert",
     "transformers.models.bert.tokenization_bert",
     "transformers.models.auto.modeling_auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
@@ -9,7 +10,7 @@ from core.config import RunConfig
 from core.engine import machine
 from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher
 from core.errors import EngineError
-from core.store import Store
+from core.store import Status, Store
 from core.training.prepare import prepare
 
 
@@ -32,8 +33,14 @@ class LocalEngine:
         self._slots = machine.slots() if slots is None else slots
 
     def warm_up(self) -> None:
-        """Have a launcher ready, so that the next run starts at once; returns without waiting."""
-        start_launcher(self.store)
+        """Have a launcher ready, so that the next run starts at once; returns without waiting.
+
+        Without one a run starts all the same, some seconds later, so trouble with it is only logged.
+        """
+        try:
+            start_launcher(self.store)
+        except (OSError, EngineError) as error:
+            logging.getLogger(__name__).warning("no launcher: %s", error)
 
     def submit(self, draft: RunConfig) -> str:
         """Check and complete a draft, queue it, and start it if a slot is free; returns the run's id.
@@ -58,8 +65,14 @@ class LocalEngine:
             try:
                 starter.start(self.store, *claim)
             except EngineError:
-                SpawnStarter().start(self.store, *claim)
+                self._spawn(*claim)
             return True
+
+    def _spawn(self, run_id: str, attempt: int, slot: int) -> None:
+        try:
+            SpawnStarter().start(self.store, run_id, attempt, slot)
+        except EngineError as error:
+            self.store.attempt(run_id, attempt).end(Status.FAILED, str(error))
 
     def stop(self, run_id: str) -> None:
         """Ask a run to end with a checkpoint. Raises: EngineError when it has ended."""

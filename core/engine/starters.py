@@ -12,17 +12,21 @@ import sys
 import tempfile
 import threading
 import time
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
+from core.engine.machine import gpu_ids
 from core.errors import EngineError
 from core.store import Liveness, Store
 from core.store.liveness import liveness_of
 
 ROOT = Path(__file__).resolve().parents[2]
 HAS_FORK = sys.platform == "linux"
+# Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
+DETACHED = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 
 
 class Starter(Protocol):
@@ -48,14 +52,15 @@ class SpawnStarter:
         return liveness_of()
 
     def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
-        log = open_log(store, run_id)
         try:
-            _detach(["-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)], log)
+            log = open_log(store, run_id)
+            try:
+                _detach(["-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)], log)
+            finally:
+                os.close(log)
         except OSError as error:
             reason = error.strerror
             raise EngineError(f"No worker could be started ({reason}): close programs and try again.") from error
-        finally:
-            os.close(log)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -125,13 +130,17 @@ def wait_for_launcher(store: Store, timeout_s: float) -> bool:
 
 def _detach(arguments: list[str], log: int) -> None:
     """Execute a new interpreter in a session of its own, with its output in a file. Raises: OSError."""
+    # A worker that starts the next run sees one GPU itself; its child chooses among all.
+    visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids())} if gpu_ids() else {}
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,
+        env=os.environ | visible,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
         start_new_session=True,
+        creationflags=DETACHED,
     )
     # While we live, a worker that ended is our zombie until somebody has waited for it.
     threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
@@ -156,6 +165,11 @@ def socket_folder() -> Path:
 
 def socket_path(store: Store) -> Path:
     """One launcher per store, interpreter and state of the code, so that an edited loop is never run from memory."""
-    newest = max(path.stat().st_mtime_ns for path in (ROOT / "core").rglob("*.py"))
-    key = f"{store.folder}|{sys.executable}|{newest}"
+    key = f"{store.folder}|{sys.executable}|{_code_time()}"
     return socket_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.sock"
+
+
+@cache
+def _code_time() -> int:
+    """When the code that this process runs was last edited."""
+    return max(path.stat().st_mtime_ns for path in (ROOT / "core").rglob("*.py"))

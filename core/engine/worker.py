@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -27,6 +28,8 @@ from core.training.untrained import FolderCache
 
 POLL_S = 0.2
 EXIT_FINISHED, EXIT_ENDED = 0, 1
+# What CPU, CUDA and MPS say when memory is short, where they raise no class of its own.
+MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 
 
 def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
@@ -34,22 +37,21 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
 
     Returns: exit status, 0 only for a finished run. Every failure ends in the store as a plain message.
     """
-    if gpu_ids():
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_ids()[slot]
     store = Store(store_folder)
     attempt = store.attempt(run_id, attempt_number)
     status = Status.FAILED
     try:
+        if gpu_ids():
+            os.environ["CUDA_VISIBLE_DEVICES"] = gpu_ids()[slot]
         attempt.register()
         with Link(store, run_id, attempt_number) as link:
             status = _train(store, attempt, link)
     except StaleAttemptError as error:
-        print(error, file=sys.stderr, flush=True)
+        _log(str(error))
         return EXIT_ENDED
     except BaseException as error:
-        traceback.print_exc()
-        sys.stderr.flush()
-        _fail(attempt, plain_failure(error, store.run(run_id).config.phase.batch_size))
+        _log(traceback.format_exc())
+        _fail(store, attempt, error)
     _start_next(store)
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
 
@@ -58,7 +60,7 @@ def _train(store: Store, attempt: Attempt, link: Link) -> Status:
     run = store.run(attempt.run_id)
     config = store.effective_config(run.id)
     data = load_task(config.task, config.seed)
-    checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps)
+    checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, guard=attempt.check)
     recorder = Recorder(store, attempt)
     events = train(
         config,
@@ -82,6 +84,7 @@ class Recorder:
 
     def __init__(self, store: Store, attempt: Attempt) -> None:
         self._store, self._attempt = store, attempt
+        self._frames: set[int] = set()
         self._last_map: Points | None = None
 
     def record(self, event: Event) -> None:
@@ -89,13 +92,14 @@ class Recorder:
         match event:
             case Started():
                 attempt.started(event)
-                frames = self._store.frame_steps(attempt.run_id)
-                self._last_map = self._store.map_points(attempt.run_id, frames[-1]) if frames else None
+                self._frames = set(self._store.frame_steps(attempt.run_id))
+                self._last_map = self._newest_map()
             case Step():
                 attempt.steps([event])
-            case Frame():
+            case Frame() if event.step not in self._frames:  # a resumed run tells its last frame again
                 self._last_map = pca_map(event.embeddings, self._last_map)
                 attempt.frame(event, self._last_map)
+                self._frames.add(event.step)
             case Evaluation():
                 attempt.evaluation(event.step, event.split, event.values)
             case KnobTurned():
@@ -103,10 +107,19 @@ class Recorder:
             case Checkpointed():
                 attempt.checkpointed(event.step)
             case Notice():
-                print(event.message, flush=True)
+                _log(event.message)
                 attempt.notice(event.message)
             case Finished():
                 attempt.end(Status(event.status))
+
+    def _newest_map(self) -> Points | None:
+        """The map of the newest frame that can be read."""
+        for step in sorted(self._frames, reverse=True):
+            try:
+                return self._store.map_points(self._attempt.run_id, step)
+            except StoreError as error:
+                _log(str(error))
+        return None
 
 
 class Link:
@@ -151,11 +164,12 @@ class Link:
 
     def _listen(self) -> None:
         attempt = self._store.attempt(self._run_id, self._number)
-        next_beat = 0.0
+        next_beat, heard = 0.0, 0
         while not self._closed.wait(POLL_S):
             try:
-                for kind, name, value in attempt.take_controls():
-                    self._hear(kind, name, value)
+                for control in attempt.take_controls(after=heard):
+                    heard = control.number
+                    self._hear(control.kind, control.name, control.value)
                 if time.monotonic() >= next_beat:
                     attempt.heartbeat()
                     next_beat = time.monotonic() + HEARTBEAT_S
@@ -163,7 +177,7 @@ class Link:
                 self._ask_stop()  # the loop's next write is refused too, and ends the worker
                 break
             except StoreError as error:
-                print(error, file=sys.stderr, flush=True)
+                _log(str(error))
         self._store.close()
 
     def _hear(self, kind: str, name: str | None, value: float | None) -> None:
@@ -184,22 +198,25 @@ class Link:
 def plain_failure(error: BaseException, batch_size: int) -> str:
     """What a person is told of an error that ended a run."""
     text = str(error).lower()
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
-        smaller = max(1, batch_size // 2)
-        return (
-            f"There was not enough memory for a batch of {batch_size}: try a batch of {smaller}, or a smaller encoder."
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS):
+        remedy = (
+            f"try a batch of {batch_size // 2}, or"
+            if batch_size > 1
+            else "train fewer blocks, read fewer tokens, or take"
         )
+        return f"There was not enough memory for a batch of {batch_size}: {remedy} a smaller encoder."
     if isinstance(error, PlaygroundError):
         return str(error)
     return f"The run ended with an unexpected {type(error).__name__}: its log has the details."
 
 
-def _fail(attempt: Attempt, message: str) -> None:
+def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
     try:
-        attempt.end(Status.FAILED, message)
-    except StoreError as error:
+        batch_size = store.run(attempt.run_id).config.phase.batch_size
+        attempt.end(Status.FAILED, plain_failure(error, batch_size))
+    except StoreError as problem:
         # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.
-        print(message, error, sep="\n", file=sys.stderr, flush=True)
+        _log(str(problem))
 
 
 def _start_next(store: Store) -> None:
@@ -208,7 +225,13 @@ def _start_next(store: Store) -> None:
     try:
         LocalEngine(store).dispatch()
     except PlaygroundError as error:
-        print(error, file=sys.stderr, flush=True)
+        _log(str(error))
+
+
+def _log(text: str) -> None:
+    """A line into the run's log; a disk that is too full even for that must not hide what went wrong before."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:

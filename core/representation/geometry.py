@@ -55,6 +55,8 @@ def collapse_verdict(loss: float, collapse_line: float, cosine: float, rank: flo
         return None
     if cosine > COLLAPSED_COSINE:
         return "The vectors have collapsed: they all point one way. Raise the temperature or lower the learning rate."
+    if loss > collapse_line * (1 + NEAR_LINE):
+        return None  # above the line: wrong neighbours are nearer than right ones, which is no collapse
     if rank > SPREAD_RANK:
         return (
             "The contrastive loss stands at its collapse line, but the vectors are spread out: "

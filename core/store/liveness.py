@@ -15,10 +15,10 @@ from core.store.records import Liveness, Status
 # A worker beats every HEARTBEAT_S; one that cannot be looked at (another host) is given up after SILENCE_S.
 HEARTBEAT_S = 2.0
 SILENCE_S = 8.0
-# How long a run that was handed over may take until a worker reports, where the handing process cannot be looked at.
+# How long a run that was handed over may wait for its worker's first beat.
 HAND_OVER_S = 60.0
-# The kernel gives start times in ticks of 10 ms.
-START_TOLERANCE_S = 0.5
+# Seconds or ticks by which two readings of one start time may differ.
+START_TOLERANCE = 0.5
 
 
 @cache
@@ -38,7 +38,19 @@ def boot_id() -> str:
 def liveness_of(pid: int | None = None) -> Liveness:
     """The identity of a process here, this one by default. Raises: psutil.NoSuchProcess."""
     pid = os.getpid() if pid is None else pid
-    return Liveness(host_name(), boot_id(), pid, psutil.Process(pid).create_time())
+    return Liveness(host_name(), boot_id(), pid, _started_at(pid))
+
+
+def _started_at(pid: int) -> float:
+    """When a process started, on a clock that nobody sets: ticks since boot on Linux, else seconds of the day's clock.
+
+    Raises: psutil.NoSuchProcess.
+    """
+    try:
+        # The second field is the program's name in brackets and may hold anything.
+        return float(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return float(psutil.Process(pid).create_time())
 
 
 def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
@@ -48,18 +60,21 @@ def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
     if worker.boot_id != boot_id():
         return False
     try:
-        process = psutil.Process(worker.pid)
-        same = abs(process.create_time() - worker.started_at) < START_TOLERANCE_S
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        same = abs(_started_at(worker.pid) - worker.started_at) < START_TOLERANCE
+        return same and psutil.Process(worker.pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+    except psutil.AccessDenied:
+        return same
 
 
 def observed(status: Status, worker: Liveness | None, heartbeat_at: float | None) -> Status:
     """The status as it is true now."""
     if not status.active:
         return status
+    silence_s = time.time() - (heartbeat_at or 0.0)
+    if status == Status.STARTING and silence_s > HAND_OVER_S:
+        return Status.INTERRUPTED  # whoever took it over never started a worker that beats
     if worker is None:
-        waiting = heartbeat_at is not None and time.time() - heartbeat_at < HAND_OVER_S
-        return status if waiting else Status.INTERRUPTED
+        return status if silence_s <= HAND_OVER_S else Status.INTERRUPTED
     return status if is_alive(worker, heartbeat_at) else Status.INTERRUPTED

@@ -17,6 +17,7 @@ def m001_runs(db: Database) -> None:
             name TEXT NOT NULL,
             config TEXT NOT NULL,
             created_at REAL NOT NULL,
+            queued_at REAL NOT NULL,
             status TEXT NOT NULL,
             attempt INTEGER NOT NULL DEFAULT 0,
             slot INTEGER,

@@ -51,6 +51,16 @@ class Liveness:
 
 
 @dataclass(frozen=True, slots=True)
+class Control:
+    """What somebody asked of a run: kind "stop", "pause", "resume", or "turn" with a knob's name and value."""
+
+    number: int
+    kind: str
+    name: str | None
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run as lists show it."""
 

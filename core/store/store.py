@@ -23,12 +23,14 @@ from core.events import Evaluation, Frame, Probe, Started, Step
 from core.representation.projections import Points
 from core.store import frames as frame_files
 from core.store.liveness import liveness_of, observed
-from core.store.records import Liveness, RunRecord, RunSummary, Status
+from core.store.records import Control, Liveness, RunRecord, RunSummary, Status
 
 DATABASE = "runs.sqlite3"
 BUSY_TIMEOUT_S = 10.0
 # How long a deleted run can be brought back.
 UNDO_S = 30.0
+# Shorter beginnings of an id could be taken for a run's number.
+SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
@@ -62,16 +64,17 @@ class Store:
         self._migrate()
 
     def _migrate(self) -> None:
+        from filelock import FileLock
         from sqlite_utils import Database
 
         from core.store.migrations import migrations
 
-        with self._plain_errors():
+        # Changing the journal mode does not wait for a lock, so processes that open a new store at once take turns.
+        with self._plain_errors(), FileLock(self.folder / "migration.lock", timeout=BUSY_TIMEOUT_S):
             connection = self._connection()
-            connection.execute("PRAGMA journal_mode = WAL")
-            database = Database(connection, use_counts_table=False)
-            if migrations.pending(database):
-                migrations.apply(database)
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            migrations.apply(Database(connection, use_counts_table=False))
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -128,10 +131,12 @@ class Store:
     def create(self, config: RunConfig) -> str:
         """Queue a prepared run; returns its id."""
         run_id = "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(12))
+        now = time.time()
         with self._transaction() as db:
             db.execute(
-                "INSERT INTO runs (id, name, config, created_at, status, steps) VALUES (?, ?, ?, ?, ?, ?)",
-                (run_id, config.name, config.to_json(), time.time(), Status.QUEUED, config.steps),
+                "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (run_id, config.name, config.to_json(), now, now, Status.QUEUED, config.steps),
             )
         return run_id
 
@@ -152,8 +157,9 @@ class Store:
         Raises: RunNotFoundError.
         """
         rows = self._all("SELECT id, number FROM runs WHERE discarded_at IS NULL")
-        matches = [r["id"] for r in rows if text and r["id"].startswith(text)]
-        matches = matches or [r["id"] for r in rows if str(r["number"]) == text]
+        matches = [r["id"] for r in rows if text in (r["id"], str(r["number"]))]
+        if not matches and len(text) >= SHORTEST_PREFIX:
+            matches = [r["id"] for r in rows if r["id"].startswith(text)]
         if len(matches) != 1:
             problem = "fits several runs" if matches else "is no run"
             raise RunNotFoundError(f"Run {shown(text)} {problem}: give an id from the list of runs.")
@@ -176,10 +182,6 @@ class Store:
     @property
     def cache_folder(self) -> Path:
         return self.folder / "cache"
-
-    def rename(self, run_id: str, name: str) -> None:
-        with self._transaction() as db:
-            db.execute("UPDATE runs SET name = ? WHERE id = ?", (name[:80], run_id))
 
     def discard(self, run_id: str) -> None:
         """Take a run out of sight; `restore` brings it back until `purge_discarded` frees its files.
@@ -214,12 +216,10 @@ class Store:
 
     # What pages read
 
-    def steps(self, run_id: str, after: int = 0) -> list[Step]:
-        """Steps with a number above `after`, in order."""
-        rows = self._all(
-            "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step", (run_id, after)
-        )
-        return [Step(row["step"], json.loads(row["measures"])) for row in rows]
+    def steps(self, run_id: str, after: int = 0, most: int = -1) -> list[Step]:
+        """Steps with a number above `after`, in order; the first `most` of them."""
+        sql = "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step LIMIT ?"
+        return [Step(row["step"], json.loads(row["measures"])) for row in self._all(sql, (run_id, after, most))]
 
     def evaluations(self, run_id: str) -> list[Evaluation]:
         rows = self._all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
@@ -261,7 +261,9 @@ class Store:
 
     def effective_config(self, run_id: str) -> RunConfig:
         """The config with the knob turns that were made, from which the run can be repeated."""
-        return self.run(run_id).config.model_copy(update={"knob_turns": tuple(self.knob_turns(run_id))})
+        config = self.run(run_id).config
+        turns = {(turn.step, turn.name): turn for turn in (*config.knob_turns, *self.knob_turns(run_id))}
+        return config.model_copy(update={"knob_turns": tuple(turns[key] for key in sorted(turns))})
 
     # Controls
 
@@ -308,7 +310,7 @@ class Store:
             taken = {row["slot"] for row in running if _observed(row).active}
             free = [slot for slot in slots if slot not in taken]
             waiting = db.execute(
-                "SELECT id, attempt FROM runs WHERE status = 'queued' ORDER BY created_at, number LIMIT 1"
+                "SELECT id, attempt FROM runs WHERE status = 'queued' ORDER BY queued_at, number LIMIT 1"
             )
             row = waiting.fetchone() if free else None
             if row is None:
@@ -335,11 +337,12 @@ class Store:
             status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
             if not status.resumable:
                 raise EngineError(f"Run {run_id} is {status}: only a stopped, failed or interrupted run resumes.")
-            # Controls meant for the attempt that ended must not reach the next one.
-            db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL", (run_id,))
+            # A stop or pause meant for the attempt that ended must not reach the next one; a knob stays turned.
+            db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL AND kind != 'turn'", (run_id,))
             db.execute(
-                "UPDATE runs SET status = ?, worker = NULL, slot = NULL, message = NULL, ended_at = NULL WHERE id = ?",
-                (Status.QUEUED, run_id),
+                "UPDATE runs SET status = ?, queued_at = ?, worker = NULL, slot = NULL, message = NULL, "
+                "ended_at = NULL WHERE id = ?",
+                (Status.QUEUED, time.time(), run_id),
             )
 
     def attempt(self, run_id: str, number: int) -> Attempt:
@@ -362,13 +365,20 @@ class Attempt:
                 raise StaleAttemptError(f"Attempt {self.number} of run {self.run_id} is no longer the current one.")
             yield db
 
+    def check(self) -> None:
+        """Raises: StaleAttemptError when a later attempt has the run."""
+        with self._writing():
+            return
+
     def register(self) -> None:
-        """This process has the run now."""
+        """This process has the run now; what a killed one left half-written goes."""
         with self._writing() as db:
             db.execute(
                 "UPDATE runs SET worker = ?, heartbeat_at = ? WHERE id = ?",
                 (_worker_json(liveness_of()), time.time(), self.run_id),
             )
+        for partial in self.folder.glob("*.partial"):
+            partial.unlink(missing_ok=True)
 
     def started(self, event: Started) -> None:
         """Keep what the run told first, and cut what a dead attempt wrote after the checkpoint."""
@@ -379,10 +389,10 @@ class Attempt:
             for table in ("steps", "evaluations", "frames"):
                 db.execute(f"DELETE FROM {table} WHERE run_id = ? AND step > ?", (self.run_id, event.step))
             db.execute(
-                "UPDATE runs SET status = ?, device = ?, probe = ?, facts = ?, last_step = ?, "
-                "started_at = coalesce(started_at, ?) WHERE id = ? ",
+                # A pause or stop that was heard while the encoder loaded holds.
+                "UPDATE runs SET status = CASE status WHEN 'starting' THEN 'running' ELSE status END, "
+                "device = ?, probe = ?, facts = ?, last_step = ?, started_at = coalesce(started_at, ?) WHERE id = ?",
                 (
-                    Status.RUNNING,
                     event.device,
                     json.dumps(asdict(event.probe), ensure_ascii=False),
                     json.dumps(dict(event.facts)),
@@ -412,6 +422,7 @@ class Attempt:
 
     def frame(self, frame: Frame, points: Points) -> None:
         """The file first, then its row: a row always has a whole file."""
+        self.check()
         name = f"frame-{frame.step:07d}.safetensors"
         frame_files.write_frame(self.folder / name, frame, points)
         with self._writing() as db:
@@ -424,6 +435,10 @@ class Attempt:
             db.execute(
                 "INSERT OR REPLACE INTO knob_turns (run_id, step, name, value) VALUES (?, ?, ?, ?)",
                 (self.run_id, step, name, value),
+            )
+            db.execute(
+                "UPDATE controls SET taken_at = ? WHERE run_id = ? AND kind = 'turn' AND name = ? AND taken_at IS NULL",
+                (time.time(), self.run_id, name),
             )
 
     def checkpointed(self, step: int) -> None:
@@ -438,22 +453,25 @@ class Attempt:
         with self._writing() as db:
             db.execute("UPDATE runs SET heartbeat_at = ? WHERE id = ?", (time.time(), self.run_id))
 
-    def take_controls(self) -> list[tuple[str, str | None, float | None]]:
-        """Controls that nobody took yet, oldest first, as (kind, name, value); they count as taken now."""
-        waiting = "SELECT * FROM controls WHERE run_id = ? AND taken_at IS NULL ORDER BY number"
-        if not self.store._all(waiting, (self.run_id,)):
+    def take_controls(self, after: int = 0) -> list[Control]:
+        """Controls with a number above `after` that nobody took yet, oldest first.
+
+        A stop, pause or resume counts as taken now and changes the status; a turn only once a step used it.
+        """
+        waiting = "SELECT * FROM controls WHERE run_id = ? AND taken_at IS NULL AND number > ? ORDER BY number"
+        if not self.store._all(waiting, (self.run_id, after)):
             return []
         with self._writing() as db:
-            rows = db.execute(waiting, (self.run_id,)).fetchall()
+            rows = db.execute(waiting, (self.run_id, after)).fetchall()
             for row in rows:
-                db.execute("UPDATE controls SET taken_at = ? WHERE number = ?", (time.time(), row["number"]))
                 status = {"stop": Status.STOPPING, "pause": Status.PAUSED, "resume": Status.RUNNING}.get(row["kind"])
                 if status is not None:
+                    db.execute("UPDATE controls SET taken_at = ? WHERE number = ?", (time.time(), row["number"]))
                     # A stop is final: a pause behind it changes nothing.
                     db.execute(
                         "UPDATE runs SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
                     )
-        return [(row["kind"], row["name"], row["value"]) for row in rows]
+        return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
 
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:
@@ -474,8 +492,11 @@ def _observed(row: sqlite3.Row) -> Status:
 
 def _summary(row: sqlite3.Row) -> dict[str, Any]:
     names = {field.name for field in fields(RunSummary)} - {"config", "status", "probe_known"}
+    status = _observed(row)
     known = {name: row[name] for name in names}
-    return known | {"config": _config(row["config"]), "status": _observed(row), "probe_known": bool(row["probe_known"])}
+    if status == Status.INTERRUPTED:
+        known["ended_at"] = row["heartbeat_at"]
+    return known | {"config": _config(row["config"]), "status": status, "probe_known": bool(row["probe_known"])}
 
 
 @lru_cache(maxsize=512)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from core.config import TaskConfig
@@ -18,6 +19,22 @@ SPLIT_SEED = 20210111
 
 
 def load_task(config: TaskConfig, seed: int) -> TaskData:
+    """A task's three splits; read again only when a file changed. See `_load`."""
+    _, train_path, test_path = _paths(config)
+    return _load(config, seed, tuple(_stamp(path) for path in (train_path, test_path)))
+
+
+def _stamp(path: Path | None) -> tuple[int, int]:
+    """What changes when a file does."""
+    try:
+        status = path.stat() if path else None
+    except (OSError, ValueError):
+        status = None  # reading it says what is wrong
+    return (status.st_mtime_ns, status.st_size) if status else (0, 0)
+
+
+@lru_cache(maxsize=8)
+def _load(config: TaskConfig, seed: int, stamps: tuple[tuple[int, int], ...]) -> TaskData:
     """Read, check and split a task; `seed` chooses the few-shot sample only.
 
     The validation split comes in a stratified order, so its first rows serve as the probe set.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,11 +31,13 @@ FREE_SPACE_FACTOR = 1.5
 class Checkpoints:
     """Writes and reads a run's rolling checkpoint in `folder`.
 
-    `every_steps` None: by time, see SHARE_OF_TIME.
+    `every_steps` None: by time, see SHARE_OF_TIME. `guard` is called before a checkpoint takes the old one's place and
+    may raise, so that a dead attempt does not overwrite the checkpoint of a living one.
     """
 
     folder: Path
     every_steps: int | None = None
+    guard: Callable[[], None] = field(default=lambda: None)
     _last: float = field(default_factory=time.monotonic)
     _cost_s: float = 0.0
 
@@ -69,6 +72,7 @@ class Checkpoints:
         partial = self.path.with_suffix(f".{os.getpid()}.partial")
         try:
             save_file(tensors, partial, metadata={"step": str(step), "torch": torch.__version__})
+            self.guard()
             os.replace(partial, self.path)
         except (OSError, SafetensorError) as error:
             partial.unlink(missing_ok=True)
@@ -100,8 +104,9 @@ class Checkpoints:
             with torch.no_grad():
                 for name, parameter in _learning(encoder).items():
                     parameter.copy_(tensors[f"weight/{name}"])
-            _restore_moments(parameters, optimiser, tensors)
-            _restore_random_states(tensors)
+            if "random/cpu" in tensors:  # else it holds the last step, which no other follows
+                _restore_moments(parameters, optimiser, tensors)
+                _restore_random_states(tensors)
         except (SafetensorError, KeyError, RuntimeError) as error:
             raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
         return step

@@ -73,20 +73,21 @@ def train(
     controls = controls or NoControls()
     run = _Run(config, data, checkpoints, cache or MemoryCache(), resume)
     yield run.started()
-    if run.step == 0:
-        yield from run.untrained_frame_if_cached()
+    yield from run.untrained_frame_if_cached()
 
-    while run.step < config.steps and not controls.stop_requested():
-        yield from run.turn_knobs(controls.take_turns())
-        yield run.take_step()
-        try:
+    try:
+        if run.step in run.frame_steps and run.step > 0:  # a stop may have cost the frame of the checkpoint's step
+            yield from run.frame(controls)
+        while run.step < config.steps and not controls.stop_requested():
+            yield from run.turn_knobs(controls.take_turns())
+            yield run.take_step()
             yield from run.untrained_frame(controls)
             if run.step in run.frame_steps:
                 yield from run.frame(controls)
-        except Interrupted:
-            break
-        if checkpoints and run.step < config.steps and checkpoints.due(run.step):
-            yield run.checkpoint()
+            if checkpoints and run.step < config.steps and checkpoints.due(run.step):
+                yield run.checkpoint()
+    except Interrupted:
+        pass  # a frame was given up for a stop; the steps so far count
 
     if run.step < config.steps:
         if checkpoints:
@@ -127,12 +128,19 @@ class _Run:
         self.optimiser = _adamw(self.encoder, self.phase.optimiser.weight_decay, self.device)
         self.sampler = make_sampler(config.task.sampler, data.train.labels, self.phase.batch_size, config.seed)
         self.labels = torch.tensor(data.train.labels, device=self.device)
-        self.cache_key = cache_key(config.encoder, _fingerprint(self.encoder.folder), data)
         self.step = 0
+        self._remember_untrained(resume)
         if resume and checkpoints:
             self.step = checkpoints.restore(self.encoder, self.optimiser)
-        self.untrained: Encoder | None = None
         self._apply_recorded_turns()
+
+    def _remember_untrained(self, resume: bool) -> None:
+        """Before any weight changes: the untrained vectors if they are at hand, else what is needed to compute them."""
+        self.cache_key = cache_key(self.config.encoder, _fingerprint(self.encoder.folder), self.data, self.device.type)
+        self._vectors = self.cache.get(self.cache_key)
+        self._untrained: Encoder | None = None
+        if self._vectors is None or resume:
+            self._untrained = copy.deepcopy(self.encoder)
 
     def started(self) -> Started:
         data, size = self.data, self.config.probe.size or len(self.data.validation)
@@ -153,9 +161,9 @@ class _Run:
     def _apply_recorded_turns(self) -> None:
         objective = self.phase.objective
         factor = 1.0
-        for turn in self.config.knob_turns:
+        for turn in sorted(self.config.knob_turns, key=lambda turn: turn.step):  # stable: of one step, the last wins
             if turn.step > self.step + 1:
-                continue
+                break
             if turn.name == "learning_rate":
                 factor = turn.value
             else:
@@ -181,8 +189,6 @@ class _Run:
 
     def take_step(self) -> Step:
         started = time.perf_counter()
-        if self.step == 0 and self.cache.get(self.cache_key) is None:
-            self.untrained = copy.deepcopy(self.encoder)
         training_mode(self.encoder, self.learning)
         step = self.step + 1
         rows = self.sampler.rows(step)
@@ -204,7 +210,7 @@ class _Run:
 
         tensors = {"loss": value.total, "grad_norm": norm}
         tensors |= {f"loss.{name}": part for name, part in value.parts.items()} | measures
-        # One transfer for all the numbers of a step.
+        # One transfer for all of these numbers.
         numbers = torch.stack([t.detach().float().to(self.device) for t in tensors.values()]).tolist()
         values = dict(zip(tensors, numbers, strict=True))
         self._check_finite(step, values)
@@ -238,20 +244,23 @@ class _Run:
     # Frames
 
     def untrained_frame_if_cached(self) -> Iterator[Event]:
-        vectors = self.cache.get(self.cache_key)
-        if vectors is not None:
-            yield from self._untrained_events(vectors, self.encoder)
+        """The frame of step 0 before any step, where its vectors are at hand; the linear probe waits for a step."""
+        if self._vectors is not None:
+            yield from self._untrained_events(self._vectors, self._untrained or self.encoder)
+            self._untrained = None
 
     def untrained_frame(self, controls: Controls) -> Iterator[Event]:
-        """The frame of step 0 from the copy kept before step 1; so it never delays the first step."""
-        if self.untrained is None:
-            return
-        encoder, self.untrained = self.untrained, None
-        vectors = untrained_vectors(
-            encoder, self.tokenizer, self.data, autocast=self.autocast, interrupted=controls.stop_requested
-        )
-        self.cache.put(self.cache_key, vectors)
-        yield from self._untrained_events(vectors, encoder)
+        """After a step, what must not delay the first: the frame of step 0 from the copy, and the linear probe."""
+        if self._vectors is None and self._untrained is not None:
+            encoder, self._untrained = self._untrained, None
+            self._vectors = untrained_vectors(
+                encoder, self.tokenizer, self.data, autocast=self.autocast, interrupted=controls.stop_requested
+            )
+            self.cache.put(self.cache_key, self._vectors)
+            yield from self._untrained_events(self._vectors, encoder)
+        if self._vectors is not None:
+            vectors, self._vectors = self._vectors, None
+            yield Evaluation(0, "baseline", baseline_scores(vectors, self.data))
 
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()
@@ -259,15 +268,16 @@ class _Run:
         with torch.inference_mode(), self.autocast:
             logits = encoder.logits(pooled)
         yield from self._frame_events(0, pooled, logits)
-        yield Evaluation(0, "baseline", baseline_scores(vectors, self.data))
 
     def frame(self, controls: Controls) -> Iterator[Event]:
+        """The probe as it stands. A stop gives it up, but not at the last step: a finished run has its last frame."""
+        interrupted = controls.stop_requested if self.step < self.config.steps else NoControls().stop_requested
         pooled, logits = encode(
             self.encoder,
             self.tokenizer,
             self.data.validation.texts,
             autocast=self.autocast,
-            interrupted=controls.stop_requested,
+            interrupted=interrupted,
         )
         yield from self._frame_events(self.step, pooled, logits)
 
@@ -309,6 +319,11 @@ def _loaded(config: RunConfig, data: TaskData, device: torch.device) -> tuple[En
 
 
 def _device(name: str) -> torch.device:
+    missing = (name == "cuda" and not torch.cuda.is_available()) or (
+        name == "mps" and not torch.backends.mps.is_available()
+    )
+    if missing:
+        raise TrainingError(f"device = {name!r} cannot be used: torch finds none here; choose auto or cpu.")
     if name != "auto":
         return torch.device(name)
     if torch.cuda.is_available():

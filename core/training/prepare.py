@@ -36,6 +36,7 @@ def prepare(draft: RunConfig, *, gpu: bool) -> tuple[RunConfig, TaskData]:
     Returns: a config that says everything (content hash, steps, frame steps, sizes), and the rows.
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
+    gpu = gpu and draft.device != "cpu"
     shape = encoder_shape(draft.encoder.id)
     _check_encoder(draft, shape)
     encoder = draft.encoder
@@ -79,12 +80,22 @@ def _phase(phase: PhaseConfig, data: TaskData) -> PhaseConfig:
     rows = len(data.train)
     if phase.batch_size > rows:
         raise ConfigError("batch_size", phase.batch_size, f"there are {rows:,} training rows; give at most {rows:,}.")
-    if phase.objective.weight is not None or any(t.loss == "supcon" for t in phase.objective.terms):
-        _check_positives(phase, data)
+    _check_learning(phase)
+    _check_positives(phase, data)
     steps = phase.steps
     if steps is None and phase.epochs is not None:
         steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
     return phase.model_copy(update={"steps": steps or DEFAULT_STEPS, "epochs": None})
+
+
+def _check_learning(phase: PhaseConfig) -> None:
+    head_alone = phase.trainable.part == "classifier"
+    if head_alone and all(t.loss == "supcon" for t in phase.objective.terms if t.weight > 0):
+        raise ConfigError(
+            "trainable",
+            "classifier",
+            "the contrastive loss alone does not reach the classifier; lower λ or train blocks.",
+        )
 
 
 def _check_positives(phase: PhaseConfig, data: TaskData) -> None:

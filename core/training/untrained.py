@@ -5,8 +5,11 @@ Both depend on encoder and rows only, so they are kept under a key and computed 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import logging
+import os
 from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +28,8 @@ from core.training.prepare import BASELINE_ROWS
 from core.training.scores import linear_probe_scores
 
 Vectors = Mapping[str, FloatArray]
+
+MOST_KEPT = 64
 
 
 class VectorCache(Protocol):
@@ -49,7 +54,7 @@ class MemoryCache:
 
 
 class FolderCache:
-    """Keeps arrays as one safetensors file per key; a damaged file counts as absent."""
+    """Keeps arrays as one safetensors file per key, the newest MOST_KEPT; a damaged file counts as absent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,19 +66,28 @@ class FolderCache:
             return None
 
     def put(self, key: str, vectors: Vectors) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        partial = self._folder / f"{key}.{id(vectors)}.partial"
-        save_file(dict(vectors), partial)
-        partial.replace(self._folder / f"{key}.safetensors")
+        partial = self._folder / f"{key}.{os.getpid()}.partial"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            save_file(dict(vectors), partial)
+            partial.replace(self._folder / f"{key}.safetensors")
+            kept = sorted(self._folder.glob("*.safetensors"), key=lambda path: path.stat().st_mtime)
+            for old in kept[:-MOST_KEPT]:
+                old.unlink(missing_ok=True)
+        except (OSError, SafetensorError) as error:
+            # Without the cache a run takes some seconds longer, and that is all.
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            logging.getLogger(__name__).warning("vectors were not kept: %s", error)
 
 
-def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData) -> str:
-    """One key per encoder, pooling, length and rows.
+def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData, device: str) -> str:
+    """One key per encoder, pooling, length, rows and kind of device (their arithmetic differs).
 
     Args:
         fingerprint: tells two encoders under one name apart, e.g. their weights' size and date.
     """
-    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS]
+    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS, device]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

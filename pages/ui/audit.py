@@ -14,7 +14,6 @@ from core.store import RunSummary, Status, Store
 from core.tasks import TaskData
 from core.training.batches import anchors_without_positive, expected_positives
 from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
-from pages.ui import reads
 from pages.ui.form import use_balanced_sampler
 from pages.ui.parts import duration
 
@@ -87,5 +86,6 @@ def _measured(store: Store, config: RunConfig) -> float | None:
 
 @st.cache_data(show_spinner=False, max_entries=64)
 def _run_flops(_store: Store, run_id: str, _run: RunSummary) -> float | None:
-    steps = reads.steps(_store, _store.run(run_id))
-    return measured_flops(steps[:200], encoder_shape(_run.config.encoder.id), _run.config.phase.trainable)
+    return measured_flops(
+        _store.steps(run_id, most=200), encoder_shape(_run.config.encoder.id), _run.config.phase.trainable
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import streamlit as st
@@ -9,6 +10,7 @@ import streamlit as st
 from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.store import RunRecord, RunSummary, Status
+from core.store.store import UNDO_S
 from pages.ui import state
 from pages.ui.parts import escaped
 
@@ -45,7 +47,7 @@ def show_notice() -> None:
     """The sentence that the last action left behind, once."""
     notice = state.remembered("notice", lambda: None)
     if notice:
-        st.warning(notice)
+        st.warning(escaped(notice))
         state.forget("notice")
 
 
@@ -55,15 +57,15 @@ def delete_with_undo(engine: LocalEngine, runs: list[RunSummary]) -> None:
     def discard() -> None:
         for run in runs:
             engine.store.discard(run.id)
-        state.remember("discarded", [(run.id, run.title) for run in runs])
+        state.remember("discarded", (time.time(), [(run.id, run.title) for run in runs]))
 
     _ask(discard)
 
 
 def offer_undo(engine: LocalEngine) -> None:
     """For as long as a deleted run can be brought back: a line that does it."""
-    discarded: list[tuple[str, str]] = state.remembered("discarded", list)
-    if not discarded:
+    since, discarded = state.remembered("discarded", lambda: (0.0, []))
+    if time.time() - since > UNDO_S:
         return
     names = ", ".join(escaped(title) for _, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -189,7 +189,9 @@ def _objective(start: RunConfig) -> dict[str, Any]:
         help="The share of the contrastive part; 0 is plain cross-entropy.",
         key="form.lambda",
     )
-    temperature = right.slider(TEMPERATURE.label, 0.01, 2.0, step=0.01, help=TEMPERATURE.help, key="form.temperature")
+    chosen = float(state.widget_value("form.temperature"))
+    low, high = min(0.01, chosen), max(2.0, chosen)
+    temperature = right.slider(TEMPERATURE.label, low, high, step=0.01, help=TEMPERATURE.help, key="form.temperature")
     equation(weight, temperature)
     return mixed_objective(weight, temperature).model_dump()
 

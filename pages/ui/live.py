@@ -15,7 +15,7 @@ from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_figure
 from core.representation.geometry import collapse_verdict
-from core.store import RunRecord, Status
+from core.store import RunRecord, RunSummary, Status
 from pages.ui import reads, state
 from pages.ui.controls import run_buttons, show_notice
 from pages.ui.live_figure import live_figure
@@ -24,6 +24,13 @@ from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status
 POLL_S = 0.7
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
+KNOBS = {
+    "lambda": ("Weight λ", (0.0, 1.0)),
+    "temperature": ("Temperature τ", (0.01, 2.0)),
+    "learning_rate": ("Learning rate ×", (0.0, 5.0)),
+}
+KNOB_STEP = 0.01
+LOG_BYTES = 8_000
 
 
 def live_view(engine: LocalEngine, run: RunRecord) -> None:
@@ -38,7 +45,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool) -> None:
     try:
         run = store.run(run_id)
     except PlaygroundError as error:
-        st.error(str(error))
+        st.error(escaped(str(error)))
         return
     if polling and run.status.ended:
         st.rerun()  # once, without the timer
@@ -54,7 +61,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool) -> None:
         return
     _scores(run, evaluations)
     if not run.status.ended:
-        _knobs(engine, run, steps)
+        _knobs(engine, run)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _map(engine, run)
@@ -106,7 +113,7 @@ def _waiting(engine: LocalEngine, run: RunRecord) -> str:
         ahead = [other for other in engine.store.runs() if other.status.active]
         return f"Waiting for {escaped(ahead[-1].title)} to end." if ahead else "Waiting for a free place."
     if run.status == Status.STARTING:
-        return "Loading the encoder; the first launch after a start of the server takes a few seconds longer."
+        return "Loading the encoder. One that was never used here is downloaded first, which can take minutes."
     return "The run ended before its first step." if run.status.ended else "Starting."
 
 
@@ -143,32 +150,31 @@ def _interval(values: Mapping[str, float] | None) -> str:
     return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
 
 
-def _knobs(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
-    now = steps[-1].values if steps else {}
+def _knobs(engine: LocalEngine, run: RunRecord) -> None:
     objective = run.config.phase.objective
-    turns = engine.store.knob_turns(run.id)
-    factor = next((t.value for t in reversed(turns) if t.name == "learning_rate"), 1.0)
-    columns = st.columns(3)
-    if objective.weight is not None:
-        with columns[0]:
-            _knob(engine, run, "lambda", "Weight λ", 0.0, 1.0, 0.01, now.get("lambda", objective.weight))
-    if objective.temperature is not None:
-        with columns[1]:
-            value = now.get("temperature", objective.temperature)
-            _knob(engine, run, "temperature", "Temperature τ", 0.01, 2.0, 0.01, value)
-    with columns[2]:
-        _knob(engine, run, "learning_rate", "Learning rate ×", 0.0, 5.0, 0.05, factor)
+    now = {"lambda": objective.weight, "temperature": objective.temperature, "learning_rate": 1.0}
+    now |= {turn.name: turn.value for turn in run.config.knob_turns if turn.step <= run.last_step + 1}
+    now |= {turn.name: turn.value for turn in engine.store.knob_turns(run.id)}
     pending = engine.store.pending_turns(run.id)
+    now |= pending
+    columns = st.columns(len(KNOBS))
+    for column, (name, (label, bounds)) in zip(columns, KNOBS.items(), strict=True):
+        value = now[name]
+        if value is not None:
+            with column:
+                _knob(engine, run, name, label, bounds, value)
     if pending:
         st.caption("Turned; the next step uses it.")
 
 
 def _knob(
-    engine: LocalEngine, run: RunRecord, name: str, label: str, low: float, high: float, step: float, value: float
+    engine: LocalEngine, run: RunRecord, name: str, label: str, bounds: tuple[float, float], value: float
 ) -> None:
-    key = f"knob.{run.id}.{name}"
+    # The key holds the value that counts, so a turn from another tab or the command line moves the slider too.
+    low, high = min(bounds[0], value), max(bounds[1], value)
+    key = f"knob.{run.id}.{name}.{value:g}"
     if state.widget_value(key) is None:
-        state.set_widget(key, min(high, max(low, float(value))))
+        state.set_widget(key, float(value))
 
     def turned() -> None:
         try:
@@ -176,7 +182,7 @@ def _knob(
         except PlaygroundError as error:
             state.remember("notice", str(error))
 
-    st.slider(label, low, high, step=step, key=key, on_change=turned, help="Turn it while the run goes on.")
+    st.slider(label, low, high, step=KNOB_STEP, key=key, on_change=turned, help="Turn it while the run goes on.")
 
 
 def _map(engine: LocalEngine, run: RunRecord) -> None:
@@ -189,7 +195,7 @@ def _map(engine: LocalEngine, run: RunRecord) -> None:
     try:
         points = reads.map_points(engine.store, run, frames[-1])
     except StoreError as error:
-        st.warning(str(error))
+        st.warning(escaped(str(error)))
         return
     extent = reads.extent(engine.store, run, run.id, run.attempt, tuple(frames))
     figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=run.id)
@@ -257,10 +263,14 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
         st.code(log_tail(engine, run) or "Nothing was written.", language=None)
 
 
-def log_tail(engine: LocalEngine, run: RunRecord, characters: int = 8_000) -> str:
+def log_tail(engine: LocalEngine, run: RunSummary) -> str:
     """The end of a run's log."""
     path = engine.store.log_path(run.id)
-    return path.read_text(encoding="utf-8", errors="replace")[-characters:] if path.exists() else ""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LOG_BYTES))
+        return file.read().decode("utf-8", errors="replace")
 
 
 def _config_json(engine: LocalEngine, run_id: str) -> str:

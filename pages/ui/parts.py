@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import streamlit as st
 
@@ -58,7 +59,7 @@ def escaped(text: str) -> str:
 
 def task_label(config: RunConfig) -> str:
     if config.task.id == CSV_TASK:
-        return (config.task.path or "").rsplit("/", 1)[-1]
+        return Path(config.task.path or "").name
     return TASKS[config.task.id].label if config.task.id in TASKS else config.task.id
 
 

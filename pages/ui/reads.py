@@ -24,21 +24,18 @@ def _store(folder: str) -> Store:
     return Store(folder)
 
 
-def open_store() -> Store:
-    """The store of this server, one object for all sessions. Raises: StoreError."""
-    return _store(str(default_folder().absolute()))
-
-
 @st.cache_resource(show_spinner=False)
 def _engine(folder: str) -> LocalEngine:
-    engine = LocalEngine(_store(folder))
-    engine.warm_up()
-    return engine
+    return LocalEngine(_store(folder))
 
 
 def open_engine() -> LocalEngine:
-    """The engine of this server; the first call has a launcher started, without waiting for it."""
-    return _engine(str(default_folder().absolute()))
+    """The engine of this server, with a launcher on its way, the queue moving and the deleted runs gone."""
+    engine = _engine(str(default_folder().absolute()))
+    engine.warm_up()
+    engine.dispatch()
+    engine.store.purge_discarded()
+    return engine
 
 
 class StepLog:

@@ -15,6 +15,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.errors import PlaygroundError, shown
 from core.store import RunRecord, Store
+from pages.ui.parts import escaped
 
 Value = TypeVar("Value")
 
@@ -62,7 +63,11 @@ def template_in_url(store: Store) -> RunConfig | None:
     if text is None:
         return None
     try:
-        return store.run(store.find(text)).config
+        config = store.run(store.find(text)).config
+        if config.phase.objective.combine == "convex" and config.phase.objective.weight is not None:
+            return config
+        _complain(FROM, text, "the form has no field for that run's objective")
+        return None
     except PlaygroundError:
         _complain(FROM, text, "no run has that id")
         return None
@@ -89,7 +94,7 @@ def _choice_in_url(name: str, choices: dict[str, Value], default: Value, problem
 
 
 def _complain(name: str, text: str, problem: str) -> None:
-    st.warning(f"The address asks for {name} = {shown(text)}, but {problem}; showing the default instead.")
+    st.warning(f"The address asks for {name} = {escaped(shown(text))}, but {problem}; showing the default instead.")
 
 
 def remembered(name: str, default: Callable[[], Value]) -> Value:

@@ -38,9 +38,9 @@ def finished_run(store: Store, frames: tuple[int, ...] = (0, 2, 4)) -> str:
 
 
 def test_a_run_is_written_and_read_back(store: Store, tmp_path: Path) -> None:
-    write_replay(store, finished_run(store), "λ and τ", tmp_path / "replay.json")
+    write_replay(store, finished_run(store), tmp_path / "replay.json")
     replay = read_replay(tmp_path / "replay.json")
-    assert replay.title == "λ and τ"
+    assert replay.title == "Run 1"
     assert replay.probe == PROBE
     assert replay.steps == (0, 2, 4)
     assert replay.accuracies == (0.0, 0.2, 0.4)
@@ -50,18 +50,18 @@ def test_a_run_is_written_and_read_back(store: Store, tmp_path: Path) -> None:
 
 def test_a_run_that_does_not_exist_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(RunNotFoundError):
-        write_replay(store, "abcdefghijkm", "none", tmp_path / "replay.json")
+        write_replay(store, "abcdefghijkm", tmp_path / "replay.json")
 
 
 def test_a_run_that_never_started_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(StoreError):
-        write_replay(store, queued_run(store), "none", tmp_path / "replay.json")
+        write_replay(store, queued_run(store), tmp_path / "replay.json")
     assert not (tmp_path / "replay.json").exists()
 
 
 def test_a_run_without_frames_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(StoreError):
-        write_replay(store, finished_run(store, frames=()), "none", tmp_path / "replay.json")
+        write_replay(store, finished_run(store, frames=()), tmp_path / "replay.json")
     assert not (tmp_path / "replay.json").exists()
 
 

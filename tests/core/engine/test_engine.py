@@ -320,4 +320,5 @@ def test_out_of_memory_offers_a_smaller_batch() -> None:
         RuntimeError("can't allocate memory: x"),
     ):
         assert "try a batch of 8" in plain_failure(error, 16)
+    assert "train fewer blocks" in plain_failure(MemoryError(), 1)
     assert "unexpected ZeroDivisionError" in plain_failure(ZeroDivisionError("x"), 16)

@@ -73,6 +73,9 @@ class TestVerdict:
     def test_at_the_line_equal_vectors_have_collapsed(self, loss: float) -> None:
         assert "have collapsed" in str(collapse_verdict(loss, 2.7, cosine=0.999, rank=1.5))
 
+    def test_above_the_line_spread_vectors_have_not_collapsed(self) -> None:
+        assert collapse_verdict(6.0, 2.7, cosine=0.2, rank=30.0) is None
+
     def test_at_the_line_equidistant_vectors_have_not(self) -> None:
         assert "nothing has collapsed" in str(collapse_verdict(2.7, 2.7, cosine=0.2, rank=40.0))
 

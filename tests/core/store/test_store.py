@@ -91,6 +91,8 @@ def test_a_run_id_that_is_no_id_is_refused(store: Store, text: str) -> None:
 def test_a_run_is_found_by_number_id_or_beginning(store: Store) -> None:
     run_id = store.create(config())
     assert store.find("1") == store.find(run_id) == store.find(run_id[:5]) == run_id
+    with pytest.raises(RunNotFoundError):
+        store.find(run_id[:3])
 
 
 # Attempts
@@ -184,6 +186,15 @@ def test_a_worker_from_before_the_last_boot_is_gone(store: Store) -> None:
     run_id = store.create(config())
     me = liveness_of()
     store.claim_next(SLOTS, Liveness(me.host, "another-boot", me.pid, me.started_at))
+    assert store.run(run_id).status == Status.INTERRUPTED
+
+
+def test_a_run_whose_worker_never_beats_does_not_start_for_ever(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = store.create(config())
+    store.claim_next(SLOTS, liveness_of())
+    assert store.run(run_id).status == Status.STARTING
+    later = time.time() + 100
+    monkeypatch.setattr("core.store.liveness.time.time", lambda: later)
     assert store.run(run_id).status == Status.INTERRUPTED
 
 
@@ -327,13 +338,37 @@ def test_controls_are_taken_once_in_order_and_change_the_status(store: Store) ->
     store.send(attempt.run_id, "turn", "lambda", 0.25)
     store.send(attempt.run_id, "pause")
     assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
-    assert attempt.take_controls() == [("turn", "lambda", 0.25), ("pause", None, None)]
-    assert attempt.take_controls() == []
+    turn, pause = attempt.take_controls()
+    assert (turn.kind, turn.name, turn.value) == ("turn", "lambda", 0.25)
+    assert pause.kind == "pause"
+    assert attempt.take_controls(after=pause.number) == []
     assert store.run(attempt.run_id).status == Status.PAUSED
     store.send(attempt.run_id, "stop")
     store.send(attempt.run_id, "resume")
     attempt.take_controls()
     assert store.run(attempt.run_id).status == Status.STOPPING
+
+
+def test_a_turn_counts_as_taken_once_a_step_used_it_and_outlives_its_attempt(store: Store) -> None:
+    attempt = claimed(store)
+    store.send(attempt.run_id, "turn", "lambda", 0.25)
+    attempt.take_controls()
+    attempt.end(Status.STOPPED)
+    store.requeue(attempt.run_id)
+    store.claim_next(SLOTS, liveness_of())
+    again = store.attempt(attempt.run_id, 2)
+    assert [control.value for control in again.take_controls()] == [0.25]
+    again.knob_turned(1, "lambda", 0.25)
+    assert again.take_controls() == []
+    assert store.pending_turns(attempt.run_id) == {}
+
+
+def test_a_pause_heard_while_the_encoder_loads_holds(store: Store) -> None:
+    attempt = claimed(store)
+    store.send(attempt.run_id, "pause")
+    attempt.take_controls()
+    attempt.started(started())
+    assert store.run(attempt.run_id).status == Status.PAUSED
 
 
 def test_a_queued_run_stops_at_once(store: Store) -> None:
@@ -367,10 +402,29 @@ def test_controls_for_a_dead_attempt_do_not_reach_the_next(store: Store) -> None
     assert store.attempt(run_id, 2).take_controls() == []
 
 
+def test_the_effective_config_keeps_the_turns_that_the_config_came_with(store: Store) -> None:
+    turns = {"knob_turns": [{"step": 5, "name": "lambda", "value": 0.2}]}
+    run_id = store.create(parse_config(config().model_dump() | turns))
+    store.claim_next(range(100))
+    store.attempt(run_id, 1).knob_turned(3, "temperature", 0.1)
+    effective = [(turn.step, turn.name) for turn in store.effective_config(run_id).knob_turns]
+    assert effective == [(3, "temperature"), (5, "lambda")]
+
+
 def test_the_effective_config_holds_the_turns_that_were_made(store: Store) -> None:
     attempt = claimed(store)
     attempt.knob_turned(4, "temperature", 0.1)
     assert store.effective_config(attempt.run_id).knob_turns == (KnobTurn(step=4, name="temperature", value=0.1),)
+
+
+def test_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    script = "import sys; from core.store import Store; Store(sys.argv[1]).runs()"
+    command = [sys.executable, "-c", script, str(tmp_path / "new")]
+    started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [(process.communicate()[1], process.returncode) for process in started] == [("", 0)] * 6
 
 
 def test_threads_share_a_store(store: Store) -> None:

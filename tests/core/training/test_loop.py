@@ -73,7 +73,7 @@ def test_the_untrained_frame_never_delays_the_first_step(draft: Draft) -> None:
     kinds = [type(event).__name__ for event in events_of(draft(), cache=cache)]
     assert kinds[:3] == ["Started", "Step", "Frame"]
     again = [type(event).__name__ for event in events_of(draft(), cache=cache)]
-    assert again[:5] == ["Started", "Frame", "Evaluation", "Evaluation", "Step"]
+    assert again[:5] == ["Started", "Frame", "Evaluation", "Step", "Evaluation"]
 
 
 def test_the_untrained_frame_is_the_same_from_the_copy_and_from_the_cache(draft: Draft, tmp_path: Path) -> None:
@@ -191,6 +191,69 @@ def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(draft: Dra
     with torch.inference_mode():
         pooled = encoder.pooled(tokenizer(data.validation.texts[:5]))
     torch.testing.assert_close(pooled, torch.from_numpy(frame.embeddings[:5]), atol=1e-5, rtol=1e-4)
+
+
+def test_a_stop_during_a_frame_costs_no_frame(draft: Draft, tmp_path: Path) -> None:
+    class StopInFrame:
+        """Stops once the step before a frame was taken, so that the frame itself is given up."""
+
+        asked = 0
+
+        def stop_requested(self) -> bool:
+            return self.asked >= 4
+
+        def take_turns(self) -> list[tuple[str, float]]:
+            self.asked += 1
+            return []
+
+    made = draft(more={"probe": {"frame_steps": [4, 6]}})
+    stopped = events_of(made, checkpoints=Checkpoints(tmp_path), controls=StopInFrame())
+    rest = events_of(made, checkpoints=Checkpoints(tmp_path), resume=True)
+    frames = [{e.step: e for e in events if isinstance(e, Frame)} for events in (stopped, rest, events_of(made))]
+    assert 4 not in frames[0]
+    assert set(frames[1]) == {0, 4, 6, 8}
+    for step, frame in frames[1].items():
+        np.testing.assert_array_equal(frame.embeddings, frames[2][step].embeddings)
+        np.testing.assert_array_equal(frame.logits, frames[2][step].logits)
+
+
+def test_a_run_that_died_after_its_last_checkpoint_finishes(draft: Draft, tmp_path: Path) -> None:
+    whole = events_of(draft(), checkpoints=Checkpoints(tmp_path))
+    again = events_of(draft(), checkpoints=Checkpoints(tmp_path), resume=True)
+    assert steps_of(again) == []
+    assert again[-1] == Finished(8, "finished")
+    tests = [next(e for e in events if isinstance(e, Evaluation) and e.split == "test") for events in (whole, again)]
+    assert tests[0] == tests[1]
+
+
+def test_a_dead_attempt_does_not_overwrite_a_checkpoint(draft: Draft, tmp_path: Path) -> None:
+    from core.errors import StaleAttemptError
+
+    def refuse() -> None:
+        raise StaleAttemptError("a later attempt has the run")
+
+    events_of(draft(), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=3))
+    kept = (tmp_path / "checkpoint.safetensors").read_bytes()
+    with pytest.raises(StaleAttemptError):
+        events_of(draft(), checkpoints=Checkpoints(tmp_path, every_steps=1, guard=refuse), resume=True)
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == kept
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_but_time(draft: Draft, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert events_of(draft(), cache=FolderCache(tmp_path / "file"))[-1] == Finished(8, "finished")
+
+
+def test_turns_apply_in_the_order_of_their_steps(draft: Draft) -> None:
+    later_first = [{"step": 6, "name": "temperature", "value": 0.1}]
+    events = events_of(draft(more={"knob_turns": later_first}), controls=Script({3: ("temperature", 0.7)}))
+    assert [s.values["temperature"] for s in steps_of(events)] == [0.3] * 2 + [0.7] * 3 + [0.1] * 3
+
+
+def test_a_device_that_is_not_here_is_one_sentence(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(TrainingError, match="device = 'cuda' cannot be used"):
+        events_of(draft(more={"device": "cuda"}))
 
 
 def test_a_damaged_checkpoint_is_a_plain_message(draft: Draft, tmp_path: Path) -> None:

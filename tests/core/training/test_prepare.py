@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.config import RunConfig
+from core.config import RunConfig, mixed_objective
 from core.errors import ConfigError, EncoderError, PlaygroundError, TaskError
 from core.tasks import load_task
 from core.training.prepare import DEFAULT_STEPS, PROBE_ON_CPU, prepare
@@ -100,8 +100,20 @@ def test_epochs_become_steps(draft: Draft, epochs: float, steps: int) -> None:
 def test_the_validation_split_is_no_larger_than_the_probe_set(draft: Draft, tmp_path: Path) -> None:
     path = write_csv(tmp_path / "many.csv", made_rows(1500))
     for gpu, expected in ((False, PROBE_ON_CPU), (True, 240)):
-        config, data = prepare(draft(task={"path": str(path)}), gpu=gpu)
+        config, data = prepare(draft(task={"path": str(path)}, more={"device": "auto"}), gpu=gpu)
         assert config.probe.size == len(data.validation) == expected
+
+
+def test_a_run_on_the_cpu_has_its_defaults_on_a_machine_with_a_gpu_too(draft: Draft, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "many.csv", made_rows(1500))
+    config, _ = prepare(draft(task={"path": str(path)}), gpu=True)
+    assert config.probe.size == PROBE_ON_CPU
+
+
+def test_a_contrastive_loss_alone_cannot_teach_the_classifier_alone(draft: Draft) -> None:
+    alone = {"objective": mixed_objective(1.0).model_dump(), "trainable": {"part": "classifier"}}
+    with pytest.raises(ConfigError, match="lower λ or train blocks"):
+        prepare(draft(**alone), gpu=False)
 
 
 def test_paths_become_absolute(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
