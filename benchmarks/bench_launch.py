@@ -21,6 +21,8 @@ from core.store import Status, Store
 
 POLL_S = 0.005
 TIMEOUT_S = 120.0
+# The process of a run that ended goes on for a moment: it looks for the next run and frees its memory.
+SETTLE_S = 2.0
 PROBE = 8
 
 
@@ -39,6 +41,7 @@ def first_step_s(engine: LocalEngine, draft: RunConfig) -> float:
     _wait(lambda: bool(store.steps(run_id)) or store.run(run_id).status.ended)
     seconds = time.perf_counter() - start
     _wait(lambda: store.run(run_id).status.ended)
+    time.sleep(SETTLE_S)
     run = store.run(run_id)
     if run.status != Status.FINISHED:
         raise RuntimeError(f"The run ended {run.status}: {run.message}")

@@ -43,6 +43,7 @@ class Family:
         blocks: attribute path of the list of blocks below the base model.
         packs: whether several texts may share a row. DeBERTa cannot: its embeddings take a mask of one text per row,
             and the convolution of its larger models looks across neighbours. Its batches run in length-sorted chunks.
+        bert_blocks: whether its blocks are built as BERT's, so that `first_tokens_only` fits the last one.
         first_position: "zero", or "after_padding" where positions begin at padding_idx + 1.
     """
 
@@ -50,11 +51,12 @@ class Family:
     head_modules: tuple[str, ...]
     blocks: str = "encoder.layer"
     packs: bool = True
+    bert_blocks: bool = False
     first_position: Literal["zero", "after_padding"] = "zero"
 
 
-BERT = Family(_bert_head, ("bert.pooler", "classifier"))
-ROBERTA = Family(_first_token_head, ("classifier",), first_position="after_padding")
+BERT = Family(_bert_head, ("bert.pooler", "classifier"), bert_blocks=True)
+ROBERTA = Family(_first_token_head, ("classifier",), bert_blocks=True, first_position="after_padding")
 DEBERTA = Family(_deberta_head, ("pooler", "classifier"), packs=False)
 
 FAMILIES: Mapping[str, Family] = {
@@ -62,7 +64,7 @@ FAMILIES: Mapping[str, Family] = {
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
     "camembert": ROBERTA,
-    "electra": Family(_first_token_head, ("classifier",)),
+    "electra": Family(_first_token_head, ("classifier",), bert_blocks=True),
     "distilbert": Family(_distilbert_head, ("pre_classifier", "classifier"), blocks="transformer.layer"),
     "mpnet": Family(_first_token_head, ("classifier",), first_position="after_padding"),
     "deberta": DEBERTA,

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.families import family_of
+from core.encoders.first_token import first_tokens_only
 from core.encoders.packing import NO_TEXT, PackedBatch, length_sorted_chunks, pack
 from core.encoders.source import encoder_folder, has_safe_weights, read_shape
 from core.errors import ConfigError, EncoderError, shown
@@ -57,7 +58,8 @@ class Encoder(nn.Module):
     def pooled(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """One vector per tokenised text, [B, H] float32: its first token's last hidden state, or the mean of all."""
         if self.family.packs:
-            return self._pooled_rows(pack(texts, self.padding_id).to(self.model.device))
+            positions = self.model.config.max_position_embeddings - self.first_position
+            return self._pooled_rows(pack(texts, self.padding_id, longest_row=positions).to(self.model.device))
         chunks = length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
         rows = [pack([texts[i] for i in chunk], self.padding_id, share_rows=False) for chunk in chunks]
         vectors = torch.cat([self._pooled_rows(r.to(self.model.device)) for r in rows])
@@ -65,12 +67,10 @@ class Encoder(nn.Module):
         return torch.empty_like(vectors).index_copy(0, order, vectors)
 
     def _pooled_rows(self, batch: PackedBatch) -> Tensor:
-        hidden = self.base(
-            input_ids=batch.input_ids,
-            attention_mask=self._mask(batch),
-            position_ids=batch.positions + self.first_position,
-        ).last_hidden_state  # [R, T, H]
-        hidden = hidden.flatten(0, 1)  # [R·T, H]
+        if self.pooling == "cls" and self.family.bert_blocks and self._sdpa:
+            with first_tokens_only(self.blocks[-1], batch.first):
+                return self._last_hidden(batch)[:, 0].float()  # [B, 1, H] → [B, H]
+        hidden = self._last_hidden(batch).flatten(0, 1)  # [R·T, H]
         if self.pooling == "cls":
             return hidden[batch.first].float()
         owners = batch.owners.flatten()  # [R·T]
@@ -78,6 +78,17 @@ class Encoder(nn.Module):
         sums = hidden.new_zeros(len(batch.first), hidden.shape[-1], dtype=torch.float32)
         sums = sums.index_add(0, owners[real], hidden[real].float())  # [B, H]
         return sums / torch.bincount(owners[real], minlength=len(sums)).unsqueeze(1)
+
+    def _last_hidden(self, batch: PackedBatch) -> Tensor:
+        return self.base(
+            input_ids=batch.input_ids,
+            attention_mask=self._mask(batch),
+            position_ids=batch.positions + self.first_position,
+        ).last_hidden_state
+
+    @property
+    def _sdpa(self) -> bool:
+        return self.model.config._attn_implementation == "sdpa"
 
     def logits(self, pooled: Tensor) -> Tensor:
         """[B, H] → [B, C] in float32, through the family's own head."""
@@ -95,7 +106,7 @@ class Encoder(nn.Module):
             return (batch.segments != NO_TEXT).long()  # [R, T]
         # Padding sees padding: a row that sees nothing at all would turn into NaN.
         own = (batch.segments.unsqueeze(2) == batch.segments.unsqueeze(1)).unsqueeze(1)  # [R, 1, T, T]
-        if self.model.config._attn_implementation == "sdpa":
+        if self._sdpa:
             return own
         return torch.zeros_like(own, dtype=self.model.dtype).masked_fill(~own, torch.finfo(self.model.dtype).min)
 
