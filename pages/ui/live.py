@@ -21,6 +21,8 @@ from pages.ui.controls import run_buttons, show_notice
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label, trainable_label
 
+# Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
+WAITING_POLL_S = 0.3
 POLL_S = 0.7
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
@@ -35,20 +37,20 @@ LOG_BYTES = 8_000
 
 def live_view(engine: LocalEngine, run: RunRecord) -> None:
     """The page of one run. Polls while somebody works on it, and draws once more when it ends."""
-    polling = not run.status.ended
-    fragment = st.fragment(_draw, run_every=POLL_S if polling else None)
-    fragment(engine, run.id, polling)
+    waiting, polling = run.probe is None, not run.status.ended
+    pace = WAITING_POLL_S if waiting else POLL_S
+    st.fragment(_draw, run_every=pace if polling else None)(engine, run.id, polling, waiting)
 
 
-def _draw(engine: LocalEngine, run_id: str, polling: bool) -> None:
+def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> None:
     store = engine.store
     try:
         run = store.run(run_id)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return
-    if polling and run.status.ended:
-        st.rerun()  # once, without the timer
+    if polling and (run.status.ended or (waiting and run.probe is not None)):
+        st.rerun()  # once, without the timer or at its usual pace
     if run.status == Status.QUEUED:
         engine.dispatch()
     _header(engine, run)
