@@ -225,7 +225,7 @@ def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:
     run = store.run(run_id)
-    scores = {(e.split): e.values for e in store.evaluations(run_id)}
+    scores = {e.split: e.values for e in store.evaluations(run_id)}
     test, validation = scores.get("test", {}), scores.get("validation", {})
     return {
         "run_id": run.id,

@@ -87,13 +87,12 @@ def _frame(store: Store, run: RunRecord, frames: list[int]) -> None:
 def _scrub(frames: list[int]) -> int:
     """The frame that is shown: from the slider, one further while playing."""
     playing = state.remembered("playing", lambda: False)
-    key = FRAME_KEY
-    if state.widget_value(key) not in frames:
-        state.set_widget(key, state.frame_in_url(frames, default=frames[-1]))
+    if state.widget_value(FRAME_KEY) not in frames:
+        state.set_widget(FRAME_KEY, state.frame_in_url(frames, default=frames[-1]))
     elif playing:
-        following = frames.index(state.widget_value(key)) + 1
+        following = frames.index(state.widget_value(FRAME_KEY)) + 1
         if following < len(frames):
-            state.set_widget(key, frames[following])
+            state.set_widget(FRAME_KEY, frames[following])
         else:
             state.remember("playing", False)
             st.rerun()
@@ -101,16 +100,16 @@ def _scrub(frames: list[int]) -> int:
         label, icon = ("Pause", ":material/pause:") if playing else ("Play", ":material/play_arrow:")
         if st.button(label, icon=icon, key="explore.play", disabled=len(frames) < 2):
             state.remember("playing", not playing)
-            if not playing and state.widget_value(key) == frames[-1]:
+            if not playing and state.widget_value(FRAME_KEY) == frames[-1]:
                 state.remember("rewind", True)
             st.rerun()
         if state.remembered("rewind", lambda: False):
             state.forget("rewind")
-            state.set_widget(key, frames[0])
+            state.set_widget(FRAME_KEY, frames[0])
         if len(frames) == 1:
             st.caption(f"Step {frames[0]:,}, the only frame so far.")
             return frames[0]
-        return int(st.select_slider("Step", frames, key=key, format_func=lambda step: f"{step:,}"))
+        return int(st.select_slider("Step", frames, key=FRAME_KEY, format_func=lambda step: f"{step:,}"))
 
 
 def _texts(run: RunRecord, selected: list[int]) -> None:

@@ -46,6 +46,7 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection is of rows: other runs, another table
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
+            "Run": st.column_config.TextColumn(width="small"),
             "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
             "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
             "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),

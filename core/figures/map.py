@@ -77,7 +77,7 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
     }
     layout = base_layout(
         xaxis=axis,
-        yaxis=axis | {"scaleanchor": "x"},
+        yaxis=axis | {"scaleanchor": "x", "constraintoward": "top"},
         margin={"l": 4, "r": 4, "t": 8, "b": 4},
         dragmode="pan",
         hovermode="closest",

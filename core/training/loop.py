@@ -168,7 +168,6 @@ class _Run:
                 factor = turn.value
             else:
                 objective = objective.turned(turn.name, turn.value)
-        self._objective_config = objective
         terms = [Term(t.loss, t.weight, t.parameters) for t in objective.terms]
         self.turned = _Turned(Objective(terms), objective.weight, objective.temperature, factor)
 
@@ -234,12 +233,12 @@ class _Run:
         return optimiser.learning_rate * factor * self.turned.learning_rate_factor
 
     def _check_finite(self, step: int, values: dict[str, float]) -> None:
-        if not (math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])):
-            what = "loss" if not math.isfinite(values["loss"]) else "gradient norm"
-            raise TrainingError(
-                f"The {what} of step {step} is {values['loss' if what == 'loss' else 'grad_norm']}: "
-                "lower the learning rate, or raise the temperature."
-            )
+        for measure, name in (("loss", "loss"), ("grad_norm", "gradient norm")):
+            if not math.isfinite(values[measure]):
+                raise TrainingError(
+                    f"The {name} of step {step} is {values[measure]}: "
+                    "lower the learning rate, or raise the temperature."
+                )
 
     # Frames
 
