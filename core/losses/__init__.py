@@ -12,7 +12,13 @@ _HOMES = {
     "supcon_loss": "core.losses.supcon",
     "contrastive_coefficients": "core.losses.supcon",
     "ContrastiveCoefficients": "core.losses.supcon",
+    "cross_entropy_loss": "core.losses.cross_entropy",
+    "mixup_loss": "core.losses.cross_entropy",
     "scl_objective": "core.losses.scl",
+    "dscl_loss": "core.losses.dscl",
+    "simcse_loss": "core.losses.simcse",
+    "rdrop_loss": "core.losses.rdrop",
+    "RDropLoss": "core.losses.rdrop",
     "Objective": "core.losses.objective",
     "ObjectiveValue": "core.losses.objective",
 }

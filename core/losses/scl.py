@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.supcon import supcon_loss
 
-
-def cross_entropy_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy in nats, in float32 or better. logits [N, C], labels [N]."""
-    with torch.autocast(logits.device.type, enabled=False):
-        return F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), labels)
+__all__ = ["cross_entropy_loss", "scl_objective"]
 
 
 def scl_objective(

@@ -9,8 +9,16 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from core.losses.blockwise import group_similarity, others_logsumexp
+from core.losses.checks import check_choice, check_positive, check_shape
+from core.losses.unit import in_full_precision, unit_rows
+
 Variant = Literal["out", "in"]
 Reduction = Literal["mean", "mean_all", "sum", "none"]
+Queue = tuple[Tensor, Tensor]
+
+# From this many vectors on, strips of the matrix of all pairs are faster than the whole of it.
+BLOCKWISE_FROM = 384
 
 
 class ContrastiveCoefficients(NamedTuple):
@@ -33,6 +41,7 @@ def supcon_loss(
     anchors: Literal["all", "one"] = "all",
     reduction: Reduction = "mean",
     base_temperature: float | None = None,
+    queue: Queue | None = None,
 ) -> Tensor:
     """Supervised contrastive loss.
 
@@ -47,17 +56,21 @@ def supcon_loss(
         reduction: "mean" over anchors that have a positive, "mean_all" over all anchors (those without count 0),
             "sum", or "none" [N·V], example-major.
         base_temperature: None for no factor; a number multiplies by temperature/base_temperature.
+        queue: (features [Q, d], labels [Q]) of past batches: more candidates, never anchors, without gradient;
+            positives where the labels are equal, negatives only without labels. Q = 0 is no queue.
     Returns: scalar (or [N·V]), nats, in float32 or better.
     Raises: ValueError naming the argument, its value and what is expected.
-    Edge: a batch without positives gives 0 with the graph attached.
-    Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362.
+    Edge: a batch without positives gives 0 with the graph attached. A large batch without mask and queue never holds
+        the matrix of all pairs (`blockwise`); its gradient cannot be differentiated again.
+    Source: Khosla et al. 2020, eq. 2–3, arXiv:2004.11362; the queue: He et al. 2020, arXiv:1911.05722.
     """
     _check(features, labels, temperature, mask, view_mask)
-    if base_temperature is not None and not (math.isfinite(base_temperature) and base_temperature > 0):
-        raise ValueError(f"base_temperature = {base_temperature}: expected None or a finite number above 0")
-    _check_choice("variant", variant, ("out", "in"))
-    _check_choice("anchors", anchors, ("all", "one"))
-    _check_choice("reduction", reduction, ("mean", "mean_all", "sum", "none"))
+    _check_queue(queue, features.shape[-1])
+    if base_temperature is not None:
+        check_positive("base_temperature", base_temperature)
+    check_choice("variant", variant, ("out", "in"))
+    check_choice("anchors", anchors, ("all", "one"))
+    check_choice("reduction", reduction, ("mean", "mean_all", "sum", "none"))
     if not normalize:
         warnings.warn(
             "supcon_loss without normalisation: gradients grow with the vectors and can explode", stacklevel=2
@@ -65,33 +78,61 @@ def supcon_loss(
     with torch.autocast(features.device.type, enabled=False):
         views = _as_views(features)  # [N, V, d]
         n, v, _ = views.shape
-        present = _present(views, view_mask)  # [M]
-        z = _rows(views, present, normalize)  # [M, d]
-        logits = z @ z.T / temperature  # [M, M]
-        candidates, positives = _relations(n, v, labels, mask, present, features.device)
-        counts = positives.sum(1)  # [M]
-        is_anchor = present if anchors == "all" else present & (torch.arange(n * v, device=z.device) % v == 0)
-        counted = is_anchor & (counts > 0)
-
-        # Self-pairs and absent views are −inf BEFORE the log-sum-exp; rows nobody counts stay finite for backward.
-        candidates = torch.where(counted.unsqueeze(1), candidates, True)
-        log_total = logits.masked_fill(~candidates, -math.inf).logsumexp(1, keepdim=True)
-        log_p = logits - log_total
-        if variant == "out":
-            summed = log_p.masked_fill(~positives, 0.0).sum(1)
-            per_anchor = -summed / counts.clamp(min=1)
+        place = _places(views, view_mask)  # [M], M = N·V less the absent views
+        # An absent view may hold anything, NaN too; without its row it is out of values and gradients alike.
+        z = views.flatten(0, 1) if view_mask is None else views.flatten(0, 1)[place]  # [M, d]
+        z = unit_rows(z) if normalize else z
+        owner = place // v
+        classes = owner if labels is None else labels.reshape(-1).to(z.device)[owner]  # [M]
+        if mask is None and (queue is None or not len(queue[0])) and len(z) >= BLOCKWISE_FROM:
+            losses, has_positive = _in_strips(z, classes, temperature, variant)
         else:
-            reachable = torch.where(counted.unsqueeze(1), positives, True)
-            per_anchor = counts.clamp(min=1).to(z.dtype).log() - log_p.masked_fill(~reachable, -math.inf).logsumexp(1)
-        per_anchor = torch.where(counted, per_anchor, per_anchor * 0.0)
+            related = _equal(classes, classes) if mask is None else mask.to(z.device).bool()[owner][:, owner]
+            other = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
+            everyone, candidates, positives = z, other, other & related  # [M, d], [M, M], [M, M]
+            if queue is not None:
+                past, alike = _past(queue, z, None if labels is None else classes, normalize)  # [Q, d], [M, Q]
+                everyone = torch.cat([z, past])
+                candidates = torch.cat([candidates, torch.ones_like(alike)], 1)
+                positives = torch.cat([positives, alike], 1)
+            losses, has_positive = _in_one_matrix(z @ everyone.T / temperature, candidates, positives, variant)
+        is_anchor = torch.ones_like(has_positive) if anchors == "all" else place % v == 0
+        counted = is_anchor & has_positive
+        losses = torch.where(counted, losses, 0.0)
         if base_temperature is not None:
-            per_anchor = per_anchor * (temperature / base_temperature)
+            losses = losses * (temperature / base_temperature)
         if reduction == "none":
-            return per_anchor
-        total = per_anchor.sum()
+            return losses if view_mask is None else losses.new_zeros(n * v).index_copy(0, place, losses)
+        total = losses.sum()
         if reduction == "sum":
             return total
         return total / max(1, int((counted if reduction == "mean" else is_anchor).sum()))
+
+
+def _in_one_matrix(logits: Tensor, candidates: Tensor, positives: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
+    """One loss per row of the logits [M, M + Q], and which rows have a positive; the losses of others mean nothing."""
+    counts = positives.sum(1)  # [M]
+    has_positive = counts > 0
+    # Self-pairs are −inf BEFORE the log-sum-exp; rows that do not count stay finite for backward.
+    candidates = candidates | ~has_positive.unsqueeze(1)
+    log_p = logits - logits.masked_fill(~candidates, -math.inf).logsumexp(1, keepdim=True)
+    if variant == "out":
+        return -log_p.masked_fill(~positives, 0.0).sum(1) / counts.clamp(min=1), has_positive
+    reachable = positives | ~has_positive.unsqueeze(1)
+    log_sum = log_p.masked_fill(~reachable, -math.inf).logsumexp(1)
+    return counts.clamp(min=1).to(log_sum.dtype).log() - log_sum, has_positive
+
+
+def _in_strips(z: Tensor, classes: Tensor, temperature: float, variant: Variant) -> tuple[Tensor, Tensor]:
+    """As `_in_one_matrix`, for positives of equal class and rows that are all candidates of each other."""
+    groups = classes.unique(return_inverse=True)[1]
+    log_total = others_logsumexp(z, temperature)
+    if variant == "out":
+        similarity, counts = group_similarity(z, groups)
+        return log_total - similarity / counts.clamp(min=1) / temperature, counts > 0
+    counts = groups.bincount()[groups] - 1
+    log_count = counts.clamp(min=1).to(z.dtype).log()
+    return log_count + log_total - others_logsumexp(z, temperature, groups), counts > 0
 
 
 def contrastive_coefficients(
@@ -109,14 +150,14 @@ def contrastive_coefficients(
     Source: Khosla et al. 2020, eq. 4–6, arXiv:2004.11362.
     """
     _check(features, labels, temperature, None, None)
-    _check_choice("variant", variant, ("out", "in"))
+    check_choice("variant", variant, ("out", "in"))
     with torch.autocast(features.device.type, enabled=False):
         views = _as_views(features)
-        n, v, _ = views.shape
-        present = _present(views, None)
-        z = _rows(views, present, normalize=True)
+        z = unit_rows(views.flatten(0, 1))
         logits = z @ z.T / temperature
-        candidates, positives = _relations(n, v, labels, None, present, features.device)
+        classes = labels.reshape(-1).to(z.device).repeat_interleave(views.shape[1])
+        candidates = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
+        positives = candidates & _equal(classes, classes)
         has_positive = positives.any(1, keepdim=True)
         p = _softmax_over(logits, candidates & has_positive)
         if variant == "out":
@@ -146,51 +187,33 @@ def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
 
 
 def _as_views(features: Tensor) -> Tensor:
-    views = features.unsqueeze(1) if features.ndim == 2 else features
-    return views if views.dtype == torch.float64 else views.float()
+    return in_full_precision(features.unsqueeze(1) if features.ndim == 2 else features)
 
 
-def _present(views: Tensor, view_mask: Tensor | None) -> Tensor:
+def _places(views: Tensor, view_mask: Tensor | None) -> Tensor:
+    """The example-major places n·V + v of the views that are there, [M]."""
     if view_mask is None:
-        return torch.ones(views.shape[0] * views.shape[1], dtype=torch.bool, device=views.device)
-    return view_mask.reshape(-1).to(views.device)
+        return torch.arange(views.shape[0] * views.shape[1], device=views.device)
+    return view_mask.reshape(-1).to(views.device).nonzero().squeeze(1)
 
 
-def _rows(views: Tensor, present: Tensor, normalize: bool) -> Tensor:
-    rows = views.flatten(0, 1)  # [M, d]
-    # An absent view may hold anything, NaN too; where() keeps it out of values and gradients alike.
-    rows = torch.where(present.unsqueeze(1), rows, torch.zeros_like(rows))
-    if not normalize:
-        return rows
-    # Scaling by the largest entry first keeps the norm of tiny and huge vectors away from under- and overflow.
-    largest = rows.detach().abs().amax(1, keepdim=True)
-    rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
-    norm = rows.square().sum(1, keepdim=True)
-    return rows * torch.where(norm > 0, norm, torch.ones_like(norm)).rsqrt()
+def _past(queue: Queue, z: Tensor, classes: Tensor | None, normalize: bool) -> tuple[Tensor, Tensor]:
+    """The vectors of the queue as candidates of z, [Q, d], and for whom they are positives, [M, Q]."""
+    vectors = in_full_precision(queue[0].detach())
+    vectors = (unit_rows(vectors) if normalize else vectors).to(z)
+    if classes is None:
+        return vectors, torch.zeros(len(z), len(vectors), dtype=torch.bool, device=z.device)
+    return vectors, _equal(classes, queue[1].to(z.device))
 
 
-def _relations(
-    n: int, v: int, labels: Tensor | None, mask: Tensor | None, present: Tensor, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Who is a candidate of whom, and who a positive, [M, M] bool each."""
-    if mask is not None:
-        related = mask.to(device).bool()
-    elif labels is not None:
-        row = labels.reshape(-1).to(device)
-        related = row.unsqueeze(0) == row.unsqueeze(1)
-    else:
-        related = torch.eye(n, dtype=torch.bool, device=device)
-    other = ~torch.eye(n * v, dtype=torch.bool, device=device)
-    candidates = other & present.unsqueeze(0) & present.unsqueeze(1)
-    positives = candidates & related.repeat_interleave(v, 0).repeat_interleave(v, 1)
-    return candidates, positives
+def _equal(rows: Tensor, columns: Tensor) -> Tensor:
+    return rows.unsqueeze(1) == columns
 
 
 def _check(
     features: Tensor, labels: Tensor | None, temperature: float, mask: Tensor | None, view_mask: Tensor | None
 ) -> None:
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature = {temperature}: expected a finite number above 0")
+    check_positive("temperature", temperature)
     if features.ndim not in (2, 3):
         raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, d] or [N, V, d]")
     n = features.shape[0]
@@ -198,13 +221,16 @@ def _check(
         raise ValueError("labels and mask are both given: expected one of them, or neither")
     if labels is not None and labels.numel() != n:
         raise ValueError(f"labels of shape {tuple(labels.shape)}: expected [{n}], one per example")
-    if mask is not None and tuple(mask.shape) != (n, n):
-        raise ValueError(f"mask of shape {tuple(mask.shape)}: expected [{n}, {n}]")
-    views = 1 if features.ndim == 2 else features.shape[1]
-    if view_mask is not None and tuple(view_mask.shape) != (n, views):
-        raise ValueError(f"view_mask of shape {tuple(view_mask.shape)}: expected [{n}, {views}]")
+    if mask is not None:
+        check_shape("mask", mask, (n, n))
+    if view_mask is not None:
+        check_shape("view_mask", view_mask, (n, 1 if features.ndim == 2 else features.shape[1]))
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} = {value!r}: expected one of {', '.join(choices)}")
+def _check_queue(queue: Queue | None, width: int) -> None:
+    if queue is None:
+        return
+    features, labels = queue
+    if features.ndim != 2 or features.shape[1] != width:
+        raise ValueError(f"queue features of shape {tuple(features.shape)}: expected [Q, {width}]")
+    check_shape("queue labels", labels, (len(features),), "one per vector of the queue")

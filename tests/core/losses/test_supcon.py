@@ -10,11 +10,20 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.losses import blockwise, supcon
 from core.losses.supcon import collapse_line, contrastive_coefficients, lower_bound, supcon_loss
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 VARIANTS = ["out", "in"]
 Related = Callable[[int, int], bool]
+
+
+@pytest.fixture(params=["one matrix", "strips"], autouse=True)
+def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything here holds for small batches and, in strips of three rows, for large ones."""
+    if request.param == "strips":
+        monkeypatch.setattr(supcon, "BLOCKWISE_FROM", 0)
+        monkeypatch.setattr(blockwise, "strip_height", lambda m: 3)
 
 
 def random_features(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -26,15 +35,29 @@ def dot(a: list[float], b: list[float]) -> float:
 
 
 def slow_losses(
-    features: Tensor, related: Related, present: Tensor, tau: float, variant: str, anchors: str, *, unit: bool = True
+    features: Tensor,
+    related: Related,
+    present: Tensor,
+    tau: float,
+    variant: str,
+    anchors: str,
+    *,
+    unit: bool = True,
+    queue: Tensor | None = None,
 ) -> list[float | None]:
-    """One loss per view, example-major; None for a view that is no anchor or has no positive."""
-    views = [(n, v, features[n, v].tolist()) for n in range(features.shape[0]) for v in range(features.shape[1])]
+    """One loss per view, example-major; None for a view that is no anchor or has no positive.
+
+    The vectors of the queue count as examples N, N + 1, …: `related(n, N + q)` says for whom they are positives.
+    """
+    n_examples, v_views = features.shape[:2]
+    views = [(n, v, features[n, v].tolist()) for n in range(n_examples) for v in range(v_views)]
+    past = [] if queue is None else [(n_examples + q, 0, row) for q, row in enumerate(queue.tolist())]
     if unit:
         views = [(n, v, [x / math.sqrt(dot(z, z)) for x in z]) for n, v, z in views]
+        past = [(n, v, [x / math.sqrt(dot(z, z)) for x in z]) for n, v, z in past]
     losses: list[float | None] = []
     for i, (n, v, z) in enumerate(views):
-        others = [(m, u, y) for j, (m, u, y) in enumerate(views) if j != i and present[m, u]]
+        others = [(m, u, y) for j, (m, u, y) in enumerate(views) if j != i and present[m, u]] + past
         positives = [y for m, _, y in others if related(n, m)]
         if not present[n, v] or (anchors == "one" and v > 0) or not positives:
             losses.append(None)
@@ -91,6 +114,70 @@ def test_without_normalisation_it_equals_the_slow_double_loop(variant: str) -> N
     assert actual.tolist() == pytest.approx([x or 0.0 for x in expected])
 
 
+class TestQueue:
+    PAST_LABELS = torch.tensor([2, 0, 7, 0])
+
+    @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
+    @pytest.mark.parametrize("normalize", [True, False])
+    @pytest.mark.parametrize("anchors", ["all", "one"])
+    @pytest.mark.parametrize("variant", VARIANTS)
+    @pytest.mark.parametrize("relation", ["labels", "mask", "own views"])
+    def test_it_equals_the_slow_double_loop(self, relation: str, variant: str, anchors: str, normalize: bool) -> None:
+        features, queue = random_features(6, 2, 4), random_features(4, 4, seed=1) * 3
+        mask = random_features(6, 6, seed=2) > 0
+        labels = torch.cat([LABELS, self.PAST_LABELS])
+        present = random_features(6, 2, seed=3) > -0.5
+        related: Related = {
+            "labels": lambda i, j: bool(labels[i] == labels[j]),
+            "mask": lambda i, j: j < 6 and bool(mask[i, j]),
+            "own views": lambda i, j: i == j,
+        }[relation]
+        given: dict[str, Any] = {"labels": {"labels": LABELS}, "mask": {"mask": mask}, "own views": {}}[relation]
+        given |= {"temperature": 0.5, "variant": variant, "anchors": anchors, "normalize": normalize}
+        expected = slow_losses(features, related, present, 0.5, variant, anchors, unit=normalize, queue=queue)
+        actual = supcon_loss(features, **given, view_mask=present, queue=(queue, self.PAST_LABELS), reduction="none")
+        assert actual.tolist() == pytest.approx([x or 0.0 for x in expected], abs=1e-10)
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_only_the_batch_gets_a_gradient(self, variant: str) -> None:
+        queue = random_features(4, 3, seed=1).requires_grad_()
+        features = random_features(6, 3).requires_grad_()
+        supcon_loss(features, LABELS, variant=variant, queue=(queue, self.PAST_LABELS)).backward()
+        assert queue.grad is None
+        assert features.grad is not None
+        assert (features.grad[3] != 0).any()  # its only positive waits in the queue
+        assert torch.autograd.gradcheck(
+            lambda f: supcon_loss(f, LABELS, variant=variant, queue=(queue.detach(), self.PAST_LABELS)), features
+        )
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_an_empty_queue_is_no_queue(self, variant: str) -> None:
+        features = random_features(6, 2, 4)
+        empty = (torch.zeros(0, 4), torch.zeros(0, dtype=torch.long))
+        with_empty = supcon_loss(features, LABELS, variant=variant, queue=empty)
+        assert with_empty == supcon_loss(features, LABELS, variant=variant)
+
+    def test_one_example_learns_from_a_positive_in_the_queue(self) -> None:
+        queue = (torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([5, 6]))
+        loss = supcon_loss(torch.tensor([[2.0, 0.0]]), torch.tensor([5]), temperature=1.0, queue=queue)
+        assert loss.item() == pytest.approx(math.log(1 + math.e))
+
+    @pytest.mark.parametrize(
+        ("queue", "name", "value"),
+        [
+            ((torch.ones(3), torch.zeros(3)), "queue features", "(3,)"),
+            ((torch.ones(3, 5), torch.zeros(3)), "queue features", "(3, 5)"),
+            ((torch.ones(3, 4), torch.zeros(2)), "queue labels", "(2,)"),
+            ((torch.ones(3, 4), torch.zeros(3, 1)), "queue labels", "(3, 1)"),
+        ],
+    )
+    def test_a_wrong_queue_is_named_with_its_shape(self, queue: tuple[Tensor, Tensor], name: str, value: str) -> None:
+        with pytest.raises(ValueError) as caught:
+            supcon_loss(torch.ones(6, 4), LABELS, queue=queue)
+        assert name in str(caught.value)
+        assert value in str(caught.value)
+
+
 def test_features_without_a_view_axis_have_one_view() -> None:
     features = random_features(6, 4)
     assert supcon_loss(features, LABELS) == supcon_loss(features.unsqueeze(1), LABELS)
@@ -125,9 +212,10 @@ class TestIdentities:
 
     def test_other_names_for_the_classes_change_nothing(self, variant: str) -> None:
         features, renamed = random_features(6, 4), torch.tensor([7, -1, 7, 100, -1, 7])
-        assert supcon_loss(features, renamed, variant=variant) == supcon_loss(features, LABELS, variant=variant)
+        one = supcon_loss(features, LABELS, variant=variant)
+        assert supcon_loss(features, renamed, variant=variant).item() == pytest.approx(one.item(), rel=1e-12)
 
-    @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3])
+    @pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e-3, 1e3, 1e30])
     def test_the_length_of_the_vectors_does_not_matter(self, variant: str, scale: float) -> None:
         features = random_features(6, 4, dtype=torch.float32)
         one = supcon_loss(features, LABELS, variant=variant)

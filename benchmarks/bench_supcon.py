@@ -1,0 +1,162 @@
+"""Supervised contrastive loss, forward and backward: ours against what others compute it with.
+
+Peers: pytorch-metric-learning's SupConLoss, and the straightforward dense implementation with full masks, structured as
+the SupCon authors' reference code is. All get the same float32 vectors of width 384, two views of each example, four
+classes, and normalise them; that their losses agree shows that they do the same work. Time is of this process, the
+sides alternating; peak memory is of a new process each, above what it held before the call.
+
+Targets at 8,192 vectors, against the faster peer: at most 0.5 of its time and 0.1 of its memory. At 512: at most 1.1 of
+its time.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from benchmarks.measure import ROOT, in_turn, need, options, progress, report
+from core.losses import supcon_loss
+
+WIDTH, VIEWS, CLASSES, TEMPERATURE = 384, 2, 4, 0.07
+SIZES = (512, 2048, 8192)
+TIME_TARGETS = {512: "≤ 1.1", 8192: "≤ 0.5"}
+MEMORY_TARGETS = {8192: "≤ 0.1"}
+# Calls of each side in a repetition: a small batch is over so fast that one call alone says little.
+CALLS = {512: 41, 2048: 7, 8192: 1}
+STATUS = Path("/proc/self/status")
+
+
+def ours(features: Tensor, labels: Tensor) -> Tensor:
+    """features [N, V, d], labels [N]."""
+    return supcon_loss(features, labels, temperature=TEMPERATURE)
+
+
+def metric_learning(features: Tensor, labels: Tensor) -> Tensor:
+    """The same from pytorch-metric-learning, which knows rows, not views."""
+    from pytorch_metric_learning.losses import SupConLoss
+
+    return SupConLoss(TEMPERATURE)(features.flatten(0, 1), labels.repeat_interleave(features.shape[1]))
+
+
+def dense(features: Tensor, labels: Tensor) -> Tensor:
+    """Every matrix of all pairs written out: similarities, positives, others, log-probabilities."""
+    _, v, _ = features.shape
+    z = F.normalize(torch.cat(features.unbind(1)), dim=1)  # [M, d], view-major
+    same_class = (labels.unsqueeze(1) == labels.unsqueeze(0)).float().repeat(v, v)  # [M, M]
+    others = torch.ones_like(same_class).fill_diagonal_(0)
+    positives = same_class * others
+    logits = z @ z.T / TEMPERATURE
+    logits = logits - logits.max(1, keepdim=True).values.detach()
+    log_p = logits - (logits.exp() * others).sum(1, keepdim=True).log()
+    return -((positives * log_p).sum(1) / positives.sum(1)).mean()
+
+
+SIDES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "ours": ours,
+    "pytorch-metric-learning": metric_learning,
+    "dense": dense,
+}
+
+
+def batch(vectors: int, seed: int) -> tuple[Tensor, Tensor]:
+    """features [N, V, d] that want a gradient, and labels [N]."""
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(vectors // VIEWS, VIEWS, WIDTH, generator=generator)
+    return features.requires_grad_(), torch.arange(vectors // VIEWS) % CLASSES
+
+
+def timed(vectors: int, repetition: int) -> dict[str, tuple[float, float]]:
+    """For each side the median milliseconds of one forward and backward pass, call by call in turn, and the loss."""
+    features, labels = batch(vectors, repetition)
+    found: dict[str, list[float]] = {side: [] for side in SIDES}
+    losses = {}
+    gc.collect()
+    for call in range(CALLS[vectors]):
+        for side in in_turn(repetition + call, list(SIDES)):
+            features.grad = None
+            start = time.perf_counter()
+            loss = SIDES[side](features, labels)
+            loss.backward()
+            found[side].append((time.perf_counter() - start) * 1000)
+            losses[side] = loss.item()
+    return {side: (median(found[side]), losses[side]) for side in SIDES}
+
+
+def peak_mib(side: str, vectors: int) -> float:
+    """Peak memory of one forward and backward pass in a process of its own, above the level before it."""
+    command = [sys.executable, "-m", "benchmarks.bench_supcon", "--peak", side, str(vectors)]
+    return float(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+
+
+def print_peak(side: str, vectors: int) -> None:
+    """What the new process does: a small call first, for what is loaded once, then the one that counts."""
+    SIDES[side](*batch(512, 0)).backward()
+    features, labels = batch(vectors, 1)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak so far was that of the imports
+    before = _status_kib("VmRSS")
+    SIDES[side](features, labels).backward()
+    print((_status_kib("VmHWM") - before) / 1024)
+
+
+def _status_kib(field: str) -> int:
+    return next(int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith(field))
+
+
+def compare_times(vectors: int, repeats: int) -> str:
+    """Prints the ratio of the times; gives the faster peer."""
+    found: dict[str, list[float]] = {side: [] for side in SIDES}
+    for repetition in range(repeats + 1):
+        runs = timed(vectors, repetition)
+        losses = {side: loss for side, (_, loss) in runs.items()}
+        if not all(math.isclose(loss, losses["ours"], rel_tol=1e-4) for loss in losses.values()):
+            raise RuntimeError(f"The sides did different work: their losses are {losses}.")
+        progress(repetition, {f"{side}, ms": run[0] for side, run in runs.items()}, 1)
+        if repetition:
+            for side, run in runs.items():
+                found[side].append(run[0])
+    faster = min(("pytorch-metric-learning", "dense"), key=lambda side: median(found[side]))
+    ratios = [mine / theirs for mine, theirs in zip(found["ours"], found[faster], strict=True)]
+    report("ratio", f"time at {vectors:,} vectors, ours / {faster}", ratios, TIME_TARGETS.get(vectors, "–"))
+    return faster
+
+
+def compare_memory(vectors: int, peer: str, repeats: int) -> None:
+    ratios = []
+    for repetition in range(1, repeats + 1):
+        found = {side: peak_mib(side, vectors) for side in ("ours", peer)}
+        progress(repetition, {f"{side}, MiB": mib for side, mib in found.items()}, 1)
+        ratios.append(found["ours"] / found[peer])
+    report("ratio", f"peak memory at {vectors:,} vectors, ours / {peer}", ratios, MEMORY_TARGETS.get(vectors, "–"))
+
+
+def main() -> None:
+    need("pytorch_metric_learning")
+    given = options(__doc__, repeats=7, peaks=3)
+    print(
+        f"{torch.get_num_threads()} threads, width {WIDTH}, {VIEWS} views, {CLASSES} classes, τ {TEMPERATURE}",
+        flush=True,
+    )
+    for vectors in SIZES:
+        faster = compare_times(vectors, given.repeats)
+        if STATUS.is_file():
+            compare_memory(vectors, faster, given.peaks)
+        else:
+            print("peak memory is measured on Linux only", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--peak"]:
+        print_peak(sys.argv[2], int(sys.argv[3]))
+    else:
+        main()

@@ -1,0 +1,79 @@
+"""Cross-entropy and its classical variants: label smoothing, an additive margin, and Mixup of the pooled vectors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from core.losses.checks import check_logits, check_not_negative, check_shape
+from core.losses.unit import in_full_precision
+
+
+def cross_entropy_loss(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0, margin: float = 0.0) -> Tensor:
+    """Mean cross-entropy, with smoothed labels and a margin where asked for.
+
+    Args:
+        logits: [N, C].
+        labels: [N], classes from 0.
+        label_smoothing: ε from 0 to below 1; the target is 1 − ε on the true class plus ε/C on every class.
+        margin: m ≥ 0, taken off the true class's logit before the softmax (as AM-Softmax does with cosines).
+    Returns: scalar, nats, in float32 or better.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Source: label smoothing: Szegedy et al. 2016, arXiv:1512.00567; margin: Wang et al. 2018, arXiv:1801.05599.
+    """
+    check_logits("logits", logits)
+    check_shape("labels", labels, (len(logits),), "one per row of logits")
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing = {label_smoothing}: expected a number from 0 to below 1")
+    check_not_negative("margin", margin)
+    with torch.autocast(logits.device.type, enabled=False):
+        logits = in_full_precision(logits)
+        if margin > 0:
+            taken_off = torch.full_like(labels, -margin, dtype=logits.dtype).unsqueeze(1)
+            logits = logits.scatter_add(1, labels.unsqueeze(1), taken_off)
+        return F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
+
+
+def mix(vectors: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
+    """Each vector mixed with its partner's: share·v_i + (1 − share)·v_partner(i).
+
+    Args:
+        vectors: [N, H].
+        partners: [N], the row each one is mixed with.
+        share: from 0 to 1, a number or a tensor without axes, drawn from Beta(a, a) by the caller.
+    Returns: [N, H] in the precision of the vectors.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Source: Zhang et al. 2018, arXiv:1710.09412.
+    """
+    share = _checked_share(len(vectors), partners, share)
+    return share * vectors + (1 - share) * vectors[partners]
+
+
+def mixup_loss(logits: Tensor, labels: Tensor, partners: Tensor, share: float | Tensor) -> Tensor:
+    """Cross-entropy of mixed examples against both labels: share·CE(own) + (1 − share)·CE(the partner's).
+
+    Args:
+        logits: [N, C] of the mixed vectors, see `mix`.
+        labels: [N], of the examples before mixing.
+        partners: [N], the row each one was mixed with.
+        share: from 0 to 1, a number or a tensor without axes; the one given to `mix`.
+    Returns: scalar, nats, in float32 or better.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Edge: share = 1 is cross-entropy.
+    Source: Zhang et al. 2018, arXiv:1710.09412.
+    """
+    check_logits("logits", logits)
+    check_shape("labels", labels, (len(logits),), "one per row of logits")
+    share = _checked_share(len(logits), partners, share)
+    return share * cross_entropy_loss(logits, labels) + (1 - share) * cross_entropy_loss(logits, labels[partners])
+
+
+def _checked_share(n: int, partners: Tensor, share: float | Tensor) -> float:
+    check_shape("partners", partners, (n,), "one per example")
+    if isinstance(share, Tensor) and share.ndim:
+        raise ValueError(f"share of shape {tuple(share.shape)}: expected a number or a tensor without axes")
+    # A plain number cannot change the precision of what it multiplies.
+    if not 0 <= (number := float(share)) <= 1:
+        raise ValueError(f"share = {number}: expected a number from 0 to 1")
+    return number

@@ -1,0 +1,51 @@
+"""Decoupled supervised contrastive loss: the own other views and the rest of the class are weighed apart."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from core.losses.blockwise import group_similarity, others_logsumexp
+from core.losses.checks import check_positive
+from core.losses.unit import in_full_precision, unit_rows
+
+
+def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07) -> Tensor:
+    """−[α·mean of log p over the own other views + (1 − α)·mean of log p over the others of the class].
+
+    Args:
+        features: [N, V, d] with V ≥ 2, any scale; normalised here.
+        labels: [N].
+        alpha: between 0 and 1, or "uniform": every positive weighs the same, which is L_out of `supcon_loss`.
+        temperature: > 0, unitless.
+    Returns: scalar, nats, mean over the N·V anchors, in float32 or better.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Edge: an anchor without others of its class has α = 1. The gradient cannot be differentiated again.
+    Source: Xuan & Zhang 2024, eq. 8–9, AAAI; more than two views are our extension.
+    """
+    _check(features, labels, alpha)
+    check_positive("temperature", temperature)
+    with torch.autocast(features.device.type, enabled=False):
+        n, v, _ = features.shape
+        z = unit_rows(in_full_precision(features).flatten(0, 1))  # [M, d], M = N·V
+        example = torch.arange(n, device=z.device).repeat_interleave(v)  # [M]
+        groups = labels.reshape(-1).to(z.device).unique(return_inverse=True)[1][example]  # [M]
+        own, own_count = group_similarity(z, example)
+        alike, alike_count = group_similarity(z, groups)
+        class_count = alike_count - own_count  # |P|, without the own views
+        own_share = torch.full_like(own, 0.0 if isinstance(alpha, str) else alpha)
+        if alpha == "uniform":
+            own_share = own_count / alike_count.to(z.dtype)
+        own_share = torch.where(class_count > 0, own_share, 1.0)
+        pull = own_share * own / own_count + (1 - own_share) * (alike - own) / class_count.clamp(min=1)
+        return (others_logsumexp(z, temperature) - pull / temperature).mean()
+
+
+def _check(features: Tensor, labels: Tensor, alpha: float | str) -> None:
+    if features.ndim != 3 or features.shape[1] < 2:
+        raise ValueError(f"features of shape {tuple(features.shape)}: expected [N, V, d] with at least 2 views")
+    n = features.shape[0]
+    if labels.numel() != n:
+        raise ValueError(f"labels of shape {tuple(labels.shape)}: expected [{n}], one per example")
+    if alpha != "uniform" and not (isinstance(alpha, int | float) and 0 < alpha < 1):
+        raise ValueError(f"alpha = {alpha!r}: expected a number between 0 and 1, or 'uniform'")

@@ -1,0 +1,62 @@
+"""SimCSE: each sentence finds its own other embedding among those of the batch."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from core.losses.checks import check_positive, check_shape
+from core.losses.unit import in_full_precision, unit_rows
+
+
+def simcse_loss(
+    z1: Tensor,
+    z2: Tensor,
+    z3: Tensor | None = None,
+    *,
+    temperature: float = 0.05,
+    hard_negative_weight: float = 0.0,
+    symmetric: bool = False,
+) -> Tensor:
+    """Cross-entropy over the cosines of z1 with z2, and with the hard negatives z3, the own pair being the target.
+
+    Args:
+        z1: [N, d], any scale; normalised here, as are the others.
+        z2: [N, d], the other embedding of the same sentence (second dropout pass, or entailed sentence).
+        z3: [N, d], a hard negative of each sentence (contradiction); negatives of all rows.
+        temperature: > 0, unitless.
+        hard_negative_weight: added to the logit of the own hard negative; finite.
+        symmetric: the mean of z1 → z2 and z2 → z1; z3's columns, with the weight, then stand in both directions.
+    Returns: scalar, nats, mean over rows, in float32 or better.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Edge: one pair without hard negatives gives 0.
+    Source: Gao et al. 2021, eq. 1 and 5, arXiv:2104.08821.
+    """
+    check_positive("temperature", temperature)
+    if not math.isfinite(hard_negative_weight):
+        raise ValueError(f"hard_negative_weight = {hard_negative_weight}: expected a finite number")
+    if z1.ndim != 2:
+        raise ValueError(f"z1 of shape {tuple(z1.shape)}: expected [N, d]")
+    check_shape("z2", z2, tuple(z1.shape), "the shape of z1")
+    if z3 is not None:
+        check_shape("z3", z3, tuple(z1.shape), "the shape of z1")
+    with torch.autocast(z1.device.type, enabled=False):
+        one, two = unit_rows(in_full_precision(z1)), unit_rows(in_full_precision(z2))
+        hard = None if z3 is None else unit_rows(in_full_precision(z3))
+        loss = _one_way(one, two, hard, temperature, hard_negative_weight)
+        if symmetric:
+            loss = 0.5 * (loss + _one_way(two, one, hard, temperature, hard_negative_weight))
+        return loss
+
+
+def _one_way(rows: Tensor, columns: Tensor, hard: Tensor | None, temperature: float, weight: float) -> Tensor:
+    n = len(rows)
+    if hard is None:
+        logits = rows @ columns.T / temperature  # [N, N]
+    else:
+        logits = rows @ torch.cat([columns, hard]).T / temperature  # [N, 2N]
+        logits = logits + weight * torch.eye(n, 2 * n, dtype=logits.dtype, device=logits.device).roll(n, 1)
+    return F.cross_entropy(logits, torch.arange(n, device=logits.device))

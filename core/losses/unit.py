@@ -1,0 +1,26 @@
+"""Vectors on the unit sphere, in a precision in which their cosines can be trusted."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def in_full_precision(tensor: Tensor) -> Tensor:
+    """float64 stays, everything else becomes float32."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+def unit_rows(rows: Tensor) -> Tensor:
+    """Rows divided by their Euclidean length, with the graph attached.
+
+    Args:
+        rows: [M, d], float32 or float64, any scale.
+    Returns: [M, d].
+    Edge: a row of zeros stays zero and gets a finite gradient.
+    """
+    # Scaling by the largest entry first keeps the norm of tiny and huge vectors away from under- and overflow.
+    largest = rows.detach().abs().amax(1, keepdim=True)
+    rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
+    norm = rows.square().sum(1, keepdim=True)
+    return rows * torch.where(norm > 0, norm, torch.ones_like(norm)).rsqrt()

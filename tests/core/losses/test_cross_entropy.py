@@ -1,0 +1,166 @@
+"""Cross-entropy, its smoothed and margined variants and Mixup against slow loops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.losses import cross_entropy_loss, mixup_loss
+from core.losses.cross_entropy import mix
+
+LABELS = torch.tensor([0, 2, 1, 2])
+PARTNERS = torch.tensor([2, 0, 3, 3])
+
+
+def random_logits(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def slow_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, margin: float = 0.0) -> float:
+    total = 0.0
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        row[label] -= margin
+        top = max(row)
+        log_p = [x - top - math.log(math.fsum(math.exp(y - top) for y in row)) for x in row]
+        target = [smoothing / len(row) + (1 - smoothing if c == label else 0.0) for c in range(len(row))]
+        total -= math.fsum(t * p for t, p in zip(target, log_p, strict=True))
+    return total / len(labels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("margin", [0.0, 0.35, 10.0])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
+def test_it_equals_the_slow_loop(scale: float, margin: float, smoothing: float, dtype: torch.dtype) -> None:
+    logits = random_logits(4, 3, dtype=dtype) * scale
+    loss = cross_entropy_loss(logits, LABELS, label_smoothing=smoothing, margin=margin)
+    assert loss.dtype == dtype
+    assert loss.item() == pytest.approx(slow_loss(logits, LABELS, smoothing, margin), rel=1e-5)
+
+
+def test_the_gradient_passes_gradcheck() -> None:
+    logits = random_logits(4, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: cross_entropy_loss(x, LABELS, label_smoothing=0.1, margin=0.5), logits)
+    assert torch.autograd.gradcheck(lambda x: mixup_loss(x, LABELS, PARTNERS, 0.3), logits)
+
+
+def test_the_margin_leaves_the_logits_it_was_given_alone() -> None:
+    logits = random_logits(4, 3)
+    before = logits.clone()
+    cross_entropy_loss(logits, LABELS, margin=1.0)
+    assert logits.equal(before)
+
+
+def test_a_margin_costs_at_most_itself() -> None:
+    logits = random_logits(4, 3)
+    plain, margined = cross_entropy_loss(logits, LABELS), cross_entropy_loss(logits, LABELS, margin=2.0)
+    assert plain < margined < plain + 2.0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_equal_logits_give_the_logarithm_of_the_classes(smoothing: float) -> None:
+    loss = cross_entropy_loss(torch.zeros(4, 3), LABELS, label_smoothing=smoothing)
+    assert loss.item() == pytest.approx(math.log(3))
+
+
+@pytest.mark.parametrize("share", [0.3, torch.tensor(0.3), torch.tensor(0.3, dtype=torch.float64)])
+class TestMixup:
+    def test_the_loss_equals_the_slow_loop(self, share: float | Tensor) -> None:
+        logits = random_logits(4, 3)
+        expected = 0.3 * slow_loss(logits, LABELS) + 0.7 * slow_loss(logits, LABELS[PARTNERS])
+        assert mixup_loss(logits, LABELS, PARTNERS, share).item() == pytest.approx(expected)
+
+    def test_each_vector_is_mixed_with_its_partner(self, share: float | Tensor) -> None:
+        vectors = random_logits(4, 5)
+        expected = [
+            [0.3 * x + 0.7 * y for x, y in zip(vectors[i].tolist(), vectors[p].tolist(), strict=True)]
+            for i, p in enumerate(PARTNERS.tolist())
+        ]
+        assert mix(vectors, PARTNERS, share).flatten().tolist() == pytest.approx([x for row in expected for x in row])
+
+    def test_the_precision_of_the_vectors_is_kept(self, share: float | Tensor) -> None:
+        assert mix(torch.ones(4, 5), PARTNERS, share).dtype == torch.float32
+        assert mixup_loss(torch.ones(4, 3), LABELS, PARTNERS, share).dtype == torch.float32
+
+
+def test_a_full_share_is_no_mixing() -> None:
+    logits = random_logits(4, 3)
+    assert mixup_loss(logits, LABELS, PARTNERS, 1.0) == cross_entropy_loss(logits, LABELS)
+    assert mixup_loss(logits, LABELS, PARTNERS, 0.0) == cross_entropy_loss(logits, LABELS[PARTNERS])
+    assert mix(logits, PARTNERS, 1.0).equal(logits)
+    assert mix(logits, PARTNERS, 0.0).equal(logits[PARTNERS])
+
+
+def test_both_partners_of_a_mixture_get_a_gradient() -> None:
+    vectors = random_logits(2, 3).requires_grad_()
+    mix(vectors, torch.tensor([1, 1]), 0.25)[0].sum().backward()
+    assert vectors.grad is not None
+    assert vectors.grad.tolist() == [[0.25] * 3, [0.75] * 3]
+
+
+def test_autocast_does_not_lower_the_precision() -> None:
+    logits = random_logits(4, 3, dtype=torch.float32)
+    outside = cross_entropy_loss(logits, LABELS, margin=0.1), mixup_loss(logits, LABELS, PARTNERS, 0.3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = cross_entropy_loss(logits, LABELS, margin=0.1), mixup_loss(logits, LABELS, PARTNERS, 0.3)
+    assert all(loss.dtype == torch.float32 for loss in inside)
+    assert inside == outside
+
+
+def test_half_precision_logits_are_computed_in_single_precision() -> None:
+    logits = random_logits(4, 3, dtype=torch.bfloat16)
+    assert cross_entropy_loss(logits, LABELS, margin=0.1) == cross_entropy_loss(logits.float(), LABELS, margin=0.1)
+
+
+def refusal(call: Any, given: dict[str, Any]) -> str:
+    with pytest.raises(ValueError) as caught:
+        call(**given)
+    assert "expected" in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name", "value"),
+    [
+        ({"logits": torch.ones(4)}, "logits", "(4,)"),
+        ({"labels": torch.zeros(5, dtype=torch.long)}, "labels", "(5,)"),
+        ({"label_smoothing": -0.1}, "label_smoothing", "-0.1"),
+        ({"label_smoothing": 1.0}, "label_smoothing", "1.0"),
+        ({"label_smoothing": math.nan}, "label_smoothing", "nan"),
+        ({"margin": -0.1}, "margin", "-0.1"),
+        ({"margin": math.inf}, "margin", "inf"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
+    message = refusal(cross_entropy_loss, {"logits": torch.ones(4, 3), "labels": LABELS} | wrong)
+    assert name in message
+    assert value in message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name", "value"),
+    [
+        ({"logits": torch.ones(4)}, "logits", "(4,)"),
+        ({"labels": torch.zeros(5, dtype=torch.long)}, "labels", "(5,)"),
+        ({"partners": torch.zeros(3, dtype=torch.long)}, "partners", "(3,)"),
+        ({"share": -0.1}, "share", "-0.1"),
+        ({"share": torch.tensor(1.5)}, "share", "1.5"),
+        ({"share": math.nan}, "share", "nan"),
+        ({"share": torch.ones(4)}, "share", "(4,)"),
+    ],
+)
+def test_a_wrong_mixture_is_named_with_its_value(wrong: dict[str, Any], name: str, value: str) -> None:
+    given: dict[str, Any] = {"logits": torch.ones(4, 3), "labels": LABELS, "partners": PARTNERS, "share": 0.5}
+    message = refusal(mixup_loss, given | wrong)
+    assert name in message
+    assert value in message
+
+
+def test_mixing_refuses_what_the_loss_refuses() -> None:
+    given: dict[str, Any] = {"vectors": torch.ones(4, 2), "partners": PARTNERS}
+    assert "share = 2.0" in refusal(mix, given | {"share": 2.0})
+    assert "partners of shape (3,)" in refusal(mix, given | {"share": 0.5, "partners": PARTNERS[:3]})
