@@ -7,7 +7,7 @@ row, and at which number its positions begin.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from torch import Tensor
@@ -45,6 +45,12 @@ class Family:
             and the convolution of its larger models looks across neighbours. Its batches run in length-sorted chunks.
         bert_blocks: whether its blocks are built as BERT's, so that `first_tokens_only` fits the last one.
         first_position: "zero", or "after_padding" where positions begin at padding_idx + 1.
+        token_types: whether its forward pass takes the token types of a pair.
+        query, key: paths of the two projections below a block, whose outputs give the attention of a fused kernel.
+        attention_dropout: path below a block of the module that is handed the attention; None where a fused kernel
+            keeps it to itself.
+        tuple_blocks: whether a block returns its output as the first of several.
+        lora_targets: how the names of the layers that get low-rank adapters end: query and value.
     """
 
     head: Head
@@ -53,22 +59,52 @@ class Family:
     packs: bool = True
     bert_blocks: bool = False
     first_position: Literal["zero", "after_padding"] = "zero"
+    token_types: bool = False
+    query: str = "attention.self.query"
+    key: str = "attention.self.key"
+    attention_dropout: str | None = None
+    tuple_blocks: bool = False
+    lora_targets: tuple[str, ...] = ("query", "value")
 
 
-BERT = Family(_bert_head, ("bert.pooler", "classifier"), bert_blocks=True)
+BERT = Family(_bert_head, ("bert.pooler", "classifier"), bert_blocks=True, token_types=True)
 ROBERTA = Family(_first_token_head, ("classifier",), bert_blocks=True, first_position="after_padding")
-DEBERTA = Family(_deberta_head, ("pooler", "classifier"), packs=False)
+# One layer of DeBERTa's first version makes queries, keys and values: its adapter reaches all three.
+DEBERTA = Family(
+    _deberta_head,
+    ("pooler", "classifier"),
+    packs=False,
+    token_types=True,
+    attention_dropout="attention.self.dropout",
+    tuple_blocks=True,
+    lora_targets=("in_proj",),
+)
+DEBERTA_V2 = replace(DEBERTA, lora_targets=("query_proj", "value_proj"))
 
 FAMILIES: Mapping[str, Family] = {
     "bert": BERT,
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
     "camembert": ROBERTA,
-    "electra": Family(_first_token_head, ("classifier",), bert_blocks=True),
-    "distilbert": Family(_distilbert_head, ("pre_classifier", "classifier"), blocks="transformer.layer"),
-    "mpnet": Family(_first_token_head, ("classifier",), first_position="after_padding"),
+    "electra": Family(_first_token_head, ("classifier",), bert_blocks=True, token_types=True),
+    "distilbert": Family(
+        _distilbert_head,
+        ("pre_classifier", "classifier"),
+        blocks="transformer.layer",
+        query="attention.q_lin",
+        key="attention.k_lin",
+        lora_targets=("q_lin", "v_lin"),
+    ),
+    "mpnet": Family(
+        _first_token_head,
+        ("classifier",),
+        first_position="after_padding",
+        attention_dropout="attention.attn.dropout",
+        tuple_blocks=True,
+        lora_targets=("attn.q", "attn.v"),
+    ),
     "deberta": DEBERTA,
-    "deberta-v2": DEBERTA,
+    "deberta-v2": DEBERTA_V2,
 }
 
 

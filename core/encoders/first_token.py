@@ -13,6 +13,8 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
+from core.encoders.partial import replaced_forward
+
 
 @contextmanager
 def first_tokens_only(block: Any, first: Tensor) -> Iterator[None]:
@@ -26,11 +28,8 @@ def first_tokens_only(block: Any, first: Tensor) -> Iterator[None]:
     def forward(hidden: Tensor, attention_mask: Tensor, *_: Any, **__: Any) -> Tensor:
         return _first_token_outputs(block, hidden, attention_mask, first)
 
-    block.forward = forward
-    try:
+    with replaced_forward(block, forward):
         yield
-    finally:
-        del block.forward
 
 
 def _first_token_outputs(block: Any, hidden: Tensor, mask: Tensor, first: Tensor) -> Tensor:

@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from core.encoders.attention_row import attention_row
 from core.encoders.families import family_of
 from core.encoders.first_token import first_tokens_only
-from core.encoders.packing import NO_TEXT, PackedBatch, length_sorted_chunks, pack
-from core.encoders.source import encoder_folder, has_safe_weights, read_shape
+from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
+from core.encoders.partial import check_start, only_blocks, output_module
+from core.encoders.readout import Pooling, pooled_vectors, token_views
+from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
+from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order, texts_joined
+from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, shown
 
-Pooling = Literal["cls", "mean"]
+__all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
+
+LAST_LAYER = Taps()
 
 # More chunks mean less padding and smaller, slower matrix products; two was the fastest tried on a CPU.
 UNPACKED_CHUNKS = 2
-
-# What transformers raises for files that are missing, damaged, of another kind or not allowed.
-LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, pickle.UnpicklingError, SafetensorError)
 
 
 class Encoder(nn.Module):
     """A standard `AutoModelForSequenceClassification`, taken apart at the pooled vector.
 
-    `pooled` and `logits` are the two halves of its forward pass; the model inside is saved and loaded by
-    transformers as it is.
+    `pooled` and `logits` are the two halves of its forward pass, `encode` is `pooled` with more to hand out; the model
+    inside is saved and loaded by transformers as it is.
     """
 
     def __init__(self, model: Any, pooling: Pooling, folder: Path = Path()) -> None:
@@ -45,6 +50,9 @@ class Encoder(nn.Module):
         self.family = family_of(model.config.model_type)
         self.pooling = pooling
         self.padding_id = int(model.config.pad_token_id or 0)
+        self.special_ids: frozenset[int] = frozenset()
+        # Layers in front of contrastive losses, by term; a phase puts them in and the next takes them out.
+        self.projections = nn.ModuleDict()
 
     @property
     def base(self) -> Any:
@@ -55,35 +63,162 @@ class Encoder(nn.Module):
     def blocks(self) -> nn.ModuleList:
         return cast(nn.ModuleList, self.base.get_submodule(self.family.blocks))
 
-    def pooled(self, texts: Sequence[Sequence[int]]) -> Tensor:
-        """One vector per tokenised text, [B, H] float32: its first token's last hidden state, or the mean of all."""
-        if self.family.packs:
-            positions = self.model.config.max_position_embeddings - self.first_position
-            return self._pooled_rows(pack(texts, self.padding_id, longest_row=positions).to(self.model.device))
-        chunks = length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
-        rows = [pack([texts[i] for i in chunk], self.padding_id, share_rows=False) for chunk in chunks]
-        vectors = torch.cat([self._pooled_rows(r.to(self.model.device)) for r in rows])
-        order = torch.tensor([i for chunk in chunks for i in chunk], device=vectors.device)
-        return torch.empty_like(vectors).index_copy(0, order, vectors)
+    def pooled(self, texts: Sequence[Tokens]) -> Tensor:
+        """One vector per text, [B, H] float32: its first token's last hidden state, or the mean of all its tokens'."""
+        return self.encode(texts).pooled[len(self.blocks)]
 
-    def _pooled_rows(self, batch: PackedBatch) -> Tensor:
-        if self.pooling == "cls" and self.family.bert_blocks and self._sdpa:
-            with first_tokens_only(self.blocks[-1], batch.first):
-                return self._last_hidden(batch)[:, 0].float()  # [B, 1, H] → [B, H]
-        hidden = self._last_hidden(batch).flatten(0, 1)  # [R·T, H]
-        if self.pooling == "cls":
-            return hidden[batch.first].float()
-        owners = batch.owners.flatten()  # [R·T]
-        real = owners != NO_TEXT
-        sums = hidden.new_zeros(len(batch.first), hidden.shape[-1], dtype=torch.float32)
-        sums = sums.index_add(0, owners[real], hidden[real].float())  # [B, H]
-        return sums / torch.bincount(owners[real], minlength=len(sums)).unsqueeze(1)
+    def encode(
+        self,
+        texts: Sequence[Tokens],
+        taps: Taps = LAST_LAYER,
+        *,
+        change: EmbeddingChange | None = None,
+        lower: Sequence[Tensor] | None = None,
+        start: int = 0,
+    ) -> Encoded:
+        """One forward pass, up to the highest layer that is tapped.
+
+        Args:
+            texts: B tokenised texts or pairs.
+            taps: whose vectors are wanted.
+            change: changes the output of the embedding layer.
+            lower: what `self.lower(texts, start)` gave, on the model's device: the pass begins behind block `start`.
+            start: the block that `lower` comes from; 0 without it. Vectors and gradients are those of the whole pass
+                where the embeddings, the blocks up to `start` and what blocks share are frozen.
+        Raises: ValueError for a layer that is not computed, or for `lower`, `start` and `change` that do not fit.
+        """
+        check_start([len(text.ids) for text in texts], lower, start, len(self.blocks))
+        if start > 0 and change is not None:
+            raise ValueError(f"start = {start}: expected 0 with a change of the embeddings, which are not computed")
+        taps = taps.checked(len(self.blocks), start)
+        groups = self._groups(texts)
+        parts = []
+        for members in groups:
+            batch = self._batch([texts[i] for i in members])
+            states = None if lower is None else batch.lay([lower[i] for i in members])
+            changed = None if change is None else self._change_of_rows(change, batch, members)
+            parts.append(self._encode_rows(batch, taps, changed, states, start))
+        return in_text_order(parts, [i for members in groups for i in members])
+
+    @torch.no_grad()
+    def lower(self, texts: Sequence[Tokens], blocks: int) -> list[Tensor]:
+        """Each text's hidden states [T, H] behind block number `blocks`, without gradient.
+
+        The modules run in the mode they are in: what is kept for later should come from evaluation mode.
+
+        Raises: ValueError for a block that does not exist.
+        """
+        if not 1 <= blocks <= len(self.blocks):
+            raise ValueError(f"blocks = {blocks}: expected 1 to {len(self.blocks)}")
+        found: dict[int, Tensor] = {}
+        for members in self._groups(texts):
+            batch = self._batch([texts[i] for i in members])
+            with only_blocks(self.base, self.family, 0, blocks, None):
+                hidden = batch.by_text(self._last_hidden(batch))  # [B, T, H]
+            # Copies: a part of the batch would keep all of it in memory.
+            found |= {i: hidden[place, : len(texts[i].ids)].clone() for place, i in enumerate(members)}
+        return [found[i] for i in range(len(texts))]
+
+    @torch.no_grad()
+    def attention_rows(self, texts: Sequence[Tokens], layers: Sequence[int]) -> dict[int, tuple[Tensor, Tensor]]:
+        """What [CLS] attends to in some blocks, before attention dropout and without gradient.
+
+        Returns: layer → ([B, heads, T] float32, mask [B, T] bool), T being the longest text; 0 at padding.
+        Raises: ValueError for a layer that does not exist.
+        """
+        layers = Taps(layers=tuple(layers)).checked(len(self.blocks), 0).layers
+        longest = max(len(text.ids) for text in texts)
+        groups = self._groups(texts)
+        rows: dict[int, list[Tensor]] = {layer: [] for layer in layers}
+        masks = []
+        for members in groups:
+            batch = self._batch([texts[i] for i in members])
+            padding = (0, longest - batch.places.shape[1])
+            with ExitStack() as stack:
+                stack.enter_context(only_blocks(self.base, self.family, 0, max(layers), None))
+                readers = {layer: stack.enter_context(self._attention_row(layer, batch)) for layer in layers}
+                self._last_hidden(batch)
+                for layer, read in readers.items():
+                    rows[layer].append(F.pad(read(), padding))
+            masks.append(F.pad(batch.real, padding))
+        order = [i for members in groups for i in members]
+        mask = texts_joined(masks, order)
+        return {layer: (texts_joined(found, order), mask) for layer, found in rows.items()}
+
+    def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
+        """Numbers of the texts that go through the encoder together."""
+        if self.family.packs:
+            return [list(range(len(texts)))]
+        return length_sorted_chunks(texts, min(UNPACKED_CHUNKS, len(texts)))
+
+    def _batch(self, texts: Sequence[Tokens]) -> PackedBatch:
+        positions = self.model.config.max_position_embeddings - self.first_position
+        batch = pack(texts, self.padding_id, share_rows=self.family.packs, longest_row=positions)
+        return batch.to(self.model.device)
+
+    def _encode_rows(
+        self, batch: PackedBatch, taps: Taps, change: Callable[..., Tensor] | None, states: Tensor | None, start: int
+    ) -> Encoded:
+        counts = dict(taps.tokens)
+        top = max([*taps.layers, *counts])
+        # Nobody reads the other tokens of the highest block, unless it is asked for tokens.
+        first_only = self.pooling == "cls" and self.family.bert_blocks and self._sdpa and top not in counts
+        found = Encoded({}, {})
+        with ExitStack() as stack:
+            stack.enter_context(only_blocks(self.base, self.family, start, top, states))
+            if change is not None:
+                stack.enter_context(self.base.embeddings.register_forward_hook(change))
+            if first_only:
+                stack.enter_context(first_tokens_only(self.blocks[top - 1], batch.first))
+            rows = {layer: stack.enter_context(self._attention_row(layer, batch)) for layer in counts}
+
+            def read(layer: int, hidden: Tensor) -> None:
+                if layer in taps.layers:
+                    short = first_only and layer == top
+                    found.pooled[layer] = hidden[:, 0].float() if short else pooled_vectors(hidden, batch, self.pooling)
+                if layer in counts:
+                    found.tokens[layer] = token_views(hidden, rows[layer](), self._special(batch), counts[layer], batch)
+
+            for layer in {*taps.layers, *counts}:
+                stack.enter_context(self._on_output(layer, read))
+            self._last_hidden(batch)
+        return found
+
+    def _on_output(self, layer: int, read: Callable[[int, Tensor], None]) -> RemovableHandle:
+        def hook(_module: Any, _inputs: Any, output: Any) -> None:
+            read(layer, output[0] if isinstance(output, tuple) else output)
+
+        return output_module(self.base, self.family, layer).register_forward_hook(hook)
+
+    def _attention_row(self, layer: int, batch: PackedBatch) -> AbstractContextManager[Callable[[], Tensor]]:
+        heads = self.model.config.num_attention_heads
+        return attention_row(self.blocks[layer - 1], self.family, heads, batch)
+
+    def _special(self, batch: PackedBatch) -> Tensor:
+        """[R, T] bool: tokens that the tokenizer adds, and padding."""
+        special = torch.tensor(sorted(self.special_ids), dtype=torch.long, device=batch.input_ids.device)
+        return torch.isin(batch.input_ids, special) | (batch.owners == NO_TEXT)
+
+    def _change_of_rows(
+        self, change: EmbeddingChange, batch: PackedBatch, members: Sequence[int]
+    ) -> Callable[..., Tensor]:
+        """The hook that changes embeddings; owners become numbers of the whole batch."""
+        numbers = torch.tensor(members, device=batch.owners.device)
+        owners = torch.where(batch.owners == NO_TEXT, NO_TEXT, numbers[batch.owners])  # [R, T]
+        special = self._special(batch)
+
+        def hook(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
+            return change(output, owners, special)
+
+        return hook
 
     def _last_hidden(self, batch: PackedBatch) -> Tensor:
+        takes_types = self.family.token_types and self.model.config.type_vocab_size > 1
         return self.base(
             input_ids=batch.input_ids,
             attention_mask=self._mask(batch),
             position_ids=batch.positions + self.first_position,
+            **({"token_type_ids": batch.types} if takes_types else {}),
         ).last_hidden_state
 
     @property
@@ -109,22 +244,6 @@ class Encoder(nn.Module):
         if self._sdpa:
             return own
         return torch.zeros_like(own, dtype=self.model.dtype).masked_fill(~own, torch.finfo(self.model.dtype).min)
-
-
-class Tokenizer:
-    """Texts to token ids, each text once."""
-
-    def __init__(self, tokenizer: Any, max_length: int) -> None:
-        self._tokenizer = tokenizer
-        self._max_length = max_length
-        self._seen: dict[str, list[int]] = {}
-
-    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._seen]
-        if new:
-            ids = self._tokenizer(new, truncation=True, max_length=self._max_length)["input_ids"]
-            self._seen.update(zip(new, ids, strict=True))
-        return [self._seen[text] for text in texts]
 
 
 def load_encoder(
@@ -160,6 +279,7 @@ def load_encoder(
             "give a transformers encoder with safetensors weights and a tokenizer."
         ) from error
     encoder = Encoder(model, pooling, folder)
+    encoder.special_ids = special_ids(tokenizer)
     if max_length > limit:
         raise ConfigError("encoder.max_length", max_length, f"{shown(encoder_id)} reads at most {limit} tokens.")
     return encoder, Tokenizer(tokenizer, max_length)

@@ -8,7 +8,8 @@ the text would have alone (tested per family).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +23,18 @@ SEARCHED_BATCH = 64
 ATTENTION_LENGTH = 300
 
 
+class Tokens(NamedTuple):
+    """A text or a pair of texts as an encoder reads it.
+
+    Attributes:
+        ids: token ids, with the special tokens.
+        types: 0 for the first text of a pair and 1 for the second, per token; None for all 0.
+    """
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
     """B texts laid into R rows of T tokens.
@@ -30,39 +43,58 @@ class PackedBatch:
         input_ids, positions: [R, T]; positions count from 0 within each text.
         segments: [R, T] number of the text within its row, −1 for padding.
         owners: [R, T] number of the text within the batch, −1 for padding.
+        types: [R, T] token types, 0 for padding.
         first: [B] index into the flattened [R·T] tokens of each text's first token, in the order of the batch.
+        places: [B, longest text] the same for every token of a text, −1 behind its end.
     """
 
     input_ids: Tensor
     positions: Tensor
     segments: Tensor
     owners: Tensor
+    types: Tensor
     first: Tensor
+    places: Tensor
 
     def to(self, device: torch.device) -> PackedBatch:
-        tensors = (self.input_ids, self.positions, self.segments, self.owners, self.first)
+        tensors = (getattr(self, field.name) for field in fields(self))
         return PackedBatch(*(tensor.to(device, non_blocking=True) for tensor in tensors))
 
+    @property
+    def real(self) -> Tensor:
+        """[B, longest text] bool: which entries of `places` are tokens."""
+        return self.places != NO_TEXT
 
-def length_sorted_chunks(texts: Sequence[Sequence[int]], chunks: int) -> list[list[int]]:
+    def by_text(self, values: Tensor) -> Tensor:
+        """[R, T, …] → [B, longest text, …]; what stands behind a text's end means nothing."""
+        return values.flatten(0, 1)[self.places.clamp(min=0)]
+
+    def lay(self, states: Sequence[Tensor]) -> Tensor:
+        """B sequences [tokens of the text, H] → [R, T, H], zeros at padding."""
+        joined = torch.cat(list(states))  # [all tokens, H]
+        rows = joined.new_zeros(self.input_ids.numel(), joined.shape[-1])  # [R·T, H]
+        return rows.index_copy(0, self.places[self.real], joined).unflatten(0, self.input_ids.shape)
+
+
+def length_sorted_chunks(texts: Sequence[Tokens], chunks: int) -> list[list[int]]:
     """Text numbers in `chunks` groups of like length, shortest first: little padding where texts cannot share rows."""
-    by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    by_length = sorted(range(len(texts)), key=lambda i: len(texts[i].ids))
     size = -(-len(texts) // chunks)
     return [by_length[start : start + size] for start in range(0, len(texts), size)]
 
 
 def pack(
-    texts: Sequence[Sequence[int]], padding_id: int, *, share_rows: bool = True, longest_row: int | None = None
+    texts: Sequence[Tokens], padding_id: int, *, share_rows: bool = True, longest_row: int | None = None
 ) -> PackedBatch:
     """Lay token sequences into rows.
 
     Args:
-        texts: B sequences of token ids, none empty.
+        texts: B tokenised texts or pairs, none empty.
         padding_id: fills what is left of a row.
         share_rows: False lays one text into each row.
         longest_row: tokens that a row may have; None for twice the longest text.
     """
-    lengths = [len(tokens) for tokens in texts]
+    lengths = [len(text.ids) for text in texts]
     rows = _cheapest_rows(lengths, longest_row or 2 * max(lengths)) if share_rows else [[i] for i in range(len(texts))]
     row_length = max(sum(lengths[i] for i in row) for row in rows)
 
@@ -71,18 +103,23 @@ def pack(
     positions = torch.zeros(shape, dtype=torch.long)
     segments = torch.full(shape, NO_TEXT, dtype=torch.long)
     owners = torch.full(shape, NO_TEXT, dtype=torch.long)
-    first = torch.empty(len(texts), dtype=torch.long)
+    types = torch.zeros(shape, dtype=torch.long)
+    places = torch.full((len(texts), max(lengths)), NO_TEXT, dtype=torch.long)
+    counted = torch.arange(max(lengths))
     for r, members in enumerate(rows):
         start = 0
         for segment, text in enumerate(members):
-            end = start + len(texts[text])
-            input_ids[r, start:end] = torch.tensor(texts[text])
-            positions[r, start:end] = torch.arange(end - start)
+            length = lengths[text]
+            end = start + length
+            input_ids[r, start:end] = torch.tensor(texts[text].ids)
+            positions[r, start:end] = counted[:length]
+            if (of_pair := texts[text].types) is not None:
+                types[r, start:end] = torch.tensor(of_pair)
             segments[r, start:end] = segment
             owners[r, start:end] = text
-            first[text] = r * row_length + start
+            places[text, :length] = counted[:length] + (r * row_length + start)
             start = end
-    return PackedBatch(input_ids, positions, segments, owners, first)
+    return PackedBatch(input_ids, positions, segments, owners, types, places[:, 0], places)
 
 
 def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import pickle
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
+
+from safetensors import SafetensorError
 
 from core.errors import ConfigError, EncoderError, shown
 
@@ -33,6 +36,9 @@ SAFE_WEIGHTS = "*.safetensors"
 TORCH_WEIGHTS = "pytorch_model*.bin"
 HUB_TIMEOUT_S = 3.0
 REMEMBERED_S = 20.0
+
+# What transformers raises for files that are missing, damaged, of another kind or not allowed.
+LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, pickle.UnpicklingError, SafetensorError)
 
 # The shape under the names that the families' config files use.
 CONFIG_NAMES = {
@@ -128,14 +134,36 @@ def encoder_folder(encoder_id: str) -> Path:
         return folder
     if local:
         return local
-    small = _snapshot(encoder_id, SMALL_FILES)
-    read_shape(small / "config.json", encoder_id)
-    folder = _snapshot(encoder_id, [*SMALL_FILES, SAFE_WEIGHTS])
+    return _fetched(encoder_id, SMALL_FILES, lambda small: read_shape(small / "config.json", encoder_id))
+
+
+def model_folder(
+    name: str, *, what: str, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
+) -> Path:
+    """The folder with the files of a model that is no encoder: a local one, or fetched from the Hub by name.
+
+    Args:
+        what: what messages call the model, e.g. "Translation model".
+        check: sees the folder before any weights are fetched, and raises EncoderError where they are not wanted.
+        small_files: patterns of the files besides the weights.
+    Raises: EncoderError when it cannot be had, ConfigError when the name can be none.
+    """
+    local = _local_folder(name, what)
+    if local:
+        check(local)
+        return local
+    return _fetched(name, small_files, check, what)
+
+
+def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = "Encoder") -> Path:
+    """A repository's snapshot, with safetensors where there are any, else with the .bin files."""
+    check(_snapshot(name, small_files, what=what))
+    folder = _snapshot(name, [*small_files, SAFE_WEIGHTS], what=what)
     if not has_safe_weights(folder):
-        folder = _snapshot(encoder_id, [*SMALL_FILES, TORCH_WEIGHTS])
+        folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
     if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
         # Without a network the client gives what it has, which may be the config file alone.
-        raise EncoderError(_not_here(encoder_id) if not _hub_answers() else _no_weights(encoder_id))
+        raise EncoderError(_not_here(name, what) if not _hub_answers() else _no_weights(name, what))
     return folder
 
 
@@ -168,12 +196,12 @@ def has_safe_weights(folder: Path) -> bool:
     return any(folder.glob(SAFE_WEIGHTS))
 
 
-def _local_folder(encoder_id: str) -> Path | None:
+def _local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
     if encoder_id == BUNDLED:
         spec = importlib.util.find_spec(BUNDLED_PACKAGE)
         return Path(spec.origin).parent / "model" if spec and spec.origin else None
     if not encoder_id.strip() or "\0" in encoder_id:
-        raise ConfigError("encoder", encoder_id, f"give {BUNDLED}, a Hub name or a local folder.")
+        raise _no_name(encoder_id, what)
     try:
         path = Path(encoder_id).expanduser()
         if path.is_dir():
@@ -181,7 +209,7 @@ def _local_folder(encoder_id: str) -> Path | None:
     except (OSError, RuntimeError):
         pass  # too long for a path, or nobody's home: it is refused below
     if encoder_id.startswith((".", "/", "~", "\\")):
-        raise EncoderError(f"Encoder {shown(encoder_id)} is not a folder: check the path, or give a Hub name.")
+        raise EncoderError(f"{what} {shown(encoder_id)} is not a folder: check the path, or give a Hub name.")
     return None
 
 
@@ -196,12 +224,13 @@ def _hub_file(repository: str, name: str) -> Path:
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline))
 
 
-def _snapshot(repository: str, patterns: list[str], revision: str | None = None) -> Path:
+def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = None, what: str = "Encoder") -> Path:
     from huggingface_hub import snapshot_download
 
-    with _plain_hub_errors(repository):
+    wanted = list(patterns)
+    with _plain_hub_errors(repository, what):
         offline = not _hub_answers()
-        return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns, local_files_only=offline))
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=wanted, local_files_only=offline))
 
 
 def _hub_answers() -> bool:
@@ -226,7 +255,7 @@ def _answers(endpoint: str, moment: int) -> bool:
 
 
 @contextmanager
-def _plain_hub_errors(repository: str) -> Iterator[None]:
+def _plain_hub_errors(repository: str, what: str = "Encoder") -> Iterator[None]:
     """Turns what the Hub client raises into one sentence."""
     import httpx2
     from huggingface_hub import errors
@@ -235,25 +264,31 @@ def _plain_hub_errors(repository: str) -> Iterator[None]:
     try:
         yield
     except errors.HFValidationError:
-        raise ConfigError("encoder", repository, f"give {BUNDLED}, a Hub name or a local folder.") from None
+        raise _no_name(repository, what) from None
     except errors.GatedRepoError:
-        raise EncoderError(f"Encoder {name} asks for an account: accept its terms on the Hub first.") from None
+        raise EncoderError(f"{what} {name} asks for an account: accept its terms on the Hub first.") from None
     except errors.RepositoryNotFoundError:
-        raise EncoderError(f"Encoder {name} does not exist on the Hub: check the name.") from None
+        raise EncoderError(f"{what} {name} does not exist on the Hub: check the name.") from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):
-        raise EncoderError(_not_here(repository)) from None
+        raise EncoderError(_not_here(repository, what)) from None
     except (errors.HfHubHTTPError, errors.EntryNotFoundError, httpx2.HTTPError, OSError, ValueError) as error:
         raise EncoderError(
-            f"Encoder {name} could not be fetched ({type(error).__name__}): check the name and the connection."
+            f"{what} {name} could not be fetched ({type(error).__name__}): check the name and the connection."
         ) from error
 
 
-def _not_here(repository: str) -> str:
+def _no_name(name: str, what: str) -> ConfigError:
+    always_here = f"{BUNDLED}, " if what == "Encoder" else ""
+    return ConfigError(what.lower(), name, f"give {always_here}a Hub name or a local folder.")
+
+
+def _not_here(repository: str, what: str) -> str:
+    other = f"choose {BUNDLED}" if what == "Encoder" else "give a local folder"
     return (
-        f"Encoder {shown(repository)} is not on this machine and the Hub cannot be reached: "
-        f"connect to the internet, or choose {BUNDLED}."
+        f"{what} {shown(repository)} is not on this machine and the Hub cannot be reached: "
+        f"connect to the internet, or {other}."
     )
 
 
-def _no_weights(repository: str) -> str:
-    return f"Encoder {shown(repository)} has no weights in safetensors or torch format: choose another."
+def _no_weights(repository: str, what: str) -> str:
+    return f"{what} {shown(repository)} has no weights in safetensors or torch format: choose another."

@@ -1,8 +1,13 @@
-"""Which weights learn. What is frozen runs without dropout and without autograd."""
+"""Which weights learn. What is frozen runs without dropout, and what lies below all that learns without autograd."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import torch
 from torch import nn
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
 from core.config import TrainableConfig
 from core.encoders.model import Encoder
@@ -10,14 +15,23 @@ from core.errors import ConfigError
 
 
 def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
-    """Freeze what does not learn.
+    """Freeze what does not learn, and put adapters in where these learn.
 
-    Returns: the outermost modules that learn; `training_mode` switches only these to training.
+    With "lora", query and value of every block get low-rank adapters (fresh ones change no output) that learn
+    together with the head; the adapters are drawn from torch's global random state. The model inside stays
+    transformers' own object. Adapters of an earlier call are merged first.
+
+    Returns: the outermost modules that learn; `training_mode` switches only these to training. With "lora" these are
+        the blocks, which run with their dropout as in any fine-tune, and the head.
     Raises: ConfigError when more blocks are asked for than there are.
+    Source: Hu et al. 2022, arXiv:2106.09685.
     """
+    merge_adapters(encoder)
     learning = _learning_modules(encoder, trainable)
     encoder.requires_grad_(False)
-    for module in learning:
+    if trainable.part == "lora":
+        _insert_adapters(encoder, trainable)
+    for module in _head(encoder) if trainable.part == "lora" else learning:
         module.requires_grad_(True)
     return learning
 
@@ -29,14 +43,113 @@ def training_mode(encoder: Encoder, learning: list[nn.Module]) -> None:
         module.train()
 
 
+def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
+    """How many of the lowest blocks, with the embeddings, neither learn nor lie above something that learns.
+
+    Returns: 0 … L; in evaluation mode their output for a text never changes.
+    Raises: ConfigError when more blocks are asked for than there are.
+    """
+    if trainable.part in ("all", "lora"):
+        return 0
+    if trainable.part == "classifier":
+        return len(encoder.blocks)
+    if trainable.blocks > len(encoder.blocks):
+        raise ConfigError("trainable.blocks", trainable.blocks, f"the encoder has {len(encoder.blocks)} blocks.")
+    return len(encoder.blocks) - trainable.blocks
+
+
+def merge_adapters(encoder: Encoder) -> None:
+    """Fold LoRA's adapters into the weights they adapt and leave plain linear layers; without adapters, nothing.
+
+    A model has to be merged before it is saved. Outputs of evaluation mode stay the same up to rounding.
+    """
+    if not hasattr(encoder.model, "peft_config"):
+        return
+    from peft.tuners.lora import LoraLayer
+
+    for name, layer in list(encoder.model.named_modules()):
+        if isinstance(layer, LoraLayer):
+            layer.merge()
+            encoder.model.set_submodule(name, layer.get_base_layer())
+    del encoder.model.peft_config
+
+
+def plain_name(name: str) -> str:
+    """A parameter's name without what an adapter around it adds, as it is called once adapters are merged."""
+    return name.replace(".base_layer.", ".")
+
+
+def merged_names(names: Collection[str]) -> set[str]:
+    """What changed, by plain names, after adapters among `names` are merged: the weights that they adapted."""
+    return {plain_name(name.partition(".lora_")[0] + ".weight" if ".lora_" in name else name) for name in names}
+
+
+@torch.no_grad()
+def reinitialise(encoder: Encoder, blocks: int) -> None:
+    """Draw the top `blocks` blocks anew, as transformers initialises them, from torch's global random state.
+
+    Call it before `apply_trainable`.
+
+    Raises: ConfigError when there are fewer blocks.
+    Source: Zhang et al. 2020, arXiv:2006.05987.
+    """
+    count = len(encoder.blocks)
+    if blocks > count:
+        raise ConfigError("trainable.reinitialised_blocks", blocks, f"the encoder has {count} blocks.")
+    for block in encoder.blocks[count - blocks :]:
+        for parameter in block.parameters():
+            # transformers marks what it has loaded, and its initialiser passes over it.
+            parameter._is_hf_initialized = False  # type: ignore[attr-defined]
+        block.apply(encoder.model._init_weights)
+
+
+def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:
+    """Keep only the inputs of blocks in training mode and compute the rest again in the backward pass.
+
+    Same gradients, dropout included. A block that `first_tokens_only` narrows keeps its activations: the backward pass
+    begins there, so computing them again would save nothing at the peak.
+
+    Source: Chen et al. 2016, arXiv:1604.06174.
+    """
+    model = encoder.model
+    for block in encoder.blocks:
+        if isinstance(block, MPNetLayer):
+            block.__class__ = _CheckpointedMPNetLayer if on else MPNetLayer
+            model.supports_gradient_checkpointing = on
+    if not on:
+        model.activation_checkpointing_disable()
+        return
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    # Only the re-entrant kind needs inputs with a gradient, and these would pull frozen blocks into the graph.
+    model.disable_input_require_grads()
+
+
+class _CheckpointedMPNetLayer(GradientCheckpointingLayer, MPNetLayer):  # type: ignore[misc]
+    """MPNet is the one family whose blocks transformers cannot checkpoint."""
+
+
+def _insert_adapters(encoder: Encoder, trainable: TrainableConfig) -> None:
+    from peft import LoraConfig, inject_adapter_in_model  # three seconds that other runs need not wait
+
+    config = LoraConfig(
+        r=trainable.lora_rank,
+        lora_alpha=trainable.lora_alpha,
+        lora_dropout=trainable.lora_dropout,
+        target_modules=list(encoder.family.lora_targets),
+    )
+    inject_adapter_in_model(config, encoder.model)
+
+
 def _learning_modules(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
     if trainable.part == "all":
         return [encoder]
-    # Dropout in front of the classifier belongs to the head.
+    return [*encoder.blocks[frozen_blocks(encoder, trainable) :], *_head(encoder)]
+
+
+def _head(encoder: Encoder) -> list[nn.Module]:
+    """What lies behind the pooled vector, projection heads included."""
     head = [encoder.model.get_submodule(path) for path in encoder.family.head_modules]
+    # Dropout in front of the classifier belongs to the head.
     head += [module for name, module in encoder.model.named_children() if name == "dropout"]
-    if trainable.part == "classifier":
-        return head
-    if trainable.blocks > len(encoder.blocks):
-        raise ConfigError("trainable.blocks", trainable.blocks, f"the encoder has {len(encoder.blocks)} blocks.")
-    return [*encoder.blocks[-trainable.blocks :], *head]
+    projections = getattr(encoder, "projections", None)
+    return head if projections is None else [*head, projections]

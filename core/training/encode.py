@@ -19,7 +19,7 @@ class Interrupted(Exception):  # noqa: N818 - somebody's wish, not an error
 def encode(
     encoder: Encoder,
     tokenizer: Tokenizer,
-    texts: Sequence[str],
+    texts: Sequence[str | tuple[str, str]],
     *,
     autocast: torch.autocast,
     interrupted: Callable[[], bool] = lambda: False,
@@ -31,7 +31,7 @@ def encode(
     training = {module: module.training for module in encoder.modules()}
     encoder.eval()
     tokens = tokenizer(texts)
-    order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
+    order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     pooled_batches, logit_batches = [], []
     try:
         with torch.inference_mode(), autocast:

@@ -26,7 +26,7 @@ from transformers import (
 from core.config import TrainableConfig
 from core.encoders.families import FAMILIES
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.encoders.packing import NO_TEXT, length_sorted_chunks, pack
+from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
 from core.encoders.source import MODEL_TYPES
 from core.encoders.trainable import apply_trainable, training_mode
 from core.errors import ConfigError, EncoderError
@@ -60,7 +60,7 @@ CONFIGS: dict[str, PretrainedConfig] = {
         **DEBERTA,
     ),
 }
-TEXTS = [[5, 6, 7], [8, 9, 10, 11, 12, 13, 14], [5, 9], [20, 21, 22, 23], [30, 31, 32, 33, 34]]
+TEXTS = [Tokens(ids) for ids in [(5, 6, 7), (8, 9, 10, 11, 12, 13, 14), (5, 9), (20, 21, 22, 23), (30, 31, 32, 33, 34)]]
 
 
 def made(model_type: str, pooling: Any = "cls") -> Encoder:
@@ -69,9 +69,9 @@ def made(model_type: str, pooling: Any = "cls") -> Encoder:
     return Encoder(model, pooling).eval()
 
 
-def alone(encoder: Encoder, text: list[int]) -> Tensor:
+def alone(encoder: Encoder, text: Tokens) -> Tensor:
     """The last hidden states [T, H] of one text in a batch of its own, as transformers computes them."""
-    return encoder.base(input_ids=torch.tensor([text])).last_hidden_state[0]
+    return encoder.base(input_ids=torch.tensor([text.ids])).last_hidden_state[0]
 
 
 def test_every_supported_type_has_a_family_and_a_test() -> None:
@@ -98,7 +98,7 @@ def test_a_batch_gives_each_text_the_mean_vector_it_has_alone(model_type: str) -
 @torch.inference_mode()
 def test_logits_are_those_of_the_standard_classification_model(model_type: str) -> None:
     encoder = made(model_type)
-    expected = torch.cat([encoder.model(input_ids=torch.tensor([text])).logits for text in TEXTS])
+    expected = torch.cat([encoder.model(input_ids=torch.tensor([text.ids])).logits for text in TEXTS])
     torch.testing.assert_close(encoder.logits(encoder.pooled(TEXTS)), expected, atol=1e-5, rtol=1e-5)
 
 
@@ -117,10 +117,10 @@ def test_the_last_block_for_first_tokens_alone_has_the_same_gradients(model_type
 
 
 def test_rows_of_any_length_hold_every_token_once() -> None:
-    texts = [[7] * length for length in (30, 3, 9, 14, 5, 5, 21, 2, 17, 8)]
+    texts = [Tokens((7,) * length) for length in (30, 3, 9, 14, 5, 5, 21, 2, 17, 8)]
     batch = pack(texts, padding_id=0, longest_row=40)
     assert batch.input_ids.shape[1] <= 40
-    assert int((batch.segments != NO_TEXT).sum()) == sum(map(len, texts))
+    assert int((batch.segments != NO_TEXT).sum()) == sum(len(text.ids) for text in texts)
     alone = pack(texts, padding_id=0, share_rows=False)
     assert alone.input_ids.shape == (10, 30)
     assert batch.input_ids.numel() < alone.input_ids.numel() / 2
@@ -129,16 +129,16 @@ def test_rows_of_any_length_hold_every_token_once() -> None:
 def test_packed_rows_hold_every_token_once_and_little_else() -> None:
     batch = pack(TEXTS, padding_id=0)
     real = batch.segments != NO_TEXT
-    assert sorted(batch.input_ids[real].tolist()) == sorted(token for text in TEXTS for token in text)
+    assert sorted(batch.input_ids[real].tolist()) == sorted(token for text in TEXTS for token in text.ids)
     assert batch.input_ids.numel() <= 3 * 7
-    assert [int(batch.input_ids.flatten()[i]) for i in batch.first] == [text[0] for text in TEXTS]
-    assert batch.owners[real].bincount().tolist() == [len(text) for text in TEXTS]
+    assert [int(batch.input_ids.flatten()[i]) for i in batch.first] == [text.ids[0] for text in TEXTS]
+    assert batch.owners[real].bincount().tolist() == [len(text.ids) for text in TEXTS]
 
 
 def test_chunks_hold_every_text_once_by_length() -> None:
     chunks = length_sorted_chunks(TEXTS, 2)
     assert sorted(i for chunk in chunks for i in chunk) == list(range(len(TEXTS)))
-    assert [len(TEXTS[i]) for chunk in chunks for i in chunk] == sorted(map(len, TEXTS))
+    assert [len(TEXTS[i].ids) for chunk in chunks for i in chunk] == sorted(len(t.ids) for t in TEXTS)
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
@@ -172,7 +172,8 @@ def test_more_blocks_than_there_are_is_refused() -> None:
 def test_a_folder_loads_with_a_fresh_head_of_the_asked_size(tiny_encoder: Path) -> None:
     encoder, tokenizer = load_encoder(str(tiny_encoder), classes=("a", "b", "c"), max_length=8)
     tokens = tokenizer(["the film was lovely", "dull"])
-    assert tokens[1] == [2, 10, 3]
+    assert tokens[1] == Tokens((2, 10, 3))
+    assert encoder.special_ids == {0, 2, 3}
     assert encoder.logits(encoder.pooled(tokens)).shape == (2, 3)
 
 
@@ -185,7 +186,7 @@ def test_a_saved_model_is_a_standard_classifier(tiny_encoder: Path, tmp_path: Pa
     tokens = tokenizer(["a lovely film"])
     with torch.inference_mode():
         expected = encoder.logits(encoder.pooled(tokens))
-        torch.testing.assert_close(loaded(input_ids=torch.tensor(tokens)).logits, expected)
+        torch.testing.assert_close(loaded(input_ids=torch.tensor([tokens[0].ids])).logits, expected)
     assert loaded.config.id2label == {0: "no", 1: "yes"}
 
 
@@ -201,10 +202,10 @@ def test_a_text_is_cut_at_the_maximum_length_and_tokenised_once(tiny_encoder: Pa
     counting = Counting()
     tokenizer = Tokenizer(counting, 8)
     tokenizer(["one", "two", "one"])
-    assert tokenizer(["two", "three"]) == [[2, 3, 3], [2, 5, 3]]
+    assert tokenizer(["two", "three"]) == [Tokens((2, 3, 3)), Tokens((2, 5, 3))]
     assert counting.calls == 3
     _, real = load_encoder(str(tiny_encoder), classes=("a", "b"), max_length=6)
-    assert len(real(["the film was a very lovely story"])[0]) == 6
+    assert len(real(["the film was a very lovely story"])[0].ids) == 6
 
 
 def test_a_length_beyond_the_positions_is_refused(tiny_encoder: Path) -> None:

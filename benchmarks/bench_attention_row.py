@@ -1,0 +1,102 @@
+"""Cost of the [CLS] attention row: a training step with a token tap against one without, and against eager attention.
+
+A step is forward and backward of cross-entropy on the [CLS] vector, without an optimiser. The plain step computes the
+last block for all tokens, as a step with a token tap must, so that the ratio shows the row, the choice of tokens and
+their gathering alone. The third side asks transformers for the same numbers in its way: eager attention in every block
+and `output_attentions=True`. All three see the same packed batches.
+
+Target: at most 5 % more time per step, a ratio of at most 1.05.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from benchmarks.measure import FALLBACK_TASK, in_turn, options, progress, report, sentences, spread
+from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.encoders.packing import Tokens
+from core.encoders.source import BUNDLED
+from core.encoders.taps import Taps
+from core.tasks.csv_file import read_csv
+from core.tasks.registry import task_entry
+
+BATCH, MAX_LENGTH, K = 16, 128, 30
+TARGET = "≤ 1.05"
+
+
+def texts(count: int) -> list[str]:
+    """The first real sentences, fewer where there are not so many."""
+    task, _ = sentences()
+    path = Path(task["path"]) if "path" in task else task_entry(FALLBACK_TASK).folder / "train.csv"
+    return list(read_csv(path)[0][:count])
+
+
+def loaded() -> tuple[Encoder, Tokenizer]:
+    """The bundled encoder in evaluation mode: dropout's random numbers would differ between the sides."""
+    torch.manual_seed(0)
+    encoder, tokenizer = load_encoder(BUNDLED, classes=("no", "yes"), max_length=MAX_LENGTH)
+    # Without BERT's shortcut for the last block.
+    encoder.family = dataclasses.replace(encoder.family, bert_blocks=False)
+    return encoder.eval(), tokenizer
+
+
+def seconds(encoder: Encoder, pooled: Callable[[list[Tokens]], Tensor], batch: list[Tokens]) -> tuple[float, float]:
+    """Time of one step, and its loss."""
+    start = time.perf_counter()
+    loss = F.cross_entropy(encoder.logits(pooled(batch)), torch.arange(BATCH) % 2)
+    loss.backward()
+    encoder.zero_grad(set_to_none=True)
+    return time.perf_counter() - start, loss.item()
+
+
+def main() -> None:
+    given = options(__doc__, repeats=9, steps=24)
+    encoder, tokenizer = loaded()
+    eager, _ = loaded()
+    eager.model.set_attn_implementation("eager")
+    eager.model.config.output_attentions = True
+    last = len(encoder.blocks)
+    tap = Taps(layers=(last,), tokens=((last, K),))
+    tokens = tokenizer(texts(given.steps * BATCH))
+    batches = [tokens[start : start + BATCH] for start in range(0, len(tokens) - BATCH + 1, BATCH)]
+    sides: dict[str, tuple[Encoder, Callable[[list[Tokens]], Tensor]]] = {
+        "plain": (encoder, encoder.pooled),
+        "row": (encoder, lambda batch: encoder.encode(batch, tap).pooled[last]),
+        "eager": (eager, eager.pooled),
+    }
+    print(f"{len(batches)} steps of {BATCH} texts, k = {K}, {torch.get_num_threads()} threads", flush=True)
+    ratios: dict[str, list[float]] = {"row": [], "eager": []}
+    plain = []
+    for repetition in range(given.repeats + 1):
+        gc.collect()
+        found = dict.fromkeys(sides, 0.0)
+        for number, batch in enumerate(batches):
+            # The sides take turns at every step: what else the machine does hits all alike.
+            losses = []
+            for name in in_turn(repetition + number, list(sides)):
+                elapsed, loss = seconds(*sides[name], batch)
+                found[name] += elapsed
+                losses.append(loss)
+            if not math.isclose(min(losses), max(losses), rel_tol=1e-4):
+                raise RuntimeError(f"The sides did different work: their losses are {losses}.")
+        progress(repetition, {f"{name}, ms a step": s / len(batches) * 1000 for name, s in found.items()}, 1)
+        if repetition:
+            plain.append(found["plain"] / len(batches) * 1000)
+            for name, values in ratios.items():
+                values.append(found[name] / found["plain"])
+    print(f"plain: {spread(plain, 1)} ms a step")
+    report("ratio", "step time, with the [CLS] row of the last block / without", ratios["row"], TARGET)
+    report("ratio", "step time, eager attention with output_attentions / without", ratios["eager"], "none")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,311 @@
+"""Back-translation: a text goes through a translation model into another language and through a second one back.
+
+The models sample, so every temperature gives other words for the same meaning. Sources: Gunel et al. 2021,
+arXiv:2011.01403 (noise of the training set by temperature); CERT, Fang et al. 2020, arXiv:2005.12766 (two round trips
+of one text as a pair).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import sqlite3
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+import transformers
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
+from core.errors import EncoderError, shown
+
+WHAT = "Translation model"
+REMEDY = "give a Marian model with its weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de"
+
+# One call of the sampler draws for a whole batch, so a row is always translated with the same neighbours.
+CANONICAL_ROWS = 16
+SPARE_TOKENS = 16
+BUSY_TIMEOUT_S = 10.0
+MOST_ASKED = 500
+
+
+class Translations(Protocol):
+    """Translated texts under a key."""
+
+    def get(self, keys: Sequence[str]) -> dict[str, str]:
+        """Those of the keys that are kept, each with its text."""
+        ...
+
+    def put(self, texts: Mapping[str, str]) -> None: ...
+
+
+class MemoryTranslationCache:
+    """Keeps translations for the life of the process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, str] = {}
+
+    def get(self, keys: Sequence[str]) -> dict[str, str]:
+        return {key: self._kept[key] for key in keys if key in self._kept}
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        self._kept.update(texts)
+
+
+class TranslationCache:
+    """Keeps translations in one SQLite file, which several processes may use at once.
+
+    A file that is damaged or cannot be written costs time and nothing else: it is logged once, and texts are
+    translated again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """The file and its folder are made when they are first needed."""
+        self._path = path
+        self._made = self._complained = False
+
+    def get(self, keys: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        try:
+            with closing(self._connection()) as connection:
+                for start in range(0, len(keys), MOST_ASKED):
+                    asked = keys[start : start + MOST_ASKED]
+                    marks = ", ".join("?" * len(asked))
+                    rows = connection.execute(f"SELECT key, text FROM translations WHERE key IN ({marks})", [*asked])
+                    found.update(rows.fetchall())
+        except (OSError, sqlite3.Error) as error:
+            self._complain(error)
+        return found
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        try:
+            with closing(self._connection()) as connection, connection:
+                connection.executemany("INSERT OR REPLACE INTO translations VALUES (?, ?)", [*texts.items()])
+        except (OSError, sqlite3.Error) as error:
+            self._complain(error)
+
+    def _connection(self) -> sqlite3.Connection:
+        """A connection for one call, so that threads and forked processes share none."""
+        if not self._made:
+            self._make()
+            self._made = True
+        return sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)
+
+    def _make(self) -> None:
+        from filelock import FileLock
+        from sqlite_utils import Database
+
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Changing the journal mode does not wait for a lock, so processes that make the file at once take turns.
+        with (
+            FileLock(self._path.with_name(f"{self._path.name}.lock"), timeout=BUSY_TIMEOUT_S),
+            closing(sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S)) as connection,
+        ):
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            Database(connection)["translations"].create({"key": str, "text": str}, pk="key", if_not_exists=True)
+
+    def _complain(self, error: Exception) -> None:
+        if not self._complained:
+            logging.getLogger(__name__).warning("translations are not kept in %s: %s", self._path, error)
+        self._complained = True
+
+
+class RoundTrip:
+    """Translates texts into another language and back.
+
+    What a row becomes depends on the texts of its canonical batch, the models' names, the temperature, the seed and
+    the machine's arithmetic; never on what was asked for before, nor on what is cached. torch's random state is left
+    as it was.
+    """
+
+    def __init__(
+        self,
+        forward: str,
+        backward: str,
+        *,
+        temperature: float,
+        seed: int,
+        cache: Translations,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Loads nothing yet.
+
+        Args:
+            forward: Hub name or local folder of a Marian model, e.g. "Helsinki-NLP/opus-mt-en-de".
+            backward: the model that leads back, e.g. "Helsinki-NLP/opus-mt-de-en".
+            temperature: > 0, unitless; 0.3 to 0.9 are usual, and more gives bolder translations.
+        Raises: ValueError for another temperature.
+        """
+        if not (temperature > 0 and math.isfinite(temperature)):
+            raise ValueError(f"temperature = {temperature}: give a number above 0; 0.3 to 0.9 are usual.")
+        self.forward, self.backward = forward, backward
+        self.temperature, self.seed = float(temperature), seed
+        self.device = torch.device(device)
+        self._cache = cache
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """Each text after its round trip; the canonical batches are those of this list.
+
+        Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
+        """
+        return self.translate_rows(texts, range(len(texts)))
+
+    def translate_rows(self, texts: Sequence[str], rows: Sequence[int]) -> list[str]:
+        """Rows of a split after their round trip; where one is not cached, its whole canonical batch is translated.
+
+        Args:
+            texts: the whole split; its canonical batches are rows 0 to 15, 16 to 31, …
+            rows: numbers in `texts`, in any order.
+        Returns: one text per row; the original where it is blank or a translation is.
+        Raises: IndexError for a row that is not there; EncoderError or ConfigError as `translate`.
+        """
+        if any(not 0 <= row < len(texts) for row in rows):
+            raise IndexError(f"rows of {len(texts)} texts are 0 to {len(texts) - 1}: {list(rows)[:8]} were asked for.")
+        batches = {start: list(texts[start : start + CANONICAL_ROWS]) for start in map(_batch_start, rows)}
+        keys = {start: self._keys(batch) for start, batch in batches.items()}
+        wanted = [keys[_batch_start(row)][row % CANONICAL_ROWS] for row in rows]
+        found = self._cache.get(list(dict.fromkeys(wanted)))
+        missing = set(wanted) - found.keys()
+        for start, batch in batches.items():
+            if not missing.isdisjoint(keys[start]):
+                made = dict(zip(keys[start], self._round_trip(batch), strict=True))
+                self._cache.put(made)
+                found.update(made)
+        return [found[key] for key in wanted]
+
+    def _keys(self, batch: list[str]) -> list[str]:
+        """A key per text of a canonical batch; two models under one name, or two kinds of device, never share one."""
+        digest = _sha256([self._identity(batch), self._fingerprints, self.device.type])
+        return [f"{digest}-{position}" for position in range(len(batch))]
+
+    def _identity(self, batch: list[str]) -> list[Any]:
+        return [self.forward, self.backward, self.temperature, self.seed, batch]
+
+    def _round_trip(self, batch: list[str]) -> list[str]:
+        there, back = self._models
+        with _own_randomness(int(_sha256(self._identity(batch))[:15], 16), self.device):
+            abroad = self._sampled(there, batch)
+            home = self._sampled(back, abroad)
+        trips = zip(batch, abroad, home, strict=True)
+        return [end if all(text.strip() for text in (start, middle, end)) else start for start, middle, end in trips]
+
+    def _sampled(self, loaded: tuple[Any, Any], texts: list[str]) -> list[str]:
+        tokenizer, model = loaded
+        positions = int(model.config.max_position_embeddings)
+        inputs = tokenizer(texts, truncation=True, max_length=positions, padding=True, return_tensors="pt")
+        inputs = inputs.to(self.device)
+        most = (2 * inputs["attention_mask"].sum(dim=1) + SPARE_TOKENS).clamp(max=positions)  # [B]
+        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
+            sampled = model.generate(
+                **inputs,
+                do_sample=True,
+                temperature=self.temperature,
+                top_k=0,
+                top_p=1.0,
+                num_beams=1,
+                max_length=int(most.max()),
+            )
+        # A short text that does not come to its end would ramble on to the bound of the longest.
+        rows = [row[:length] for row, length in zip(sampled.tolist(), most.tolist(), strict=True)]
+        texts = tokenizer.batch_decode(rows, skip_special_tokens=True, use_source_tokenizer=False)
+        return [text.strip() for text in texts]
+
+    @cached_property
+    def _folders(self) -> tuple[Path, Path]:
+        return _folder(self.forward), _folder(self.backward)
+
+    @cached_property
+    def _fingerprints(self) -> list[str]:
+        return [_fingerprint(folder) for folder in self._folders]
+
+    @cached_property
+    def _models(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        there, back = self._folders
+        with _own_randomness(self.seed, self.device):
+            return _load(self.forward, there, self.device), _load(self.backward, back, self.device)
+
+
+def _batch_start(row: int) -> int:
+    return row - row % CANONICAL_ROWS
+
+
+def _sha256(parts: Sequence[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _folder(name: str) -> Path:
+    return model_folder(
+        name, what=WHAT, check=lambda folder: _check_type(folder, name), small_files=[*SMALL_FILES, "*.spm"]
+    )
+
+
+def _check_type(folder: Path, name: str) -> None:
+    """Refuse other models before their weights are fetched. Raises: EncoderError."""
+    try:
+        model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise EncoderError(
+            f"{WHAT} {shown(name)} has no readable config.json ({shown(str(error))}): {REMEDY}."
+        ) from None
+    if model_type != "marian":
+        raise EncoderError(f"{WHAT} {shown(name)} is of the type {shown(model_type)}: {REMEDY}.")
+
+
+def _fingerprint(folder: Path) -> str:
+    """Names, sizes and dates of the weight files."""
+    weights = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
+    return ";".join(f"{w.name}:{w.stat().st_size}:{w.stat().st_mtime_ns}" for w in weights)
+
+
+def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
+    """Tokenizer and model, from safetensors or by torch's weights_only loader; no code of theirs is run.
+
+    Raises: EncoderError.
+    """
+    transformers.utils.logging.set_verbosity(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            # It asks for a package that only makes unusual quotation marks and dashes plain.
+            warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        model = AutoModelForSeq2SeqLM.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            use_safetensors=has_safe_weights(folder),
+            weights_only=True,
+            dtype=torch.float32,
+        )
+    # A tokenizer whose files are missing fails with the last two.
+    except (*LOADING_ERRORS, TypeError, AssertionError) as error:
+        reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
+        raise EncoderError(f"{WHAT} {shown(name)} could not be loaded ({reason}): {REMEDY}.") from error
+    return tokenizer, model.to(device).eval().requires_grad_(False)
+
+
+@contextmanager
+def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """torch draws from a seed inside, and goes on afterwards as if nothing had been drawn."""
+    on_cuda, on_mps = device.type == "cuda", device.type == "mps"
+    index = torch.cuda.current_device() if on_cuda and device.index is None else device.index
+    mps_state = torch.mps.get_rng_state() if on_mps else None
+    with torch.random.fork_rng([index] if on_cuda else [], device_type="cuda"):
+        try:
+            # torch.manual_seed would seed every device, also those whose state is not restored.
+            torch.default_generator.manual_seed(seed)
+            if on_cuda:
+                torch.cuda.default_generators[index].manual_seed(seed)
+            if on_mps:
+                torch.mps.manual_seed(seed)
+            yield
+        finally:
+            if mps_state is not None:
+                torch.mps.set_rng_state(mps_state)

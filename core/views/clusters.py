@@ -1,0 +1,90 @@
+"""A text's chosen tokens in groups: the mean of each group is a view."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class ClusterViews(NamedTuple):
+    """Attributes:
+    means: [B, clusters, H], zeros where masked.
+    mask: [B, clusters] bool.
+    """
+
+    means: Tensor
+    mask: Tensor
+
+
+def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: int = 10) -> ClusterViews:
+    """K-means within each example; a view is the mean of the members of a cluster.
+
+    Directions are clustered (L2-normalised, detached vectors) from a start without chance: the first token, then always
+    the one farthest from its nearest centre, ties going to the lowest index. The assignment is frozen, so gradients are
+    those of plain means of the vectors as they were given. A cluster without members is masked, and all of an example
+    that has fewer tokens than clusters.
+
+    Args:
+        vectors: [B, K, H], the most attended token first.
+        mask: [B, K] bool; a masked vector belongs to no cluster and gets zero gradient.
+        clusters: ≥ 1.
+        iterations: ≥ 0 moves of the centres.
+    Returns: means in the dtype of `vectors`, and their mask.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    _check(vectors, mask, clusters, iterations)
+    with torch.autocast(vectors.device.type, enabled=False):
+        present = mask.bool()
+        vectors = vectors.masked_fill(~present.unsqueeze(-1), 0.0)
+        members = _members(vectors.detach(), present, clusters, iterations)  # [B, clusters, K]
+        counts = members.sum(2, dtype=vectors.dtype)  # [B, clusters]
+        enough = present.sum(1, keepdim=True) >= clusters  # [B, 1]
+        weights = members.to(vectors.dtype) / counts.clamp(min=1).unsqueeze(-1)
+        weights = weights * enough.unsqueeze(-1)
+        return ClusterViews(weights @ vectors, (counts > 0) & enough)
+
+
+def _members(vectors: Tensor, present: Tensor, clusters: int, iterations: int) -> Tensor:
+    """[B, K, H] → [B, clusters, K] bool: which tokens belong to which cluster."""
+    points = F.normalize(vectors if vectors.dtype == torch.float64 else vectors.float(), dim=-1)
+    centres = _farthest_points(points, present, clusters)  # [B, clusters, H]
+    members = _nearest(points, centres, present)
+    for _ in range(iterations):
+        counts = members.sum(2, keepdim=True)  # [B, clusters, 1]
+        means = members.to(points.dtype) @ points / counts.clamp(min=1)
+        centres = torch.where(counts > 0, means, centres)  # a centre without members stays
+        members = _nearest(points, centres, present)
+    return members
+
+
+def _farthest_points(points: Tensor, present: Tensor, clusters: int) -> Tensor:
+    chosen = present.int().argmax(1)  # [B], the first token
+    nearest = torch.full(present.shape, torch.inf, dtype=points.dtype, device=points.device)  # [B, K]
+    centres = []
+    for _ in range(clusters):
+        centre = points.gather(1, chosen.view(-1, 1, 1).expand(-1, 1, points.shape[-1]))  # [B, 1, H]
+        centres.append(centre)
+        nearest = torch.minimum(nearest, (points - centre).square().sum(-1))
+        # The first of equal ones: argmax promises it.
+        chosen = nearest.masked_fill(~present, -torch.inf).argmax(1)
+    return torch.cat(centres, dim=1)
+
+
+def _nearest(points: Tensor, centres: Tensor, present: Tensor) -> Tensor:
+    distances = (points.unsqueeze(1) - centres.unsqueeze(2)).square().sum(-1)  # [B, clusters, K]
+    nearest = F.one_hot(distances.argmin(1), centres.shape[1])  # [B, K, clusters]
+    return nearest.transpose(1, 2).bool() & present.unsqueeze(1)
+
+
+def _check(vectors: Tensor, mask: Tensor, clusters: int, iterations: int) -> None:
+    if vectors.ndim != 3:
+        raise ValueError(f"vectors = {list(vectors.shape)}: expected a shape [B, K, H]")
+    if mask.shape != vectors.shape[:2]:
+        raise ValueError(f"mask = {list(mask.shape)}: expected the shape {list(vectors.shape[:2])}")
+    if clusters < 1:
+        raise ValueError(f"clusters = {clusters}: expected at least 1")
+    if iterations < 0:
+        raise ValueError(f"iterations = {iterations}: expected 0 or more")

@@ -1,0 +1,116 @@
+"""ConSERT's views: the output of the embedding layer, changed for some texts of a batch.
+
+Each function takes the output [R, T, H] and owners [R, T], the number of the text that a token belongs to (−1 for
+padding), and returns what the encoder's blocks read instead. Tokens of texts that are not named come back bit for bit.
+Without a generator random numbers come from torch's global one of the device, whose state a run saves.
+
+Source: Yan et al. 2021, arXiv:2105.11741, section 3.2. Token shuffling is in `core.views.token_shuffle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def token_cutoff(
+    embeddings: Tensor,
+    owners: Tensor,
+    special: Tensor,
+    texts: Sequence[int],
+    rate: float,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Zeroes a random share of the tokens of each text.
+
+    Args:
+        special: [R, T] bool, tokens that stay: [CLS] and its like.
+        texts: numbers of the texts to change.
+        rate: in (0, 1): the share of a text's other tokens, rounded; at least one where it has any.
+    Raises: ValueError if rate lies outside (0, 1).
+    """
+    _check_rate(rate)
+    inside, _ = _numbered(owners, texts)
+    candidates = (inside & ~special).flatten().nonzero().squeeze(1)  # [n], into the flattened [R·T] tokens
+    owner = owners.flatten()[candidates]
+    # In random order within each text, texts one after the other. A stable sort keeps the random order.
+    shuffled = torch.rand(len(candidates), generator=generator, device=embeddings.device).argsort()
+    order = shuffled[owner[shuffled].argsort(stable=True)]
+    lengths = owner.bincount()  # of the texts' candidates, by number
+    rank = torch.arange(len(order), device=order.device) - (lengths.cumsum(0) - lengths)[owner[order]]
+    cut = order[rank < (lengths * rate).round().clamp(min=1)[owner[order]]]
+    zeroed = torch.zeros_like(inside).flatten().index_fill(0, candidates[cut], True).view_as(inside)
+    return embeddings.masked_fill(zeroed.unsqueeze(-1), 0.0)
+
+
+def feature_cutoff(
+    embeddings: Tensor,
+    owners: Tensor,
+    texts: Sequence[int],
+    rate: float,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Zeroes, for each text, a random share of the H features in all of its tokens.
+
+    Args:
+        rate: in (0, 1): the share of the features, rounded; at least one.
+    Raises: ValueError if rate lies outside (0, 1).
+    """
+    _check_rate(rate)
+    inside, number = _numbered(owners, texts)
+    width = embeddings.shape[-1]
+    drawn = torch.rand(len(set(texts)), width, generator=generator, device=embeddings.device)
+    cut = drawn.argsort(1).argsort(1) < max(1, round(rate * width))  # [texts, H]
+    return embeddings.masked_fill(cut[number] & inside.unsqueeze(-1), 0.0)
+
+
+def embedding_dropout(
+    embeddings: Tensor,
+    owners: Tensor,
+    texts: Sequence[int],
+    rate: float,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Zeroes each number of the texts' tokens with probability `rate` and divides the others by 1 − rate.
+
+    Raises: ValueError if rate lies outside (0, 1).
+    """
+    _check_rate(rate)
+    inside, _ = _numbered(owners, texts)
+    dropped = torch.rand(embeddings.shape, generator=generator, device=embeddings.device) < rate
+    return torch.where(inside.unsqueeze(-1), embeddings.masked_fill(dropped, 0.0) / (1 - rate), embeddings)
+
+
+def add_step(embeddings: Tensor, owners: Tensor, texts: Sequence[int], gradient: Tensor, epsilon: float) -> Tensor:
+    """The adversarial view: adds ε·‖e‖·sign(g)/√H to each token, a step whose norm is ε of the embedding's.
+
+    Args:
+        gradient: [R, T, H], of the contrastive loss by the embeddings; where it is 0 nothing is added.
+        epsilon: ≥ 0, unitless. The step is a constant: no gradient flows through it.
+    Raises: ValueError for a gradient of another shape or a negative epsilon.
+    """
+    if gradient.shape != embeddings.shape:
+        raise ValueError(f"gradient = {list(gradient.shape)}: expected the shape {list(embeddings.shape)}")
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon = {epsilon}: expected 0 or more")
+    inside, _ = _numbered(owners, texts)
+    norms = embeddings.detach().norm(dim=-1, keepdim=True)  # [R, T, 1]
+    step = epsilon * norms * gradient.sign() / embeddings.shape[-1] ** 0.5
+    return torch.where(inside.unsqueeze(-1), embeddings + step, embeddings)
+
+
+def _numbered(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Which tokens belong to one of `texts` [R, T] bool, and to the how manieth of them, in ascending order [R, T]."""
+    chosen = sorted(set(texts))
+    if not chosen or chosen[0] < 0:
+        raise ValueError(f"texts = {list(texts)}: expected numbers of texts from 0 on, at least one")
+    wanted = torch.tensor(chosen, device=owners.device)
+    number = torch.searchsorted(wanted, owners.contiguous()).clamp(max=len(chosen) - 1)
+    return wanted[number] == owners, number
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 < rate < 1:
+        raise ValueError(f"rate = {rate}: expected a number between 0 and 1")

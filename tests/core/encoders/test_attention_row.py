@@ -1,0 +1,82 @@
+"""Every family: the [CLS] attention row equals row 0 of transformers' own eager attention."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.encoders.model import Encoder
+from tests.core.encoders.test_model import CONFIGS, TEXTS
+from tests.core.encoders.test_taps import assert_untouched, close, eager, made
+
+
+def expected_rows(encoder: Encoder, layer: int) -> tuple[Tensor, Tensor]:
+    longest = max(len(text.ids) for text in TEXTS)
+    rows = torch.zeros(len(TEXTS), encoder.model.config.num_attention_heads, longest)
+    mask = torch.zeros(len(TEXTS), longest, dtype=torch.bool)
+    base = eager(encoder)
+    for i, text in enumerate(TEXTS):
+        attention = base(input_ids=torch.tensor([text.ids]), output_attentions=True).attentions
+        rows[i, :, : len(text.ids)] = attention[layer - 1][0, :, 0]
+        mask[i, : len(text.ids)] = True
+    return rows, mask
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.no_grad()
+def test_rows_are_those_of_eager_attention(model_type: str) -> None:
+    encoder = made(model_type)
+    found = encoder.attention_rows(TEXTS, (3, 1))
+    assert set(found) == {1, 3}
+    for layer, (rows, mask) in found.items():
+        expected, real = expected_rows(encoder, layer)
+        uniform = real.unsqueeze(1) / real.sum(1).view(-1, 1, 1)
+        assert (expected - uniform).abs().max() > 0.05
+        close(rows, expected)
+        assert torch.equal(mask, real)
+    assert_untouched(encoder)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_rows_have_neither_gradient_nor_attention_dropout(model_type: str) -> None:
+    encoder = made(model_type)
+    expected, _ = encoder.attention_rows(TEXTS, [1])[1]
+    encoder.train()
+    for module in encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    path = encoder.family.attention_dropout or f"{encoder.family.query.rpartition('.')[0]}.dropout"
+    before = encoder.pooled(TEXTS)
+    for block in encoder.blocks:
+        block.get_submodule(path).p = 0.5
+    assert not torch.allclose(encoder.pooled(TEXTS), before)  # it is that dropout indeed
+    rows, _ = encoder.attention_rows(TEXTS, [1])[1]
+    assert not rows.requires_grad
+    close(rows, expected)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "distilbert"])
+@torch.no_grad()
+def test_an_adapter_around_a_projection_is_listened_to(model_type: str) -> None:
+    class Adapted(nn.Module):
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x: Tensor) -> Tensor:
+            return -3 * self.inner(x)
+
+    encoder, other = made(model_type), made(model_type)
+    for block in encoder.blocks:
+        block.set_submodule(encoder.family.query, Adapted(block.get_submodule(encoder.family.query)))
+    for block in other.blocks:
+        for parameter in block.get_submodule(other.family.query).parameters():
+            parameter.mul_(-3)
+    rows, _ = encoder.attention_rows(TEXTS, [2])[2]
+    close(rows, expected_rows(other, 2)[0])
+
+
+def test_a_layer_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="layers = 4: expected a layer from 1 to 3"):
+        made("bert").attention_rows(TEXTS, [4])

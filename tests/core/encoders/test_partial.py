@@ -1,0 +1,71 @@
+"""Every family: a pass that begins behind some block equals the whole pass."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from core.encoders.taps import Taps
+from tests.core.encoders.test_model import CONFIGS, TEXTS
+from tests.core.encoders.test_taps import assert_same_gradients, assert_untouched, close, gradients, hidden, made
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_lower_gives_each_texts_hidden_states(model_type: str, blocks: int) -> None:
+    encoder = made(model_type)
+    found = encoder.lower(TEXTS, blocks)
+    for states, text in zip(found, TEXTS, strict=True):
+        assert not states.requires_grad
+        assert states.untyped_storage().nbytes() == states.numel() * states.element_size()
+        with torch.no_grad():
+            close(states, hidden(encoder, text)[blocks])
+    assert_untouched(encoder)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("start", [1, 2])
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_the_rest_of_a_pass_has_the_same_vectors_and_gradients(model_type: str, start: int, pooling: str) -> None:
+    encoder = made(model_type, pooling)
+    taps = Taps(layers=(3,), tokens=((start + 1, 3),))
+    whole = encoder.encode(TEXTS, taps)
+    # In another order and company than they were computed in.
+    states = [encoder.lower([text], start)[0] for text in TEXTS]
+
+    # What blocks share, such as relative positions, is as frozen as the lower blocks.
+    encoder.requires_grad_(False)
+    encoder.blocks[start:].requires_grad_(True)
+    expected = gradients(encoder, encoder.encode(TEXTS, taps).pooled[3].square().sum())
+    for module in (encoder.base.embeddings, *encoder.blocks[:start]):
+        for parameter in module.parameters():
+            parameter.data.fill_(torch.nan)  # whatever still read them would show it
+    rest = encoder.encode(TEXTS, taps, lower=states, start=start)
+
+    close(rest.pooled[3], whole.pooled[3])
+    close(rest.tokens[start + 1].vectors, whole.tokens[start + 1].vectors)
+    assert torch.equal(rest.tokens[start + 1].mask, whole.tokens[start + 1].mask)
+    found = gradients(encoder, rest.pooled[3].square().sum())
+    assert len(found) > 10
+    assert_same_gradients(found, expected)
+    assert_untouched(encoder)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    encoder = made("bert")
+    states = encoder.lower(TEXTS, 2)
+    with pytest.raises(ValueError, match="layers = 2: expected a layer from 3 to 3"):
+        encoder.encode(TEXTS, Taps(layers=(2,)), lower=states, start=2)
+    with pytest.raises(ValueError, match="start = 2: expected 0 without `lower`"):
+        encoder.encode(TEXTS, start=2)
+    with pytest.raises(ValueError, match="start = 0: expected 0 without `lower`"):
+        encoder.encode(TEXTS, lower=states)
+    with pytest.raises(ValueError, match="start = 3: expected 0 to 2"):
+        encoder.encode(TEXTS, lower=states, start=3)
+    with pytest.raises(ValueError, match="lower = 5 stacks: expected one row per token"):
+        encoder.encode(TEXTS, lower=states[::-1], start=2)
+    with pytest.raises(ValueError, match="a change of the embeddings"):
+        encoder.encode(TEXTS, lower=states, start=2, change=lambda embeddings, *_: embeddings)
+    for blocks in (0, 4):
+        with pytest.raises(ValueError, match=f"blocks = {blocks}: expected 1 to 3"):
+            encoder.lower(TEXTS, blocks)

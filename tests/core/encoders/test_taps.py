@@ -1,0 +1,223 @@
+"""Every family: what `encode` hands out equals what transformers computes for each text alone."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import AutoModelForSequenceClassification
+
+from core.encoders.model import Encoder
+from core.encoders.packing import NO_TEXT, Tokens
+from core.encoders.taps import Taps
+from tests.core.encoders.test_model import CONFIGS, TEXTS
+
+BLOCKS = 3
+SPECIAL = frozenset({5, 14, 9})  # the last text has none, and the third nothing else
+
+
+def made(model_type: str, pooling: Any = "cls") -> Encoder:
+    """Three blocks with weights large enough that attention is far from uniform."""
+    torch.manual_seed(0)
+    config = copy.deepcopy(CONFIGS[model_type])
+    config.num_hidden_layers = BLOCKS
+    model = AutoModelForSequenceClassification.from_config(config)
+    with torch.no_grad():
+        for weight in (p for p in model.parameters() if p.ndim >= 2):
+            weight.mul_(8)
+    encoder = Encoder(model, pooling).eval()
+    encoder.special_ids = SPECIAL
+    return encoder
+
+
+def eager(encoder: Encoder) -> Any:
+    """The same base model with attention that can be looked at."""
+    config = copy.deepcopy(encoder.model.config)
+    model = AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")
+    model.load_state_dict(encoder.model.state_dict())
+    return model.eval().base_model
+
+
+def hidden(encoder: Encoder, text: Tokens) -> tuple[Tensor, ...]:
+    """[T, H] of the embeddings and of each layer, of one text in a batch of its own."""
+    found = encoder.base(input_ids=torch.tensor([text.ids]), output_hidden_states=True).hidden_states
+    return tuple(states[0] for states in found)
+
+
+def gradients(encoder: Encoder, loss: Tensor) -> dict[str, Tensor]:
+    encoder.zero_grad()
+    loss.backward()
+    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None and p.grad.any()}
+
+
+def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, expected[name], atol=1e-4, rtol=1e-3, msg=name)
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def assert_untouched(encoder: Encoder) -> None:
+    for module in encoder.modules():
+        assert "forward" not in vars(module)
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        assert not [hook for hook in hooks if hook.__module__.startswith("core.")]  # transformers keeps some of its own
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.inference_mode()
+def test_each_layer_gives_the_pooled_vector_of_its_block(model_type: str, pooling: str) -> None:
+    encoder = made(model_type, pooling)
+    found = encoder.encode(TEXTS, Taps(layers=(3, 1, 2))).pooled
+    assert set(found) == {1, 2, 3}
+    for layer, vectors in found.items():
+        states = [hidden(encoder, text)[layer] for text in TEXTS]
+        close(vectors, torch.stack([s[0] if pooling == "cls" else s.mean(0) for s in states]))
+    torch.testing.assert_close(encoder.pooled(TEXTS), encoder.encode(TEXTS).pooled[BLOCKS], atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.inference_mode()
+def test_blocks_above_the_highest_tap_are_not_computed(model_type: str) -> None:
+    encoder = made(model_type)
+    ran: list[int] = []
+    for number, block in enumerate(encoder.blocks, start=1):
+        block.attention.register_forward_hook(lambda *_, number=number: ran.append(number))
+    expected = torch.stack([hidden(encoder, text)[2][0] for text in TEXTS])
+    ran.clear()
+    found = encoder.encode(TEXTS, Taps(layers=(2,))).pooled
+    assert 3 not in ran
+    assert list(found) == [2]
+    close(found[2], expected)
+
+
+def attended(encoder: Encoder, text: Tokens, layer: int, k: int) -> list[int]:
+    """Places of the k tokens that [CLS] attends to most, one at a time."""
+    with torch.no_grad():
+        attention = eager(encoder)(input_ids=torch.tensor([text.ids]), output_attentions=True).attentions
+    row = attention[layer - 1][0, :, 0].mean(0).tolist()
+    places = [place for place, token in enumerate(text.ids) if token not in SPECIAL]
+    return sorted(places, key=lambda place: -row[place])[:k]
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_the_most_attended_tokens_come_with_their_vectors_and_gradients(model_type: str) -> None:
+    encoder = made(model_type)
+    taps = Taps(layers=(3,), tokens=((2, 3), (3, 9)))
+    encoded = encoder.encode(TEXTS, taps)
+    assert {layer: views.vectors.shape for layer, views in encoded.tokens.items()} == {2: (5, 3, 16), 3: (5, 9, 16)}
+    squares = torch.zeros(())
+    for layer, k in taps.tokens:
+        views = encoded.tokens[layer]
+        for i, text in enumerate(TEXTS):
+            places = attended(encoder, text, layer, k)
+            assert views.mask[i].tolist() == [n < len(places) for n in range(k)]
+            expected = hidden(encoder, text)[layer][places]
+            close(views.vectors[i, : len(places)], expected)
+            assert not views.vectors[i, len(places) :].any()
+            squares = squares + expected.square().sum()
+    pooled = torch.stack([hidden(encoder, text)[3][0] for text in TEXTS])
+    close(encoded.pooled[3], pooled)
+    expected_gradients = gradients(encoder, squares + pooled.sum())
+    loss = sum(views.vectors.square().sum() for views in encoded.tokens.values()) + encoded.pooled[3].sum()
+    assert_same_gradients(gradients(encoder, loss), expected_gradients)
+    assert_untouched(encoder)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_a_change_of_embeddings_reaches_the_texts_it_names(model_type: str) -> None:
+    encoder = made(model_type)
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def change(embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:
+        seen.append((owners, special))
+        return torch.where((owners == 1).unsqueeze(-1) & ~special.unsqueeze(-1), -2 * embeddings, embeddings)
+
+    plain = encoder.pooled(TEXTS)
+    changed = encoder.encode(TEXTS, change=change).pooled[BLOCKS]
+    text = TEXTS[1]
+    signs = torch.tensor([1.0 if token in SPECIAL else -2.0 for token in text.ids])
+    with encoder.base.embeddings.register_forward_hook(lambda _m, _i, output: output * signs.view(1, -1, 1)):
+        expected = hidden(encoder, text)[BLOCKS][0]
+    close(changed[1], expected)
+    assert not torch.allclose(plain[1], expected, atol=1e-2)
+    others = torch.tensor([0, 2, 3, 4])
+    torch.testing.assert_close(changed[others], plain[others], atol=0, rtol=0)
+    counts = torch.cat([owners[owners != NO_TEXT] for owners, _ in seen]).bincount()
+    assert counts.tolist() == [len(t.ids) for t in TEXTS]
+    words = sum(int((~special).sum()) for _, special in seen)
+    assert words == sum(token not in SPECIAL for t in TEXTS for token in t.ids)
+    assert_untouched(encoder)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_a_change_sees_embeddings_that_have_gradients(model_type: str) -> None:
+    encoder = made(model_type)
+    seen: list[Tensor] = []
+
+    def watch(embeddings: Tensor, *_: Tensor) -> Tensor:
+        seen.append(embeddings)
+        return embeddings
+
+    loss = encoder.encode(TEXTS, change=watch).pooled[BLOCKS][0].square().sum()
+    found = torch.autograd.grad(loss, seen, allow_unused=True, materialize_grads=True)
+    assert any(gradient.any() for gradient in found)
+
+
+def test_what_is_patched_is_put_back_after_an_error() -> None:
+    encoder = made("bert")
+
+    def refuse(*_: Tensor) -> Tensor:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        encoder.encode(TEXTS, Taps(layers=(2,), tokens=((1, 2),)), change=refuse)
+    assert_untouched(encoder)
+
+
+@pytest.mark.parametrize(
+    ("taps", "message"),
+    [
+        (Taps(layers=(4,)), r"layers = 4: expected a layer from 1 to 3"),
+        (Taps(layers=(0,)), r"layers = 0: expected"),
+        (Taps(tokens=((4, 1),)), r"tokens = 4: expected a layer"),
+        (Taps(layers=(1, 1)), r"layers = \[1, 1\]: expected each layer once"),
+        (Taps(tokens=((1, 1), (1, 2))), r"tokens = \[1, 1\]: expected each layer once"),
+        (Taps(tokens=((1, 0),)), r"k = 0: expected at least 1"),
+    ],
+)
+def test_taps_that_cannot_be_are_refused(taps: Taps, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made("bert").encode(TEXTS, taps)
+
+
+def test_gradient_checkpointing_gives_the_same_gradients() -> None:
+    encoder = made("bert").train()
+    for module in encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    taps = Taps(layers=(1, 3), tokens=((2, 3),))
+
+    def found() -> dict[str, Tensor]:
+        encoded = encoder.encode(TEXTS, taps)
+        return gradients(encoder, sum(v.sum() for v in encoded.pooled.values()) + encoded.tokens[2].vectors.sum())
+
+    plain = found()
+    encoder.model._set_gradient_checkpointing(True, functools.partial(checkpoint, use_reentrant=False))
+    assert_same_gradients(found(), plain)
+
+
+def test_half_precision_inside_gives_float32_outside() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        encoded = made("bert").encode(TEXTS, Taps(layers=(1, 3), tokens=((3, 2),)))
+    kinds = {v.dtype for v in encoded.pooled.values()} | {v.vectors.dtype for v in encoded.tokens.values()}
+    assert kinds == {torch.float32}

@@ -1,0 +1,130 @@
+"""ConSERT's views: what is changed, how much of it, and that nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.views.embedding import add_step, embedding_dropout, feature_cutoff, token_cutoff
+
+# Rows of 12 tokens: texts 0 (7 tokens) and 2 (4), text 1 (10), text 3 (2 special ones alone) and 4 (3).
+OWNERS = torch.tensor([[0] * 7 + [2] * 4 + [-1], [1] * 10 + [-1] * 2, [3] * 2 + [4] * 3 + [-1] * 7])
+SPECIAL = OWNERS == -1
+for r, c in [(0, 0), (0, 6), (0, 7), (0, 10), (1, 0), (1, 9), (2, 0), (2, 1), (2, 2), (2, 4)]:
+    SPECIAL[r, c] = True
+WORDS = {0: 5, 1: 8, 2: 2, 3: 0, 4: 1}
+CHOSEN = [1, 0, 3, 4]  # not text 2
+
+
+def embeddings(width: int = 10) -> Tensor:
+    torch.manual_seed(0)
+    return torch.randn(3, 12, width)
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "token": lambda e: token_cutoff(e, OWNERS, SPECIAL, CHOSEN, 0.4),
+    "feature": lambda e: feature_cutoff(e, OWNERS, CHOSEN, 0.4),
+    "dropout": lambda e: embedding_dropout(e, OWNERS, CHOSEN, 0.4),
+    "step": lambda e: add_step(e, OWNERS, CHOSEN, torch.ones_like(e), 0.4),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_other_texts_and_padding_come_back_bit_for_bit(view: str) -> None:
+    given = embeddings()
+    given[0, 8, 3] = torch.inf
+    changed = VIEWS[view](given)
+    others = (OWNERS == 2) | (OWNERS == -1)
+    assert torch.equal(changed[others], given[others])
+    assert not torch.equal(changed[OWNERS == 0], given[OWNERS == 0])
+
+
+@pytest.mark.parametrize("view", ["token", "feature", "dropout"])
+def test_chance_is_torchs_own(view: str) -> None:
+    given = embeddings()
+    state = torch.get_rng_state()
+    first, second = VIEWS[view](given), VIEWS[view](given)
+    torch.set_rng_state(state)
+    assert torch.equal(VIEWS[view](given), first)
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.15, 0.4, 0.9])
+def test_token_cutoff_zeroes_a_share_of_the_words(rate: float) -> None:
+    given = embeddings()
+    hit = torch.zeros(3, 12)
+    for _ in range(300):
+        changed = token_cutoff(given, OWNERS, SPECIAL, CHOSEN, rate)
+        zeroed = (changed == 0).all(-1)
+        assert torch.equal(changed[~zeroed], given[~zeroed])
+        assert not zeroed[SPECIAL].any()
+        hit += zeroed
+        for text in CHOSEN:
+            expected = max(1, round(rate * WORDS[text])) if WORDS[text] else 0
+            assert int(zeroed[OWNERS.eq(text)].sum()) == expected
+    words = (OWNERS == 1) & ~SPECIAL
+    share = max(1, round(rate * 8)) / 8
+    assert (hit[words] / 300 - share).abs().max() < 0.15  # none is spared, none preferred
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.2, 0.55])
+def test_feature_cutoff_zeroes_the_same_features_in_all_tokens_of_a_text(rate: float) -> None:
+    given = embeddings(20)
+    changed = feature_cutoff(given, OWNERS, CHOSEN, rate)
+    cut = []
+    for text in CHOSEN:
+        zeroed = changed[OWNERS.eq(text)] == 0  # [tokens, H]
+        assert torch.equal(zeroed, zeroed[:1].expand_as(zeroed))
+        assert int(zeroed[0].sum()) == max(1, round(rate * 20))
+        assert torch.equal(changed[OWNERS.eq(text)][~zeroed], given[OWNERS.eq(text)][~zeroed])
+        cut.append(tuple(zeroed[0].tolist()))
+    assert len(set(cut)) > 1
+
+
+def test_dropout_zeroes_its_share_and_keeps_the_mean() -> None:
+    given = torch.ones(3, 12, 2000)
+    changed = embedding_dropout(given, OWNERS, CHOSEN, 0.2)[OWNERS == 1]
+    assert set(changed.unique().tolist()) == {0.0, 1.25}
+    assert abs(float((changed == 0).float().mean()) - 0.2) < 0.02
+
+
+def test_the_step_follows_the_sign_at_a_share_of_the_norm() -> None:
+    given, gradient = embeddings(), torch.randn(3, 12, 10)
+    step = add_step(given, OWNERS, CHOSEN, gradient, 0.01) - given
+    inside = (OWNERS >= 0) & (OWNERS != 2)
+    torch.testing.assert_close(step.norm(dim=-1)[inside], 0.01 * given.norm(dim=-1)[inside], rtol=1e-3, atol=1e-6)
+    assert torch.equal(step[inside].sign(), gradient[inside].sign())
+    assert torch.equal(add_step(given, OWNERS, CHOSEN, torch.zeros_like(given), 0.01), given)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_gradients_flow_through_what_is_kept(view: str) -> None:
+    given = embeddings().requires_grad_()
+    changed = VIEWS[view](given)
+    changed.sum().backward()
+    assert torch.equal(given.grad != 0, changed != 0)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
+def test_a_rate_outside_is_refused(rate: float) -> None:
+    given = embeddings()
+    message = rf"rate = {rate}: expected a number between 0 and 1"
+    with pytest.raises(ValueError, match=message):
+        token_cutoff(given, OWNERS, SPECIAL, CHOSEN, rate)
+    for view in (feature_cutoff, embedding_dropout):
+        with pytest.raises(ValueError, match=message):
+            view(given, OWNERS, CHOSEN, rate)
+
+
+def test_texts_and_steps_that_do_not_fit_are_refused() -> None:
+    given = embeddings()
+    for texts in ([], [-1, 2]):
+        with pytest.raises(ValueError, match=r"texts = .*: expected numbers of texts"):
+            feature_cutoff(given, OWNERS, texts, 0.2)
+    with pytest.raises(ValueError, match=r"gradient = \[3, 12\]: expected the shape \[3, 12, 10\]"):
+        add_step(given, OWNERS, CHOSEN, torch.zeros(3, 12), 0.01)
+    with pytest.raises(ValueError, match=r"epsilon = -1: expected"):
+        add_step(given, OWNERS, CHOSEN, given, -1)
