@@ -1,0 +1,137 @@
+"""Optimisers: which parameters share a rate, the rate of a step, and the moments as plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import Adafactor
+
+from core.config import OptimiserConfig
+from core.encoders.model import Encoder
+
+# Where β2^t, with β2 = 0.999, has vanished even in float64, and float32 still counts in ones.
+LATE_STEP = 1e6
+# Numbers among an optimiser's moments, by the word that marks them in a checkpoint.
+NUMBERS: Mapping[str, tuple[type, torch.dtype]] = {"int": (int, torch.int64), "float": (float, torch.float64)}
+
+
+def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[str, Any]]:
+    """What learns, in groups of one rate and one weight decay.
+
+    Block b of L gets learning_rate · layer_decay^(L − b), so the last block gets learning_rate. The embeddings get
+    layer_decay^L, and so does what the blocks share: DeBERTa's and MPNet's relative positions and the norms around
+    them. The head, projection heads included, gets classifier_learning_rate, or learning_rate where that is None.
+    Biases and normalisation weights, the parameters of fewer than two dimensions, do not decay.
+
+    Returns: dictionaries of `params`, `weight_decay` and `rate`, the peak learning rate. With layer_decay 1 and no
+        rate of the classifier's own there are at most two, so that a fused step stays one sweep.
+    Source: Howard and Ruder 2018 (discriminative fine-tuning), arXiv:1801.06146.
+    """
+    rates = _rates(encoder, optimiser)
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for parameter in (p for p in encoder.parameters() if p.requires_grad):
+        weight_decay = optimiser.weight_decay if parameter.ndim >= 2 else 0.0
+        groups.setdefault((rates[parameter], weight_decay), []).append(parameter)
+    return [{"params": params, "weight_decay": decay, "rate": rate} for (rate, decay), params in groups.items()]
+
+
+def make_optimiser(
+    groups: Sequence[Mapping[str, Any]], optimiser: OptimiserConfig, device: torch.device
+) -> torch.optim.Optimizer:
+    """AdamW, fused where torch can, or Adafactor.
+
+    Adafactor runs without its relative step and parameter scale: a learning rate is an absolute step as in AdamW, and
+    the root mean square of an update never exceeds it. Its second moments are kept as one row and one column per
+    matrix, and it has no first moments.
+
+    Without bias correction AdamW's step is lr·m/(√v + ε) with the raw moments, as in BERT's own optimiser. torch
+    divides m by 1 − β1^t and v by 1 − β2^t, so counting from a t so late that both are 1 takes exactly that step.
+
+    Args:
+        groups: as `parameter_groups` makes them.
+    Source: Loshchilov and Hutter 2019, arXiv:1711.05101; Shazeer and Stern 2018, arXiv:1804.04235; without
+        correction: Devlin et al. 2019, arXiv:1810.04805; Mosbach et al. 2021, arXiv:2006.04884; Zhang et al. 2020,
+        arXiv:2006.05987.
+    """
+    given = [{**group, "lr": group["rate"]} for group in groups]
+    if optimiser.name == "adafactor":
+        return Adafactor(given, scale_parameter=False, relative_step=False, warmup_init=False, clip_threshold=1.0)
+    fused = device.type in ("cpu", "cuda")
+    adamw = torch.optim.AdamW(given, fused=fused)
+    if not optimiser.bias_correction:
+        for parameter in (p for group in adamw.param_groups for p in group["params"]):
+            adamw.state[parameter] = {
+                "step": torch.tensor(LATE_STEP, device=parameter.device if fused else None),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+    return adamw
+
+
+def set_rates(optimiser: torch.optim.Optimizer, factor: float) -> None:
+    """Set what the next step uses: `factor` ≥ 0, the schedule's multiplier, times each group's peak rate."""
+    for group in optimiser.param_groups:
+        group["lr"] = group["rate"] * factor
+
+
+def optimiser_state(optimiser: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
+    """The moments under "moment/<key>/<parameter name>"; a Python number as a 0-d tensor whose key ends in its type.
+
+    The tensors are the optimiser's own, not copies.
+
+    Args:
+        names: of all parameters that learn.
+    """
+    tensors = {}
+    for parameter, state in optimiser.state.items():
+        for key, value in state.items():
+            stored_key, tensor = _stored(key, value)
+            tensors[f"moment/{stored_key}/{names[parameter]}"] = tensor
+    return tensors
+
+
+def restore_optimiser_state(
+    optimiser: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor]
+) -> None:
+    """Put back what `optimiser_state` gave; its next step is bit for bit that of the optimiser it came from.
+
+    Tensors that are on the parameter's device already become the optimiser's own. Other keys than "moment/…" are
+    passed over.
+
+    Raises: KeyError for a parameter that has no name here.
+    """
+    parameters = {name: parameter for parameter, name in names.items()}
+    for path, tensor in tensors.items():
+        if path.startswith("moment/"):
+            _, stored_key, name = path.split("/", 2)
+            key, _, kind = stored_key.partition(".")
+            parameter = parameters[name]
+            # Fused AdamW counts its steps on the parameter's device.
+            value = NUMBERS[kind][0](tensor.item()) if kind else tensor.to(parameter.device)
+            optimiser.state[parameter][key] = value
+
+
+def _stored(key: str, value: Tensor | float) -> tuple[str, Tensor]:
+    if isinstance(value, Tensor):
+        return key, value.contiguous()
+    kind = type(value).__name__
+    return f"{key}.{kind}", torch.tensor(value, dtype=NUMBERS[kind][1])
+
+
+def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, float]:
+    """The peak rate of every parameter. A later line overrules an earlier one: BERT's pooler lies in its base model."""
+    count = len(encoder.blocks)
+    head_rate = optimiser.classifier_learning_rate or optimiser.learning_rate
+    rates = dict.fromkeys(encoder.parameters(), head_rate)
+    rates |= dict.fromkeys(encoder.base.parameters(), optimiser.learning_rate * optimiser.layer_decay**count)
+    for b, block in enumerate(encoder.blocks, start=1):
+        rates |= dict.fromkeys(block.parameters(), optimiser.learning_rate * optimiser.layer_decay ** (count - b))
+    return rates | dict.fromkeys(_head_parameters(encoder), head_rate)
+
+
+def _head_parameters(encoder: Encoder) -> Iterator[nn.Parameter]:
+    for path in encoder.family.head_modules:
+        yield from encoder.model.get_submodule(path).parameters()
