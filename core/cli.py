@@ -14,16 +14,20 @@ import click
 from tqdm import tqdm
 
 from core import __version__
-from core.config import RunConfig, mixed_objective, parse_config
+from core.config import PhaseConfig, RunConfig, parse_config
 from core.engine import LocalEngine
 from core.engine.machine import has_gpu
 from core.errors import ConfigError, EngineError, PlaygroundError
+from core.objectives import ObjectiveConfig
+from core.presets import PRESETS, preset
 from core.replay import write_replay
 from core.store import RunRecord, Status, Store, default_folder
 from core.tasks.registry import CSV_TASK, TASKS
 from core.training.prepare import prepare
+from core.validation import build
 
 POLL_S = 0.2
+OPTION_NAMES = {"weight": "lambda", "settings": "set"}
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
 runs_option = click.option(
@@ -42,17 +46,27 @@ def cli() -> None:
 @click.option("--task", metavar="NAME_OR_CSV", help=f"A bundled task ({', '.join(TASKS)}) or a CSV file (text,label).")
 @click.option("--test", metavar="CSV", help="CSV file with the test split.")
 @click.option("--train-size", type=int, metavar="N", help="Few-shot: stratified sample of N training rows.")
-@click.option("--steps", type=int, metavar="S", help="Optimiser steps. [default: 120]")
-@click.option("--epochs", type=float, help="Passes over the training rows, instead of steps.")
+@click.option("--steps", type=int, metavar="S", help="Optimiser steps of the whole run. [default: 120 for each phase]")
+@click.option("--epochs", type=float, help="Passes over the training rows in the whole run, instead of steps.")
 @click.option("--batch-size", type=int, metavar="B", help="Texts per step. [default: 16]")
-@click.option("--lambda", "weight", type=float, metavar="L", help="λ of (1 − λ)·CE + λ·SCL. [default: 0.9]")
-@click.option("--temperature", type=float, metavar="T", help="τ of the contrastive loss. [default: 0.3]")
+@click.option("--preset", metavar="NAME", help="Objective by name; `presets` lists them. [default: ce-scl]")
+@click.option(
+    "--lambda", "weight", type=float, metavar="L", help="λ, the weight of the contrastive loss. [default: 0.9]"
+)
+@click.option("--temperature", type=float, metavar="T", help="τ of the contrastive losses. [default: the preset's]")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Any field of the config, such as objective.terms.0.temperature=0.1; repeatable.",
+)
 @click.option("--lr", type=float, help="Peak learning rate. [default: 5e-05]")
 @click.option("--seed", type=int, metavar="K", help="Seed of sample, head, batches and dropout. [default: 0]")
 @click.option("--encoder", metavar="ID", help="Hub name or folder. [default: all-MiniLM-L6-v2, bundled]")
 @click.option("--pooling", metavar="cls|mean", help="How a text becomes one vector. [default: cls]")
 @click.option("--max-length", type=int, metavar="T", help="Tokens read of a text. [default: 128]")
-@click.option("--trainable", metavar="all|last-K|classifier", help="What learns. [default: all]")
+@click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
 @click.option("--sampler", metavar="random|balanced", help="How batches are drawn. [default: random]")
 @click.option("--device", metavar="auto|cpu|cuda|mps", help="[default: auto]")
 @click.option("--name", help="A name for the list of runs.")
@@ -63,15 +77,30 @@ def cli() -> None:
 @json_option
 def fit(config_file: str | None, folder: str | None, as_json: bool, **options: Any) -> None:
     """Start a fine-tune and follow it to its end."""
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value not in (None, ())}
     if config_file and given:
-        name = next(iter(given)).replace("weight", "lambda").replace("_", "-")
+        name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
         raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
     draft = parse_config(_read(config_file)) if config_file else draft_from(given)
     # Checked before the store is opened: a refused run leaves nothing behind.
     config, _ = prepare(draft, gpu=has_gpu())
     engine = _engine(folder)
     _follow(engine, engine.submit(config), as_json)
+
+
+@cli.command()
+@json_option
+def presets(as_json: bool) -> None:
+    """List the objectives that have a name."""
+    if as_json:
+        listed = [
+            {"name": p.name, "label": p.label, "summary": p.summary, "source": p.source} for p in PRESETS.values()
+        ]
+        click.echo(json.dumps(listed, ensure_ascii=False))
+        return
+    width = max(map(len, PRESETS))
+    for entry in PRESETS.values():
+        click.echo(f"{entry.name:<{width}}  {entry.summary}")
 
 
 @cli.command()
@@ -142,19 +171,109 @@ def draft_from(options: dict[str, Any]) -> RunConfig:
 
     Raises: ConfigError naming the field, the value and the remedy.
     """
-    objective = mixed_objective(options.get("weight", 0.9), options.get("temperature", 0.3))
 
     def picked(**names: str) -> dict[str, Any]:
         return {field: options[option] for field, option in names.items() if option in options}
 
     phase = picked(steps="steps", epochs="epochs", batch_size="batch_size")
-    phase |= {"objective": objective.model_dump(), "optimiser": picked(learning_rate="lr")}
-    phase["trainable"] = _trainable(options.get("trainable", "all"))
+    phase |= {"optimiser": picked(learning_rate="lr"), "trainable": _trainable(options.get("trainable", "all"))}
     task = picked(train_size="train_size", test_path="test", sampler="sampler") | _task(options.get("task"))
     encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
-    return parse_config(
-        picked(seed="seed", name="name", device="device") | {"task": task, "encoder": encoder, "phases": [phase]}
-    )
+    given = picked(seed="seed", name="name", device="device") | {"task": task, "encoder": encoder}
+    given["phases"] = [
+        with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)
+    ]
+    _turn(given["phases"], options)
+    for setting in options.get("settings", ()):
+        assign(given, setting)
+    return parse_config(given)
+
+
+DEFAULT_PRESET = "ce-scl"
+
+
+def with_full_objective(phase: dict[str, Any]) -> dict[str, Any]:
+    """A phase whose objective has all its fields, so that each can be named."""
+    return phase | {"objective": build(ObjectiveConfig, phase["objective"]).model_dump(mode="json")}
+
+
+def _turn(phases: list[dict[str, Any]], options: dict[str, Any]) -> None:
+    """Put --lambda and --temperature where the preset has them."""
+    if "weight" in options:
+        objective = build(ObjectiveConfig, phases[0]["objective"])
+        if objective.weight is None:
+            where = "phases.0." if len(phases) > 1 else ""
+            raise ConfigError(
+                "lambda",
+                options["weight"],
+                f"this preset has no λ; set a weight, such as --set {where}objective.terms.0.weight=1.",
+            )
+        phases[0]["objective"] = objective.turned("lambda", options["weight"]).model_dump(mode="json")
+    if "temperature" in options:
+        terms = [t for phase in phases for t in phase["objective"]["terms"] if "temperature" in t]
+        if not terms and "preset" in options:
+            raise ConfigError(
+                "temperature", options["temperature"], "this preset has no contrastive loss; leave it out."
+            )
+        for term in terms:
+            term["temperature"] = options["temperature"]
+
+
+PHASE_FIELDS = tuple(PhaseConfig.model_fields)
+
+
+def assign(config: dict[str, Any], setting: str) -> None:
+    """Set one field of a config in its JSON form, given as `path=value`; a phase's own fields need no `phases.0.`.
+
+    Raises: ConfigError naming the path and what would work.
+    """
+    path, equals, text = setting.partition("=")
+    names = path.strip().split(".")
+    if not equals or not all(names):
+        raise ConfigError("set", setting, "give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
+    if names[0] in PHASE_FIELDS:
+        if isinstance(config["phases"], list) and len(config["phases"]) > 1:
+            raise ConfigError("set", path, f"there are two phases; give phases.0.{path} or phases.1.{path}.")
+        names = ["phases", "0", *names]
+    place: Any = config
+    for depth, name in enumerate(names[:-1]):
+        place = _inside(place, name, ".".join(names[: depth + 1]))
+    _inside(place, names[-1], ".".join(names))
+    if names[-1] in KEPT_BESIDE:  # another loss or view has settings of its own
+        for name in place.keys() - KEPT_BESIDE[names[-1]]:
+            del place[name]
+    place[int(names[-1]) if isinstance(place, list) else names[-1]] = _value(text)
+
+
+KEPT_BESIDE = {"loss": {"weight", "views"}, "view": set[str]()}
+
+
+def _inside(place: Any, name: str, path: str) -> Any:
+    """What stands under a name or number; an object where there is nothing yet."""
+    above = path.rpartition(".")[0]
+    if isinstance(place, list):
+        if not place:
+            raise ConfigError("set", path, f"{above} is empty; give the whole list, such as {above}={_example(above)}.")
+        if not (name.isdecimal() and int(name) < len(place)):
+            last = len(place) - 1
+            numbers = f"a number from 0 to {last}" if last else "0"
+            raise ConfigError("set", path, f"{above} has {len(place)}; give {numbers}, or the whole list as JSON.")
+        return place[int(name)]
+    if not isinstance(place, dict):
+        raise ConfigError("set", path, f"{above} has no fields; leave out what follows it.")
+    return place.setdefault(name, {})
+
+
+def _example(field: str) -> str:
+    return '[{"view": "dropout"}]' if field.endswith("views") else "[1, 2]"
+
+
+def _value(text: str) -> Any:
+    """A number, list, true, false or null as JSON has them, else the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _task(name_or_csv: str | None) -> dict[str, Any]:
@@ -165,12 +284,14 @@ def _task(name_or_csv: str | None) -> dict[str, Any]:
 
 
 def _trainable(text: str) -> dict[str, Any]:
-    if text in ("all", "classifier"):
+    if text in ("all", "lora", "classifier"):
         return {"part": text}
     kind, _, blocks = text.partition("-")
     if kind == "last" and blocks.isdecimal():
         return {"part": "last_blocks", "blocks": int(blocks)}
-    raise ConfigError("trainable", text, "give all, classifier, or last-K with a number of blocks, such as last-2.")
+    raise ConfigError(
+        "trainable", text, "give all, lora, classifier, or last-K with a number of blocks, such as last-2."
+    )
 
 
 def _read(path: str) -> str:

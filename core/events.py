@@ -39,8 +39,9 @@ class Started:
 class Step:
     """One optimiser step.
 
-    `values` holds loss, loss.<term>, grad_norm, pooled_grad.<term>, pooled_cosine, learning_rate, lambda,
-    temperature, collapse_line, lower_bound, step_s and tokens; nats, unitless or as named.
+    `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, pooled_grad.<term>, pooled_cosine, learning_rate,
+    lambda, temperature, collapse_line.<term>, lower_bound.<term>, phase, step_s, texts and tokens; nats, unitless or as
+    named.
     """
 
     step: int

@@ -68,6 +68,7 @@ def _train(store: Store, attempt: Attempt, link: Link) -> Status:
         controls=link,
         checkpoints=checkpoints,
         cache=FolderCache(store.cache_folder),
+        translations=store.cache_folder / "translations.db",
         resume=checkpoints.step() is not None,
     )
     status = Status.FAILED
@@ -212,7 +213,8 @@ def plain_failure(error: BaseException, batch_size: int) -> str:
 
 def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
     try:
-        batch_size = store.run(attempt.run_id).config.phase.batch_size
+        run = store.run(attempt.run_id)
+        batch_size = run.config.phases[run.config.phase_at(run.last_step + 1)].batch_size
         attempt.end(Status.FAILED, plain_failure(error, batch_size))
     except StoreError as problem:
         # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.

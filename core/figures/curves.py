@@ -11,8 +11,19 @@ from core.events import Evaluation, Step
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded, thinned
 from core.losses.registry import LOSSES
 
-PART_COLOURS = {"cross_entropy": "#e69f00", "supcon": "#009e73"}
-KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×"}
+PART_COLOURS = {
+    "cross_entropy": "#e69f00",
+    "supcon": "#009e73",
+    "dscl": "#cc79a7",
+    "simcse": "#56b4e9",
+    "simcse_supervised": "#0072b2",
+    "rdrop": "#d55e00",
+}
+# For the second, third, … term of one loss.
+MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
+KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": "weight"}
+PIECES = {"ce": "its CE", "kl": "its KL"}
+PIECE_DASHES = {"ce": "dashdot", "kl": "longdash"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +50,25 @@ def curves_figure(
     evaluations: Sequence[Evaluation],
     turns: Sequence[KnobTurn],
     facts: Mapping[str, float],
-    total_steps: int,
+    phase_ends: Sequence[int],
     *,
     revision: str,
 ) -> Figure:
-    """Loss and parts, accuracy, gradient norms, their cosine and the learning rate.
+    """Loss and every part of every term, accuracy, gradient norms, their cosine and the learning rate.
 
     Args:
         steps: what the run told so far; long runs are thinned for the screen.
         facts: "majority_rate" draws its line.
+        phase_ends: the last step of each phase; a line marks where the next begins.
         revision: same revision, same zoom; it changes with the run.
     """
     shown = [steps[i] for i in thinned(len(steps))]
+    total_steps = phase_ends[-1]
     traces = [
         *_loss_traces(shown),
         *_accuracy_traces(evaluations, facts, total_steps),
         *_gradient_traces(shown),
-        _line(shown, "pooled_cosine", "cosine of CE and SCL on [CLS]", 4, QUIET, legend=False),
+        _line(shown, "pooled_cosine", "cosine of the first two terms' gradients", 4, QUIET, legend=False),
         _line(shown, "learning_rate", "learning rate", 5, QUIET, legend=False),
     ]
     layout = base_layout(
@@ -64,27 +77,61 @@ def curves_figure(
         dragmode="zoom",
         margin={"l": 60, "r": 12, "t": 52, "b": 40},
         legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
-        shapes=[shape for turn in turns for shape in _turn_lines(turn)],
-        annotations=[*_titles(), *(_turn_label(turn) for turn in turns)],
+        shapes=[*map(_phase_line, phase_ends[:-1]), *map(_turn_line, turns)],
+        annotations=[*_titles(), *map(_phase_label, phase_ends[:-1]), *(_turn_label(turn) for turn in turns)],
         **_axes(total_steps),
     )
     return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
 
 
+def part_label(part: str) -> str:
+    """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
+    key, _, piece = part.partition(".")
+    loss, number = _loss_of(key)
+    symbol = LOSSES[loss].symbol if loss in LOSSES else loss
+    return f"{symbol}{f' {number}' if number > 1 else ''}{f', {PIECES.get(piece, piece)}' if piece else ''}"
+
+
+def part_colour(part: str) -> str:
+    loss, number = _loss_of(part.partition(".")[0])
+    if number == 1 and loss in PART_COLOURS:
+        return PART_COLOURS[loss]
+    place = list(LOSSES).index(loss) if loss in LOSSES else 0
+    return MORE_COLOURS[(place + number) % len(MORE_COLOURS)]
+
+
+def _loss_of(key: str) -> tuple[str, int]:
+    """The loss of a term's key, and which term of that loss it is."""
+    loss, _, number = key.rpartition("_")
+    return (loss, int(number)) if number.isdecimal() else (key, 1)
+
+
+def _measured(steps: Sequence[Step], prefix: str) -> list[str]:
+    """What follows a prefix in the steps' values, in the order of the terms."""
+    names = dict.fromkeys(name for step in steps for name in step.values)
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
 def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
     traces = [_line(steps, "loss", "total", 1, ACCENT, width=2.2)]
-    for name, entry in LOSSES.items():
-        traces.append(_line(steps, f"loss.{name}", entry.symbol, 1, PART_COLOURS[name]))
-    traces.append(_line(steps, "collapse_line", "SCL collapse line, ln(B − 1)", 1, QUIET, dash="dash"))
-    traces.append(_line(steps, "lower_bound", "SCL lower bound, mean ln|P|", 1, QUIET, dash="dot"))
+    for part in _measured(steps, "loss."):
+        dash = PIECE_DASHES.get(part.partition(".")[2], "solid")
+        traces.append(_line(steps, f"loss.{part}", part_label(part), 1, part_colour(part), dash=dash))
+    # Runs from before terms had lines of their own told one of each.
+    traces.append(_line(steps, "collapse_line", "collapse line", 1, QUIET, dash="dash"))
+    traces.append(_line(steps, "lower_bound", "lower bound", 1, QUIET, dash="dot"))
+    for key in _measured(steps, "collapse_line."):
+        traces.append(_line(steps, f"collapse_line.{key}", f"{part_label(key)} collapse line", 1, QUIET, dash="dash"))
+    for key in _measured(steps, "lower_bound."):
+        traces.append(_line(steps, f"lower_bound.{key}", f"{part_label(key)} lower bound", 1, QUIET, dash="dot"))
     return traces
 
 
 def _gradient_traces(steps: Sequence[Step]) -> list[Figure]:
     traces = [_line(steps, "grad_norm", "all weights, before clipping", 3, ACCENT, legend=False)]
-    for name, entry in LOSSES.items():
-        label = f"{entry.symbol} on [CLS]"
-        traces.append(_line(steps, f"pooled_grad.{name}", label, 3, PART_COLOURS[name], legend=False))
+    for key in _measured(steps, "pooled_grad."):
+        label = f"{part_label(key)} on the encoder's output"
+        traces.append(_line(steps, f"pooled_grad.{key}", label, 3, part_colour(key), legend=False))
     return traces
 
 
@@ -221,31 +268,48 @@ def _titles() -> list[Figure]:
     ]
 
 
-def _turn_lines(turn: KnobTurn) -> list[Figure]:
-    line = {"color": ACCENT, "width": 1, "dash": "dot"}
-    return [
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": turn.step - 0.5,
-            "x1": turn.step - 0.5,
-            "y0": 0,
-            "y1": 1,
-            "line": line,
-        }
-    ]
+def _phase_line(end: int) -> Figure:
+    return _upright(end + 0.5, {"color": QUIET, "width": 1.2})
+
+
+def _phase_label(end: int) -> Figure:
+    return _upright_label(end + 0.5, "next phase", QUIET) | {"y": 0, "yanchor": "bottom"}
+
+
+def _turn_line(turn: KnobTurn) -> Figure:
+    return _upright(turn.step - 0.5, {"color": ACCENT, "width": 1, "dash": "dot"})
 
 
 def _turn_label(turn: KnobTurn) -> Figure:
+    key, _, setting = turn.name.rpartition(".")
+    owner = f"{part_label(key)} " if key else ""
+    symbol = KNOB_SYMBOLS.get(setting, setting.replace("_", " "))
+    return _upright_label(turn.step - 0.5, f"{owner}{symbol} {turn.value:g}", ACCENT)
+
+
+def _upright(place: float, line: Figure) -> Figure:
+    """A line through all panels."""
     return {
-        "text": f"{KNOB_SYMBOLS[turn.name]} {turn.value:g}",
+        "type": "line",
         "xref": "x",
         "yref": "paper",
-        "x": turn.step - 0.5,
+        "x0": place,
+        "x1": place,
+        "y0": 0,
+        "y1": 1,
+        "line": line,
+    }
+
+
+def _upright_label(place: float, text: str, colour: str) -> Figure:
+    return {
+        "text": text,
+        "xref": "x",
+        "yref": "paper",
+        "x": place,
         "y": 1,
         "xanchor": "left",
         "yanchor": "top",
         "showarrow": False,
-        "font": {"size": 11, "color": ACCENT},
+        "font": {"size": 11, "color": colour},
     }

@@ -5,120 +5,373 @@ Forms, help texts, the equation preview, the command line and the parametrised t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from core.errors import ConfigError
+from core.parameters import Parameter
 
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One number or choice of a loss, with the bounds a form may offer.
-
-    `low` and `high` bound what is valid; `low` itself is excluded where `above` is set.
-    """
-
-    name: str
-    label: str
-    default: float | str
-    help: str
-    low: float | None = None
-    high: float | None = None
-    above: bool = False
-    choices: tuple[str, ...] = ()
-
-    def check(self, field: str, value: object) -> float | str:
-        """The value if it is valid.
-
-        Raises: ConfigError naming the field, the value and the bounds.
-        """
-        if self.choices:
-            if value not in self.choices:
-                raise ConfigError(field, value, f"choose one of {', '.join(self.choices)}.")
-            return str(value)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(field, value, f"give a number {self.bounds}.")
-        low_ok = self.low is None or (value > self.low if self.above else value >= self.low)
-        high_ok = self.high is None or value <= self.high
-        # A NaN fails no bound that is absent; an integer may be too large to be a float.
-        if not (low_ok and high_ok and abs(value) < math.inf):
-            raise ConfigError(field, value, f"give a number {self.bounds}.")
-        return float(value)
-
-    @property
-    def bounds(self) -> str:
-        parts = []
-        if self.low is not None:
-            parts.append(f"{'above' if self.above else 'from'} {self.low:g}")
-        if self.high is not None:
-            parts.append(f"up to {self.high:g}")
-        return " ".join(parts)
+Level = Literal["sentence", "token", "logits"]
 
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss as people and forms see it.
+    """A loss as people, forms and the planner see it.
 
-    `latex` is its equation, with `{name}` where a parameter's value goes; `contrastive` losses compare
-    the vectors of a batch and so need positives in it.
+    Attributes:
+        symbol, latex: its short name, and its equation with `{name}` where a parameter's value goes.
+        latex_variants: the equation by the value of its parameter "variant", where it has one.
+        latex_notes: further lines, each shown where the parameter that it explains is not at its default.
+        reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
+        views: fewest and most views of a text that it takes (None: any number).
+        levels: what it can contrast; empty for a loss on logits.
+        uses_labels: whether the labels tell what belongs together.
     """
 
     name: str
     label: str
     symbol: str
     latex: str
+    summary: str
     source: str
-    contrastive: bool
+    reads: Literal["logits", "vectors", "triplets"]
+    views: tuple[int, int | None] = (1, 1)
+    levels: tuple[Level, ...] = ()
+    uses_labels: bool = True
     parameters: tuple[Parameter, ...] = ()
     others_compute: str = ""
+    latex_variants: Mapping[str, str] = field(default_factory=dict)
+    latex_notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def contrastive(self) -> bool:
+        """Whether it compares the vectors of a batch with each other."""
+        return self.reads != "logits"
 
 
-TEMPERATURE = Parameter(
-    "temperature",
-    "Temperature τ",
-    0.3,
-    "Divides every cosine before the softmax. Small values let the hardest negatives dominate.",
-    low=0.0,
-    high=100.0,
-    above=True,
+def _temperature(default: float) -> Parameter:
+    return Parameter(
+        "temperature",
+        "Temperature τ",
+        default,
+        "Divides every cosine before the softmax. Small values let the hardest negatives dominate.",
+        low=0.0,
+        high=100.0,
+        above=True,
+        slider=(0.01, 2.0),
+        knob=True,
+    )
+
+
+TEMPERATURE = _temperature(0.3)
+
+# What is contrasted, for every loss on vectors.
+CONTRAST = (
+    Parameter(
+        "level",
+        "Level",
+        "sentence",
+        "What is contrasted: the pooled vector of a text, the tokens that [CLS] attends to most, or the classifier's "
+        "output.",
+        kind="choice",
+        choices={"sentence": "Sentence", "token": "Token", "logits": "Logits"},
+    ),
+    Parameter(
+        "layers",
+        "Layers",
+        "last",
+        "The blocks whose output is contrasted: one loss per block, averaged. The notes' layer i is our layer i, "
+        "their 0 being the embeddings.",
+        kind="layers",
+    ),
+    Parameter(
+        "k",
+        "Tokens k",
+        30,
+        "At token level: how many of the tokens that [CLS] attends to most stand for a text. A k of at least the "
+        "number of words selects nothing.",
+        kind="integer",
+        low=1,
+        high=512,
+        slider=(1, 120),
+    ),
+    Parameter(
+        "clusters",
+        "Clusters",
+        0,
+        "At token level: group the k tokens by K-means into so many groups, each the mean of its members; 0 takes "
+        "every token on its own. The notes tried 5, 10 and 15.",
+        kind="integer",
+        low=0,
+        high=64,
+        slider=(0, 30),
+    ),
+    Parameter(
+        "projection",
+        "Projection head",
+        "none",
+        "Layers of its own in front of the loss, 128 wide, dropped afterwards. The papers on text have none.",
+        kind="choice",
+        choices={"none": "None", "linear": "Linear", "mlp": "MLP"},
+    ),
+    Parameter(
+        "original",
+        "The text itself",
+        True,
+        "Whether the unchanged text is one of the views. CERT contrasts two back-translations without it.",
+        kind="switch",
+    ),
 )
+
+QUEUE = (
+    Parameter(
+        "queue",
+        "Queue",
+        0,
+        "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none, MoCo's "
+        "usual size is 1,024.",
+        kind="integer",
+        low=0,
+        high=65_536,
+        slider=(0, 4096),
+    ),
+    Parameter(
+        "momentum",
+        "Queue momentum",
+        0.999,
+        "How slowly the copy follows the encoder: the share of it that stays at each step.",
+        low=0.0,
+        high=1.0,
+        below=True,
+        slider=(0.9, 0.9999),
+    ),
+)
+
+ALPHA_HELP = "α means other things in R-Drop, DSCL and the notes: here it is "
 
 LOSSES: Mapping[str, LossEntry] = {
     "cross_entropy": LossEntry(
         name="cross_entropy",
         label="Cross-entropy",
         symbol="CE",
-        latex=r"\mathrm{CE}=-\log p_\theta(y_i\mid x_i)",
-        source="the usual fine-tuning loss",
-        contrastive=False,
+        latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
+        summary="The usual fine-tuning loss, with label smoothing, an additive margin or Mixup where asked.",
+        source="the usual fine-tuning loss; label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
+        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412",
+        reads="logits",
+        views=(1, None),
+        parameters=(
+            Parameter(
+                "label_smoothing",
+                "Label smoothing ε",
+                0.0,
+                "The share of the target that is spread evenly over all classes.",
+                low=0.0,
+                high=1.0,
+                below=True,
+                slider=(0.0, 0.5),
+                knob=True,
+            ),
+            Parameter(
+                "margin",
+                "Margin m",
+                0.0,
+                "Taken from the true class's logit before the softmax, so that it has to win by that much.",
+                low=0.0,
+                high=100.0,
+                slider=(0.0, 5.0),
+                knob=True,
+            ),
+            Parameter(
+                "mixup",
+                "Mixup a",
+                0.0,
+                "Above 0, pooled vectors are mixed in pairs with a share drawn from Beta(a, a), and so are the labels.",
+                low=0.0,
+                high=100.0,
+                slider=(0.0, 2.0),
+            ),
+        ),
+        others_compute="The notes cite L-Softmax, which multiplies the angle instead; the idea is the same.",
+        latex_notes={
+            "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
+            "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",
+            "mixup": r"h_i\;\to\;s\,h_i+(1-s)\,h_j,\quad s\sim\mathrm{Beta}({mixup},{mixup})",
+        },
     ),
     "supcon": LossEntry(
         name="supcon",
         label="Supervised contrastive",
         symbol="SCL",
         latex=(
-            r"\mathrm{SCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"
+            r"\text{SCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"
             r"\log\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}"
         ),
-        source="Khosla et al. 2020, eq. 2 (L_out), arXiv:2004.11362; Gunel et al. 2021, eq. 3, arXiv:2011.01403",
-        contrastive=True,
-        parameters=(TEMPERATURE,),
+        summary="Texts of one class attract each other, all others repel.",
+        source="Khosla et al. 2020, eq. 2 (L_out) and 3 (L_in), arXiv:2004.11362; "
+        "Gunel et al. 2021, eq. 3, arXiv:2011.01403",
+        reads="vectors",
+        views=(1, None),
+        levels=("sentence", "token", "logits"),
+        parameters=(
+            TEMPERATURE,
+            Parameter(
+                "variant",
+                "Variant",
+                "out",
+                "L_out takes the mean of the logs over the positives, L_in the log of the mean; L_in is never larger.",
+                kind="choice",
+                choices={"out": "L_out", "in": "L_in"},
+            ),
+            Parameter(
+                "normalize",
+                "Normalised vectors",
+                True,
+                "Without it dot products grow with the vectors, and gradients can explode: the notes saw it happen.",
+                kind="switch",
+            ),
+            *CONTRAST,
+            *QUEUE,
+        ),
         others_compute=(
             "HobbitLong's code multiplies by τ/0.07 and Google's by τ; pytorch-metric-learning averages over the "
-            "anchors with a positive loss; Gunel et al. sum over anchors, so their λ depends on the batch size. "
-            "Here it is the mean over the anchors that have a positive."
+            "anchors with a positive loss, and returns 0 for a batch of one class; Gunel et al. sum over anchors, so "
+            "their λ depends on the batch size. Here it is the mean over the anchors that have a positive."
+        ),
+        latex_variants={
+            "in": (
+                r"\text{SCL}=-\log\Big[\frac{1}{|P(i)|}\sum_{p\in P(i)}"
+                r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
+            ),
+        },
+    ),
+    "dscl": LossEntry(
+        name="dscl",
+        label="Decoupled supervised contrastive",
+        symbol="DSCL",
+        latex=(
+            r"\text{DSCL}=-\Big[{alpha}\,\log p_{i,\mathrm{own}}"
+            r"+(1-{alpha})\,\frac{1}{|P(i)|}\sum_{p\in P(i)}\log p_{ip}\Big],\quad\tau={temperature}"
+        ),
+        summary="Weighs a text's own other view against the others of its class.",
+        source="Xuan & Zhang, AAAI 2024, eq. 8–9",
+        reads="vectors",
+        views=(2, None),
+        levels=("sentence", "logits"),
+        parameters=(
+            Parameter(
+                "alpha",
+                "Own view α",
+                0.1,
+                ALPHA_HELP + "the weight of the text's own other view, against 1 − α for the others of its class.",
+                low=0.0,
+                high=1.0,
+                above=True,
+                below=True,
+                slider=(0.01, 0.99),
+                knob=True,
+            ),
+            _temperature(0.07),
+            *(p for p in CONTRAST if p.name not in ("k", "clusters")),
+        ),
+        others_compute=(
+            "The released code is this with α = 1/(1 + β). A widely copied variant multiplies logits by "
+            "(1 − α)|P|/(|P| − 1): its value depends on a constant shift and can be negative; it is not DSCL."
+        ),
+    ),
+    "simcse": LossEntry(
+        name="simcse",
+        label="SimCSE, unsupervised",
+        symbol="SimCSE",
+        latex=(
+            r"\text{SimCSE}=-\log\frac{e^{z_i\cdot z_i'/{temperature}}}"
+            r"{\sum_{j}e^{z_i\cdot z_j'/{temperature}}}"
+        ),
+        summary="Two views of a text attract each other, all other texts repel; no labels are used.",
+        source="Gao et al. 2021, eq. 4, arXiv:2104.08821",
+        reads="vectors",
+        views=(2, 2),
+        levels=("sentence", "logits"),
+        uses_labels=False,
+        parameters=(
+            _temperature(0.05),
+            Parameter(
+                "symmetric",
+                "Both directions",
+                False,
+                "Also let the second view look for the first, and take the mean.",
+                kind="switch",
+            ),
+            *(p for p in CONTRAST if p.name not in ("k", "clusters")),
+        ),
+        others_compute="SimCLR's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N second views.",
+    ),
+    "simcse_supervised": LossEntry(
+        name="simcse_supervised",
+        label="SimCSE, supervised",
+        symbol="supervised SimCSE",
+        latex=(
+            r"\text{supervised SimCSE}=-\log\frac{e^{z_i\cdot z_i^+/{temperature}}}"
+            r"{\sum_{j}\big(e^{z_i\cdot z_j^+/{temperature}}+e^{z_i\cdot z_j^-/{temperature}}\big)}"
+        ),
+        summary="A premise attracts what it entails and repels what contradicts it; needs a task with both.",
+        source="Gao et al. 2021, eq. 5, arXiv:2104.08821",
+        reads="triplets",
+        levels=("sentence",),
+        uses_labels=False,
+        parameters=(
+            _temperature(0.05),
+            Parameter(
+                "hard_negative_weight",
+                "Hard negative weight",
+                0.0,
+                "Added to the logit of a premise's own contradiction.",
+                low=-100.0,
+                high=100.0,
+                slider=(-5.0, 5.0),
+                knob=True,
+            ),
+            *(p for p in CONTRAST if p.name in ("layers", "projection")),
+        ),
+    ),
+    "rdrop": LossEntry(
+        name="rdrop",
+        label="R-Drop",
+        symbol="R-Drop",
+        latex=(
+            r"\text{R-Drop}=\tfrac12(\mathrm{CE}_1+\mathrm{CE}_2)"
+            r"+{alpha}\cdot\tfrac12\big(\mathrm{KL}(p_1\Vert p_2)+\mathrm{KL}(p_2\Vert p_1)\big)"
+        ),
+        summary="Cross-entropy over two dropout masks, whose predictions are asked to agree.",
+        source="Liang et al. 2021, arXiv:2106.14448",
+        reads="logits",
+        views=(2, 2),
+        parameters=(
+            Parameter(
+                "alpha",
+                "Agreement α",
+                1.0,
+                ALPHA_HELP + "the weight of the symmetric KL divergence.",
+                low=0.0,
+                high=100.0,
+                slider=(0.0, 10.0),
+                knob=True,
+            ),
+        ),
+        others_compute=(
+            "The paper's loss is 2 × this with α/2; bojone's is this with α/2, so the α = 4 there is our 2. "
+            "One public RoBERTa script never adds the second cross-entropy."
         ),
     ),
 }
 
 
-def loss_entry(name: str, field: str = "loss") -> LossEntry:
+def loss_entry(name: object, field: str = "loss") -> LossEntry:
     """The entry of a loss.
 
     Raises: ConfigError naming what exists; nothing falls back silently.
     """
-    try:
-        return LOSSES[name]
-    except (KeyError, TypeError):
-        raise ConfigError(field, name, f"choose one of {', '.join(LOSSES)}.") from None
+    if not isinstance(name, str) or name not in LOSSES:
+        raise ConfigError(field, name, f"choose one of {', '.join(LOSSES)}.")
+    return LOSSES[name]

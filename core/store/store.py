@@ -275,7 +275,7 @@ class Store:
         """
         run = self.run(run_id)
         if kind == "turn":
-            check_turn(run.config, str(name), float("nan") if value is None else value)
+            check_turn(run.config, run.last_step + 1, str(name), float("nan") if value is None else value)
         with self._transaction() as db:
             status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
             if status == Status.QUEUED and kind == "stop":

@@ -1,4 +1,7 @@
-"""Rows from a CSV file with the columns text and label, refused in one sentence when they cannot be used."""
+"""Rows from a CSV file with the columns text and label, refused in one sentence when they cannot be used.
+
+A column text_b beside them makes every row a pair.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import csv
 import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.errors import TaskError, shown
 
@@ -16,10 +19,19 @@ MAX_TEXT_CHARS = 20_000
 MAX_LABEL_CHARS = 100
 MAX_CLASSES = 100
 COLUMNS = ("text", "label")
+SECOND = "text_b"
 
 
-def read_csv(path: str | Path) -> tuple[list[str], list[str]]:
-    """Texts and labels of a file, in its order; surrounding white space of a label is dropped.
+class Rows(NamedTuple):
+    """The rows of a file in its order; `seconds` where they are pairs."""
+
+    texts: list[str]
+    labels: list[str]
+    seconds: list[str] | None
+
+
+def read_csv(path: str | Path) -> Rows:
+    """Texts and labels of a file, in its order; white space around them is dropped.
 
     Raises: TaskError naming the file, the line and what would work.
     """
@@ -27,14 +39,14 @@ def read_csv(path: str | Path) -> tuple[list[str], list[str]]:
     name = shown(Path(path).name)
     try:
         header = [column.strip() for column in next(rows, [])]
-        text_at, label_at = _columns(name, header)
-        texts, labels = _rows(name, rows, len(header), text_at, label_at)
+        _check_columns(name, header)
+        found = _rows(name, rows, header)
     except csv.Error as error:
         raise TaskError(
             f"{name}, line {rows.line_num}, is not valid CSV ({error}): quote fields that hold commas or line breaks."
         ) from None
-    _check_classes(name, labels)
-    return texts, labels
+    _check_classes(name, found.labels)
+    return found
 
 
 def _decoded(path: Path) -> str:
@@ -65,49 +77,54 @@ def _decoded(path: Path) -> str:
         raise TaskError(f"{name}, line {line}, is not UTF-8 text: save the file as CSV in UTF-8.") from None
 
 
-def _columns(name: str, header: list[str]) -> tuple[int, int]:
+def _check_columns(name: str, header: list[str]) -> None:
     missing = [column for column in COLUMNS if column not in header]
     if missing:
         raise TaskError(
             f"{name} has the columns {shown(', '.join(header))} and lacks {' and '.join(missing)}: "
             "name the columns text,label in the first line."
         )
-    doubled = [column for column in COLUMNS if header.count(column) > 1]
+    doubled = [column for column in (*COLUMNS, SECOND) if header.count(column) > 1]
     if doubled:
         raise TaskError(f"{name} has more than one column {doubled[0]}: keep one.")
-    return header.index("text"), header.index("label")
 
 
-def _rows(name: str, rows: Any, width: int, text_at: int, label_at: int) -> tuple[list[str], list[str]]:
-    texts: list[str] = []
-    labels: list[str] = []
+def _rows(name: str, rows: Any, header: list[str]) -> Rows:
+    found = Rows([], [], [] if SECOND in header else None)
     for row in rows:
         if not row:
             continue
         line = rows.line_num
-        if len(row) != width:
-            raise TaskError(f"{name}, line {line}, has {len(row)} fields where the header has {width}: quote commas.")
-        text, label = row[text_at].strip(), row[label_at].strip()
-        if not text or not label:
-            empty = "label" if text else "text"
-            raise TaskError(f"{name}, line {line}, has an empty {empty}: fill it or drop the row.")
+        if len(row) != len(header):
+            raise TaskError(
+                f"{name}, line {line}, has {len(row)} fields where the header has {len(header)}: quote commas."
+            )
+        fields = dict(zip(header, (field.strip() for field in row), strict=True))
+        label = fields["label"]
+        texts = [(column, fields[column]) for column in ("text", SECOND) if column in fields]
+        for column, value in (*texts, ("label", label)):
+            if not value:
+                raise TaskError(f"{name}, line {line}, has an empty {column}: fill it or drop the row.")
         if len(label) > MAX_LABEL_CHARS:
             raise TaskError(
                 f"{name}, line {line}, has the label {shown(label)} and a label has at most {MAX_LABEL_CHARS}: "
                 "check which column holds the labels."
             )
-        if len(text) > MAX_TEXT_CHARS:
-            raise TaskError(
-                f"{name}, line {line}, has a text of {len(text):,} characters and at most {MAX_TEXT_CHARS:,} are read: "
-                "shorten it."
-            )
-        texts.append(text)
-        labels.append(label)
-        if len(texts) > MAX_ROWS:
+        for column, text in texts:
+            if len(text) > MAX_TEXT_CHARS:
+                raise TaskError(
+                    f"{name}, line {line}, has a {column} of {len(text):,} characters and at most "
+                    f"{MAX_TEXT_CHARS:,} are read: shorten it."
+                )
+        found.texts.append(fields["text"])
+        found.labels.append(label)
+        if found.seconds is not None:
+            found.seconds.append(fields[SECOND])
+        if len(found.texts) > MAX_ROWS:
             raise TaskError(f"{name} has more than {MAX_ROWS:,} rows: give fewer.")
-    if not texts:
+    if not found.texts:
         raise TaskError(f"{name} has a header and no rows: add rows with text,label.")
-    return texts, labels
+    return found
 
 
 def _check_classes(name: str, labels: list[str]) -> None:

@@ -8,20 +8,52 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
+
+ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
+
+
+# One text, or a pair.
+Input = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Split:
-    """Texts and their labels; a label is an index into the task's classes."""
+    """Texts and their labels; a label is an index into the task's classes.
+
+    A task on pairs has a second text for each row.
+    """
 
     texts: tuple[str, ...]
     labels: tuple[int, ...]
+    seconds: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def take(self, rows: Sequence[int]) -> Split:
-        return Split(tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows))
+        seconds = None if self.seconds is None else tuple(self.seconds[i] for i in rows)
+        return Split(tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows), seconds)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What the encoder reads of each row."""
+        return self.texts if self.seconds is None else tuple(zip(self.texts, self.seconds, strict=True))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Each row as one line for people."""
+        if self.seconds is None:
+            return self.texts
+        return tuple(f"{text} ↔ {second}" for text, second in zip(self.texts, self.seconds, strict=True))
+
+
+class Triplet(NamedTuple):
+    """A premise, a sentence that it entails and one that it contradicts."""
+
+    premise: str
+    entailment: str
+    contradiction: str
 
 
 @dataclass(frozen=True)
@@ -39,9 +71,34 @@ class TaskData:
 
     @cached_property
     def content_hash(self) -> str:
-        splits = [[s.texts, s.labels] for s in (self.train, self.validation, self.test)]
+        splits: list[list[object]] = [
+            [s.texts, s.labels] if s.seconds is None else [s.texts, s.seconds, s.labels]
+            for s in (self.train, self.validation, self.test)
+        ]
         rows = json.dumps([self.classes, splits], ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @cached_property
+    def triplets(self) -> tuple[Triplet, ...]:
+        """Premises of the training split with a sentence that follows and one that contradicts; empty without any.
+
+        A premise with several of them gives several triplets, each sentence used once.
+        """
+        names = [name.strip().lower() for name in self.classes]
+        if self.train.seconds is None or not {ENTAILMENT, CONTRADICTION} <= set(names):
+            return ()
+        found: dict[str, tuple[list[str], list[str]]] = {}
+        for premise, second, label in zip(self.train.texts, self.train.seconds, self.train.labels, strict=True):
+            follows, contradicts = found.setdefault(premise, ([], []))
+            if names[label] == ENTAILMENT:
+                follows.append(second)
+            elif names[label] == CONTRADICTION:
+                contradicts.append(second)
+        return tuple(
+            Triplet(premise, entailed, contradicted)
+            for premise, (follows, contradicts) in found.items()
+            for entailed, contradicted in zip(follows, contradicts, strict=False)
+        )
 
     @property
     def majority_rate(self) -> float:

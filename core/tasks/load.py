@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.config import TaskConfig
 from core.errors import ConfigError, TaskError, shown
-from core.tasks.csv_file import read_csv
+from core.tasks.csv_file import Rows, read_csv
 from core.tasks.dataset import Split, TaskData
 from core.tasks.registry import CSV_TASK, task_entry
 from core.tasks.splits import held_out_test_rows, stratified_order, validation_rows
@@ -42,13 +42,13 @@ def _load(config: TaskConfig, seed: int, stamps: tuple[tuple[int, int], ...]) ->
     Raises: TaskError or ConfigError naming file, line or field, value and remedy.
     """
     name, train_path, test_path = _paths(config)
-    texts, labels = read_csv(train_path)
-    classes = tuple(sorted(set(labels), key=_label_order))
+    rows = read_csv(train_path)
+    classes = tuple(sorted(set(rows.labels), key=_label_order))
     if len(classes) < 2:
         raise TaskError(f"{name} has the one label {shown(classes[0])}: learning needs rows of at least two classes.")
-    rest = Split(tuple(texts), tuple(classes.index(label) for label in labels))
+    rest = _split(rows, classes)
     if test_path is not None:
-        test = _test_split(test_path, classes)
+        test = _test_split(test_path, classes, pairs=rest.seconds is not None)
     else:
         test, rest = _divide(name, rest, classes, held_out_test_rows(len(rest)), "test")
     wanted = config.validation_size or validation_rows(len(rest))
@@ -78,15 +78,25 @@ def _label_order(label: str) -> tuple[int, float, str]:
         return (1, 0.0, label)
 
 
-def _test_split(path: Path, classes: Sequence[str]) -> Split:
-    texts, labels = read_csv(path)
-    unknown = sorted(set(labels) - set(classes))
+def _split(rows: Rows, classes: Sequence[str]) -> Split:
+    number = {label: i for i, label in enumerate(classes)}
+    seconds = None if rows.seconds is None else tuple(rows.seconds)
+    return Split(tuple(rows.texts), tuple(number[label] for label in rows.labels), seconds)
+
+
+def _test_split(path: Path, classes: Sequence[str], *, pairs: bool) -> Split:
+    rows = read_csv(path)
+    name = shown(path.name)
+    if (rows.seconds is not None) != pairs:
+        has, lacks = ("lacks", "has") if pairs else ("has", "lacks")
+        raise TaskError(f"{name} {has} the column text_b, which the training file {lacks}: give both the same columns.")
+    unknown = sorted(set(rows.labels) - set(classes))
     if unknown:
         raise TaskError(
-            f"{shown(path.name)} has the label {shown(unknown[0])}, which the training file lacks: "
+            f"{name} has the label {shown(unknown[0])}, which the training file lacks: "
             f"its labels are {shown(', '.join(classes))}."
         )
-    return Split(tuple(texts), tuple(classes.index(label) for label in labels))
+    return _split(rows, classes)
 
 
 def _divide(name: str, split: Split, classes: Sequence[str], size: int, purpose: str) -> tuple[Split, Split]:

@@ -79,12 +79,17 @@ def make_sampler(name: str, labels: Sequence[int], batch_size: int, seed: int) -
     return RandomSampler(len(labels), batch_size, seed)
 
 
-def expected_positives(class_counts: Sequence[int], batch_size: int, sampler: str) -> list[float]:
+def expected_positives(class_counts: Sequence[int], batch_size: int, sampler: str, views: int = 1) -> list[float]:
     """Expected number of positives per anchor in a batch, for each class.
 
     Random batches are drawn without replacement, so an anchor's B − 1 companions hold (B − 1)(n_c − 1)/(n − 1) of its
-    class. Balanced ones hold k = ⌊B/C⌋ of every class, and one more of each of B mod C classes, which take turns.
+    class. Balanced ones hold k = ⌊B/C⌋ of every class, and one more of each of B mod C classes, which take turns. With
+    V views every one of these texts counts V times, and the anchor has its own V − 1 others.
     """
+    return [(texts + 1) * views - 1 for texts in _expected_texts(class_counts, batch_size, sampler)]
+
+
+def _expected_texts(class_counts: Sequence[int], batch_size: int, sampler: str) -> list[float]:
     rows, classes = sum(class_counts), len(class_counts)
     if sampler == "balanced":
         k, extra = divmod(batch_size, classes)
@@ -92,8 +97,13 @@ def expected_positives(class_counts: Sequence[int], batch_size: int, sampler: st
     return [(batch_size - 1) * (count - 1) / max(1, rows - 1) for count in class_counts]
 
 
-def anchors_without_positive(class_counts: Sequence[int], batch_size: int, sampler: str) -> list[float]:
-    """For each class, the chance that an anchor has no positive in its batch (hypergeometric for random batches)."""
+def anchors_without_positive(class_counts: Sequence[int], batch_size: int, sampler: str, views: int = 1) -> list[float]:
+    """For each class, the chance that an anchor has no positive in its batch (hypergeometric for random batches).
+
+    With more than one view an anchor always has its own other view.
+    """
+    if views > 1:
+        return [0.0] * len(class_counts)
     rows, classes = sum(class_counts), len(class_counts)
     if sampler == "balanced":
         k, extra = divmod(batch_size, classes)

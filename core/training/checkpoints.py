@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, safe_open, save_file
 from torch import Tensor, nn
 
+from core.encoders.trainable import plain_name
 from core.errors import TrainingError
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
@@ -25,6 +26,7 @@ CHECKPOINT_NAME = "checkpoint.safetensors"
 SHARE_OF_TIME = 0.02
 SHORTEST_PAUSE_S = 20.0
 FREE_SPACE_FACTOR = 1.5
+WEIGHT, PROJECTIONS = "weight/", "projections."
 
 
 @dataclass
@@ -50,17 +52,12 @@ class Checkpoints:
             return step % self.every_steps == 0
         return time.monotonic() - self._last >= max(SHORTEST_PAUSE_S, self._cost_s / SHARE_OF_TIME)
 
-    def save(self, step: int, encoder: nn.Module, optimiser: torch.optim.Optimizer | None) -> None:
+    def save(self, step: int, tensors: Mapping[str, Tensor]) -> None:
         """Write to a temporary name, then rename: a reader finds the old checkpoint or the new one.
 
-        Args:
-            optimiser: None for the end of a run, which no step follows.
         Raises: TrainingError when the disk has no room; the old checkpoint stays.
         """
         started = time.monotonic()
-        tensors = _learned(encoder)
-        if optimiser is not None:
-            tensors |= _moments(encoder, optimiser) | _random_states()
         needed = sum(t.numel() * t.element_size() for t in tensors.values())
         self.folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.folder).free
@@ -71,7 +68,7 @@ class Checkpoints:
             )
         partial = self.path.with_suffix(f".{os.getpid()}.partial")
         try:
-            save_file(tensors, partial, metadata={"step": str(step), "torch": torch.__version__})
+            save_file(dict(tensors), partial, metadata={"step": str(step), "torch": torch.__version__})
             self.guard()
             os.replace(partial, self.path)
         except (OSError, SafetensorError) as error:
@@ -90,70 +87,52 @@ class Checkpoints:
         except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
             raise TrainingError(f"The checkpoint cannot be read ({error}): start a new run.") from error
 
-    def restore(self, encoder: nn.Module, optimiser: torch.optim.Optimizer) -> int:
-        """Put weights, moments and random states back; returns the step.
+    def load(self) -> dict[str, Tensor]:
+        """What the checkpoint holds.
 
-        Raises: TrainingError when the file is damaged or does not belong to this run.
+        Raises: TrainingError when there is none, or it is damaged.
         """
-        step = self.step()
-        if step is None:
+        if self.step() is None:
             raise TrainingError("There is no checkpoint to resume from: start a new run.")
         try:
-            tensors = load_file(self.path)
-            parameters = dict(encoder.named_parameters())
-            with torch.no_grad():
-                for name, parameter in _learning(encoder).items():
-                    parameter.copy_(tensors[f"weight/{name}"])
-            if "random/cpu" in tensors:  # else it holds the last step, which no other follows
-                _restore_moments(parameters, optimiser, tensors)
-                _restore_random_states(tensors)
-        except (SafetensorError, KeyError, RuntimeError) as error:
+            return load_file(self.path)
+        except (SafetensorError, OSError) as error:
             raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
-        return step
 
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
-    """Put a checkpoint's weights into a freshly loaded encoder. Raises: TrainingError."""
+    """Put a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
     try:
-        tensors = load_file(path)
-        parameters = dict(encoder.named_parameters())
-        with torch.no_grad():
-            for name, tensor in tensors.items():
-                if name.startswith("weight/"):
-                    parameters[name.removeprefix("weight/")].copy_(tensor)
-    except (SafetensorError, KeyError, RuntimeError, OSError) as error:
+        restore_weights(encoder, load_file(path), ignored=PROJECTIONS)
+    except (SafetensorError, OSError) as error:
         raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
 
 
-def _learning(encoder: nn.Module) -> dict[str, nn.Parameter]:
-    return {name: parameter for name, parameter in encoder.named_parameters() if parameter.requires_grad}
+def weights_of(encoder: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
+    """Parameters by plain name, as a checkpoint keeps them."""
+    parameters = ((plain_name(name), parameter) for name, parameter in encoder.named_parameters())
+    return {f"{WEIGHT}{name}": parameter.detach().contiguous() for name, parameter in parameters if name in names}
 
 
-def _learned(encoder: nn.Module) -> dict[str, Tensor]:
-    return {f"weight/{name}": parameter.detach().contiguous() for name, parameter in _learning(encoder).items()}
+def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: str | None = None) -> set[str]:
+    """Put a checkpoint's weights back, but for those whose name begins with `ignored`; returns their names.
+
+    Raises: TrainingError for weights of another encoder.
+    """
+    parameters = {plain_name(name): parameter for name, parameter in encoder.named_parameters()}
+    names = {name.removeprefix(WEIGHT) for name in tensors if name.startswith(WEIGHT)}
+    names = {name for name in names if ignored is None or not name.startswith(ignored)}
+    try:
+        with torch.no_grad():
+            for name in names:
+                parameters[name].copy_(tensors[f"{WEIGHT}{name}"])
+    except (KeyError, RuntimeError) as error:
+        raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
+    return names
 
 
-def _moments(encoder: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    names: dict[Tensor, str] = {parameter: name for name, parameter in encoder.named_parameters()}
-    return {
-        f"moment/{key}/{names[parameter]}": value.contiguous()
-        for parameter, state in optimiser.state.items()
-        for key, value in state.items()
-    }
-
-
-def _restore_moments(
-    parameters: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
-) -> None:
-    for key, value in tensors.items():
-        if key.startswith("moment/"):
-            _, moment, name = key.split("/", 2)
-            parameter = parameters[name]
-            # Fused AdamW counts its steps on the parameter's device.
-            optimiser.state[parameter][moment] = value.to(parameter.device)
-
-
-def _random_states() -> dict[str, Tensor]:
+def random_states() -> dict[str, Tensor]:
+    """The states of torch's random generators."""
     states = {"random/cpu": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["random/cuda"] = torch.cuda.get_rng_state()
@@ -162,7 +141,7 @@ def _random_states() -> dict[str, Tensor]:
     return states
 
 
-def _restore_random_states(tensors: dict[str, Tensor]) -> None:
+def restore_random_states(tensors: Mapping[str, Tensor]) -> None:
     torch.set_rng_state(tensors["random/cpu"])
     if "random/cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random/cuda"])

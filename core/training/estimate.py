@@ -12,10 +12,12 @@ from statistics import mean, median
 import numpy as np
 import psutil
 
-from core.config import RunConfig, TrainableConfig
+from core.config import PhaseConfig, RunConfig, TrainableConfig
 from core.encoders.source import EncoderShape
 from core.events import Step
 from core.tasks import TaskData
+from core.training.frozen import KEPT_BYTES
+from core.training.plan import Plan, plan_phase
 from core.training.prepare import BASELINE_ROWS
 
 # English word pieces; every character of scripts beyond Latin counts as a token of its own.
@@ -25,8 +27,8 @@ SPECIAL_TOKENS = 2
 CPU_CORE_FLOPS = 4e10
 GPU_FLOPS = 4e13
 RUNTIME_BYTES = 700 * 2**20
-# Weight, gradient and the two moments of AdamW, in float32.
-LEARNING_BYTES, FROZEN_BYTES = 16, 4
+# In float32: weight and gradient, and the two moments of AdamW; Adafactor's are negligible.
+LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
 # Activations that a block keeps for the backward pass, per token and hidden unit (Korthikanti et al. 2022,
 # arXiv:2205.05198: 34 in 16 bit, so 68 in float32).
 ACTIVATION_BYTES = 68
@@ -51,22 +53,49 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     """Time and memory of a prepared run.
 
     Args:
-        flops: floating-point operations per second that this machine reaches, from `step_flops` or `assumed_flops`.
+        flops: floating-point operations per second that this machine reaches, from `measured_flops` or `assumed_flops`.
     """
-    tokens = mean_tokens(data.train.texts, config.encoder.max_length)
-    step = step_operations(shape, config.phase.trainable, tokens * config.phase.batch_size)
+    tokens = mean_tokens(data.train.shown, config.encoder.max_length)
     forward = 2 * shape.blocks * shape.block_parameters
-    evaluation_tokens = mean_tokens(data.validation.texts, config.encoder.max_length) * len(data.validation)
+    evaluation_tokens = mean_tokens(data.validation.shown, config.encoder.max_length) * len(data.validation)
     frames = len(config.probe.frame_steps or ())
     untrained = min(BASELINE_ROWS, len(data.train)) * tokens
-    test_tokens = mean_tokens(data.test.texts, config.encoder.max_length) * len(data.test)
+    test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(
-        steps_s=config.steps * step / flops,
+        steps_s=sum(_phase_operations(phase, data, shape, tokens) for phase in config.phases) / flops,
         frames_s=(frames * evaluation_tokens + untrained) * forward / flops,
         test_s=test_tokens * forward / flops,
-        memory_bytes=_memory(shape, config.phase.trainable, tokens * config.phase.batch_size),
+        memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
         measured=measured,
     )
+
+
+def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
+    """Of all steps of a phase; frozen blocks whose outputs are kept are computed in the first epoch only."""
+    plan = plan_phase(phase.objective, shape.blocks)
+    steps = phase.steps or 0
+    texts = tokens * phase.batch_size
+    step = step_operations(shape, phase.trainable, texts * plan.readings)
+    block = 2 * texts * shape.block_parameters  # one block, forward, once
+    learning = _learning_blocks(phase.trainable, shape)
+    if phase.gradient_checkpointing:  # what was not kept is computed again
+        step += block * plan.readings * learning
+    if phase.micro_batch and phase.micro_batch < phase.batch_size:  # and so is everything, micro-batch by micro-batch
+        step += block * plan.readings * shape.blocks
+    frozen = shape.blocks - learning
+    if not keeps_frozen(phase, plan, shape):
+        return steps * step
+    first = min(steps, max(1, len(data.train) // phase.batch_size))
+    return steps * (step - block * plan.readings * frozen) + first * block * frozen
+
+
+def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
+    """Whether a phase reads its frozen blocks' outputs from memory once they were computed."""
+    frozen = shape.blocks - _learning_blocks(phase.trainable, shape)
+    if not frozen or plan.changes_input or plan.reads_triplets or phase.micro_batch:
+        return False
+    # What lies between frozen blocks is read as they are computed, unless nothing above them learns.
+    return frozen == shape.blocks or min([*plan.layers, *(layer for layer, _ in plan.tokens), shape.blocks]) > frozen
 
 
 def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
@@ -78,9 +107,16 @@ def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> flo
 
 
 def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: float) -> float:
-    """Floating-point operations of one step: two per weight and token forward, four backward where it learns."""
-    learning = {"all": shape.blocks, "last_blocks": trainable.blocks, "classifier": 0}[trainable.part]
-    return tokens * shape.block_parameters * (2 * shape.blocks + 4 * learning)
+    """Floating-point operations of one step: two per weight and token forward, two backward for what lies below, and
+    two for the weights that learn."""
+    learning = _learning_blocks(trainable, shape)
+    backward = 2 if trainable.part == "lora" else 4
+    return tokens * shape.block_parameters * (2 * shape.blocks + backward * learning)
+
+
+def _learning_blocks(trainable: TrainableConfig, shape: EncoderShape) -> int:
+    """Blocks that gradients pass."""
+    return {"all": shape.blocks, "lora": shape.blocks, "last_blocks": trainable.blocks, "classifier": 0}[trainable.part]
 
 
 def measured_flops(steps: Sequence[Step], shape: EncoderShape, trainable: TrainableConfig) -> float | None:
@@ -98,12 +134,23 @@ def assumed_flops(gpu: bool) -> float:
     return GPU_FLOPS if gpu else CPU_CORE_FLOPS * (psutil.cpu_count(logical=False) or 1)
 
 
-def _memory(shape: EncoderShape, trainable: TrainableConfig, tokens: float) -> float:
+def _memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
+    trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
     learning = {
         "all": shape.parameters,
+        "lora": 4 * trainable.lora_rank * shape.hidden_size * shape.blocks,
         "last_blocks": trainable.blocks * shape.block_parameters,
         "classifier": shape.hidden_size**2,
     }[trainable.part]
-    depth = {"all": shape.blocks, "last_blocks": trainable.blocks, "classifier": 0}[trainable.part]
-    activations = tokens * shape.hidden_size * depth * ACTIVATION_BYTES
-    return RUNTIME_BYTES + learning * LEARNING_BYTES + (shape.parameters - learning) * FROZEN_BYTES + activations
+    texts = min(phase.micro_batch or phase.batch_size, phase.batch_size) * plan.readings
+    depth = _learning_blocks(trainable, shape)
+    width = tokens * texts * shape.hidden_size
+    # With checkpointing every block keeps its input, and one block at a time all it needs.
+    activations = (
+        width * (4 * depth + ACTIVATION_BYTES) if phase.gradient_checkpointing else width * depth * ACTIVATION_BYTES
+    )
+    kept = len(data.train) * tokens * shape.hidden_size * 4 if keeps_frozen(phase, plan, shape) and depth else 0.0
+    copies = sum(bool(term.term.parameters.get("queue")) for term in plan.terms) * shape.parameters * FROZEN_BYTES
+    moments = 0 if phase.optimiser.name == "adafactor" else MOMENT_BYTES
+    weights = learning * (LEARNING_BYTES + moments) + (shape.parameters - learning) * FROZEN_BYTES
+    return RUNTIME_BYTES + weights + activations + min(kept, KEPT_BYTES) + copies

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor
 
-from core.config import KnobTurn, RunConfig
+from core.config import KnobTurn, RunConfig, check_turn
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.encoders.trainable import apply_trainable, training_mode
-from core.errors import TrainingError
+from core.encoders.trainable import merge_adapters, merged_names, plain_name
+from core.errors import ConfigError, TrainingError
 from core.events import (
     Checkpointed,
     Evaluation,
@@ -28,16 +26,20 @@ from core.events import (
     Started,
     Step,
 )
-from core.losses.objective import Objective, Term
-from core.losses.supcon import collapse_line, lower_bound
 from core.representation.geometry import effective_rank, mean_pairwise_cosine
 from core.tasks import TaskData
-from core.training.batches import make_sampler
-from core.training.checkpoints import Checkpoints
+from core.training.checkpoints import (
+    PROJECTIONS,
+    Checkpoints,
+    random_states,
+    restore_random_states,
+    restore_weights,
+    weights_of,
+)
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
-from core.training.gradients import pooled_gradients
-from core.training.schedule import learning_rate_factor
+from core.training.passes import Machine
+from core.training.phase import Phase
 from core.training.scores import classification_scores
 from core.training.untrained import (
     MemoryCache,
@@ -56,6 +58,7 @@ def train(
     controls: Controls | None = None,
     checkpoints: Checkpoints | None = None,
     cache: VectorCache | None = None,
+    translations: Path | None = None,
     resume: bool = False,
 ) -> Iterator[Event]:
     """Fine-tune as `config` says, telling everything that happens.
@@ -66,12 +69,13 @@ def train(
         controls: asked between two steps; a consumer pauses a run by not asking for the next event.
         checkpoints: where the rolling checkpoint lies; None keeps none.
         cache: vectors of untrained encoders, shared by runs.
+        translations: file that keeps back-translations, shared by runs.
         resume: go on from the checkpoint, on exactly the same curve.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), resume)
+    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, resume)
     yield run.started()
     yield from run.untrained_frame_if_cached()
 
@@ -79,6 +83,7 @@ def train(
         if run.step in run.frame_steps and run.step > 0:  # a stop may have cost the frame of the checkpoint's step
             yield from run.frame(controls)
         while run.step < config.steps and not controls.stop_requested():
+            run.enter_phase_of(run.step + 1)
             yield from run.turn_knobs(controls.take_turns())
             yield run.take_step()
             yield from run.untrained_frame(controls)
@@ -94,49 +99,47 @@ def train(
             yield run.checkpoint()
         yield Finished(run.step, "stopped")
         return
+    run.finish()
     yield run.test()
     if checkpoints:
         yield run.checkpoint(last=True)
     yield Finished(run.step, "finished")
 
 
-@dataclass
-class _Turned:
-    """The settings that knobs can change, as they stand."""
-
-    objective: Objective
-    weight: float | None
-    temperature: float | None
-    learning_rate_factor: float = 1.0
-
-
 class _Run:
     """What the loop holds between two events."""
 
     def __init__(
-        self, config: RunConfig, data: TaskData, checkpoints: Checkpoints | None, cache: VectorCache, resume: bool
+        self,
+        config: RunConfig,
+        data: TaskData,
+        checkpoints: Checkpoints | None,
+        cache: VectorCache,
+        translations: Path | None,
+        resume: bool,
     ) -> None:
         self.config, self.data, self.checkpoints, self.cache = config, data, checkpoints, cache
-        self.phase = config.phase
+        self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
-        self.device = _device(config.device)
-        self.autocast = torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
+        device = _device(config.device)
+        self.machine = Machine(device, torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"))
         torch.manual_seed(config.seed)
-        self.encoder, self.tokenizer = _loaded(config, data, self.device)
-        self.learning = apply_trainable(self.encoder, self.phase.trainable)
-        self.parameters = [p for p in self.encoder.parameters() if p.requires_grad]
-        self.optimiser = _adamw(self.encoder, self.phase.optimiser.weight_decay, self.device)
-        self.sampler = make_sampler(config.task.sampler, data.train.labels, self.phase.batch_size, config.seed)
-        self.labels = torch.tensor(data.train.labels, device=self.device)
-        self.step = 0
+        self.encoder, self.tokenizer = _loaded(config, data, device)
         self._remember_untrained(resume)
-        if resume and checkpoints:
-            self.step = checkpoints.restore(self.encoder, self.optimiser)
-        self._apply_recorded_turns()
+        self.step = 0
+        self.learned: set[str] = set()
+        restored = checkpoints.load() if resume and checkpoints else {}
+        if restored and checkpoints:
+            self.step = checkpoints.step() or 0
+        self._enter_phase(config.phase_at(max(1, self.step)))
+        if restored:
+            self._restore(restored)
+        self._follow_recorded_turns()
 
     def _remember_untrained(self, resume: bool) -> None:
         """Before any weight changes: the untrained vectors if they are at hand, else what is needed to compute them."""
-        self.cache_key = cache_key(self.config.encoder, _fingerprint(self.encoder.folder), self.data, self.device.type)
+        fingerprint = _fingerprint(self.encoder.folder)
+        self.cache_key = cache_key(self.config.encoder, fingerprint, self.data, self.machine.device.type)
         self._vectors = self.cache.get(self.cache_key)
         self._untrained: Encoder | None = None
         if self._vectors is None or resume:
@@ -150,89 +153,95 @@ class _Run:
             "test_rows": len(data.test),
             "majority_rate": data.majority_rate,
             "parameters": sum(p.numel() for p in self.encoder.parameters()),
-            "learning_parameters": sum(p.numel() for p in self.parameters),
-            "steps_per_epoch": self.sampler.steps_per_epoch,
+            "learning_parameters": sum(p.numel() for p in self.phase.parameters),
+            "steps_per_epoch": self.phase.sampler.steps_per_epoch,
         }
-        probe = Probe(tuple(range(size)), data.validation.texts[:size], data.validation.labels[:size], data.classes)
-        return Started(self.step, self.config.steps, str(self.device), probe, facts)
+        probe = Probe(tuple(range(size)), data.validation.shown[:size], data.validation.labels[:size], data.classes)
+        return Started(self.step, self.config.steps, str(self.machine.device), probe, facts)
+
+    # Phases
+
+    def enter_phase_of(self, step: int) -> None:
+        """Go on to the phase that a step belongs to, when it is another one."""
+        number = self.config.phase_at(step)
+        if number != self.phase.number:
+            self._leave_phase()
+            self._enter_phase(number)
+            self._follow_recorded_turns()
+
+    def _enter_phase(self, number: int) -> None:
+        self.offset = self.config.phase_ends[number - 1] if number else 0
+        self.phase = Phase(
+            self.config,
+            number,
+            data=self.data,
+            encoder=self.encoder,
+            tokenizer=self.tokenizer,
+            machine=self.machine,
+            translations=self.translations,
+        )
+
+    def _leave_phase(self) -> None:
+        """What was learned stays when another part learns; adapters become part of the weights."""
+        learned = {name for name in self._learning() if not name.startswith(PROJECTIONS)}
+        self.learned |= merged_names(learned)
+        merge_adapters(self.encoder)
+
+    def _learning(self) -> set[str]:
+        return {plain_name(name) for name, parameter in self.encoder.named_parameters() if parameter.requires_grad}
+
+    def finish(self) -> None:
+        """After the last step the encoder is a plain one again."""
+        self._leave_phase()
 
     # Knobs
 
-    def _apply_recorded_turns(self) -> None:
-        objective = self.phase.objective
-        factor = 1.0
-        for turn in sorted(self.config.knob_turns, key=lambda turn: turn.step):  # stable: of one step, the last wins
-            if turn.step > self.step + 1:
-                break
+    def _follow_recorded_turns(self) -> None:
+        """The objective and rate that the next step uses, from the turns of its phase so far."""
+        objective, factor = self.phase.config.objective, 1.0
+        turns = sorted(self.config.knob_turns, key=lambda turn: turn.step)  # stable: of one step, the last wins
+        for turn in turns:
+            if turn.step > self.step + 1 or self.config.phase_at(turn.step) != self.phase.number:
+                continue
             if turn.name == "learning_rate":
                 factor = turn.value
             else:
                 objective = objective.turned(turn.name, turn.value)
-        terms = [Term(t.loss, t.weight, t.parameters) for t in objective.terms]
-        self.turned = _Turned(Objective(terms), objective.weight, objective.temperature, factor)
+        self.phase.rate_factor = factor
+        if objective != self.phase.objective_config:
+            self.phase.set_objective(objective)
 
-    def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned]:
+    def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned | Notice]:
         """Turns that the next step is the first to use: those the config recorded for it, and new ones."""
         step = self.step + 1
         recorded = [(t.name, t.value) for t in self.config.knob_turns if t.step == step]
         if not recorded and not turns:
             return
+        taken = []
         for name, value in turns:
+            try:
+                check_turn(self.config, step, name, value)
+            except ConfigError as error:  # it was turned for the phase that has just ended
+                yield Notice(self.step, str(error))
+                continue
             turn = KnobTurn.model_validate({"step": step, "name": name, "value": value})
             self.config = self.config.model_copy(update={"knob_turns": (*self.config.knob_turns, turn)})
-        self._apply_recorded_turns()
-        for name, value in (*recorded, *turns):
+            taken.append((name, value))
+        self._follow_recorded_turns()
+        for name, value in (*recorded, *taken):
             yield KnobTurned(step, name, value)
 
     # One step
 
     def take_step(self) -> Step:
-        started = time.perf_counter()
-        training_mode(self.encoder, self.learning)
         step = self.step + 1
-        rows = self.sampler.rows(step)
-        tokens = self.tokenizer([self.data.train.texts[row] for row in rows])
-        labels = self.labels[rows]  # [B]
-        learning_rate = self._learning_rate(step)
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
-
-        with self.autocast:
-            pooled = self.encoder.pooled(tokens)  # [B, H]
-            if not pooled.requires_grad:  # only the head learns: its input still shows what each part asks
-                pooled.requires_grad_()
-            logits = self.encoder.logits(pooled)  # [B, C]
-        value = self.turned.objective(pooled, logits, labels)
-        measures = pooled_gradients(value, self.turned.objective.terms, pooled)
-        value.total.backward()
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.phase.optimiser.max_gradient_norm)
-
-        tensors = {"loss": value.total, "grad_norm": norm}
-        tensors |= {f"loss.{name}": part for name, part in value.parts.items()} | measures
-        # One transfer for all of these numbers.
-        numbers = torch.stack([t.detach().float().to(self.device) for t in tensors.values()]).tolist()
-        values = dict(zip(tensors, numbers, strict=True))
+        values = self.phase.take_step(step - self.offset)
         self._check_finite(step, values)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        values["step_s"] = self.phase.commit()
         self.step = step
+        return Step(step, values)
 
-        values["learning_rate"] = learning_rate
-        if self.turned.weight is not None:
-            values["lambda"] = self.turned.weight
-        if self.turned.temperature is not None:
-            values["temperature"] = self.turned.temperature
-            values["collapse_line"] = collapse_line(len(rows))
-            values["lower_bound"] = lower_bound(labels)
-        elapsed = time.perf_counter() - started
-        return Step(step, values | {"step_s": elapsed, "tokens": float(sum(map(len, tokens)))})
-
-    def _learning_rate(self, step: int) -> float:
-        optimiser = self.phase.optimiser
-        factor = learning_rate_factor(step, self.config.steps, optimiser.warmup_fraction)
-        return optimiser.learning_rate * factor * self.turned.learning_rate_factor
-
-    def _check_finite(self, step: int, values: dict[str, float]) -> None:
+    def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
         for measure, name in (("loss", "loss"), ("grad_norm", "gradient norm")):
             if not math.isfinite(values[measure]):
                 raise TrainingError(
@@ -253,7 +262,7 @@ class _Run:
         if self._vectors is None and self._untrained is not None:
             encoder, self._untrained = self._untrained, None
             self._vectors = untrained_vectors(
-                encoder, self.tokenizer, self.data, autocast=self.autocast, interrupted=controls.stop_requested
+                encoder, self.tokenizer, self.data, autocast=self.machine.autocast, interrupted=controls.stop_requested
             )
             self.cache.put(self.cache_key, self._vectors)
             yield from self._untrained_events(self._vectors, encoder)
@@ -263,8 +272,8 @@ class _Run:
 
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()
-        pooled = torch.from_numpy(vectors["validation"]).to(self.device)
-        with torch.inference_mode(), self.autocast:
+        pooled = torch.from_numpy(vectors["validation"]).to(self.machine.device)
+        with torch.inference_mode(), self.machine.autocast:
             logits = encoder.logits(pooled)
         yield from self._frame_events(0, pooled, logits)
 
@@ -274,8 +283,8 @@ class _Run:
         pooled, logits = encode(
             self.encoder,
             self.tokenizer,
-            self.data.validation.texts,
-            autocast=self.autocast,
+            self.data.validation.inputs,
+            autocast=self.machine.autocast,
             interrupted=interrupted,
         )
         yield from self._frame_events(self.step, pooled, logits)
@@ -292,7 +301,7 @@ class _Run:
         yield Evaluation(step, "validation", values)
 
     def test(self) -> Evaluation:
-        _, logits = encode(self.encoder, self.tokenizer, self.data.test.texts, autocast=self.autocast)
+        _, logits = encode(self.encoder, self.tokenizer, self.data.test.inputs, autocast=self.machine.autocast)
         return Evaluation(self.step, "test", classification_scores(logits.cpu().numpy(), self.data.test.labels))
 
     # Checkpoints
@@ -300,11 +309,20 @@ class _Run:
     def checkpoint(self, *, last: bool = False) -> Checkpointed | Notice:
         """A full disk does not end a run: it goes on without a checkpoint and says so."""
         assert self.checkpoints is not None
+        tensors = weights_of(self.encoder, self.learned if last else self.learned | self._learning())
+        if not last:  # no step follows the last
+            tensors |= self.phase.state() | random_states()
         try:
-            self.checkpoints.save(self.step, self.encoder, None if last else self.optimiser)
+            self.checkpoints.save(self.step, tensors)
         except TrainingError as error:
             return Notice(self.step, str(error))
         return Checkpointed(self.step)
+
+    def _restore(self, tensors: Mapping[str, Tensor]) -> None:
+        self.learned = restore_weights(self.encoder, tensors) - self._learning()
+        if "random/cpu" in tensors:
+            self.phase.restore(tensors)
+            restore_random_states(tensors)
 
 
 def _loaded(config: RunConfig, data: TaskData, device: torch.device) -> tuple[Encoder, Tokenizer]:
@@ -328,16 +346,6 @@ def _device(name: str) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def _adamw(encoder: Encoder, weight_decay: float, device: torch.device) -> torch.optim.AdamW:
-    """AdamW; biases and normalisation weights, the vectors among the parameters, do not decay."""
-    learning = [p for p in encoder.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in learning if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, fused=device.type in ("cpu", "cuda"))
 
 
 def _fingerprint(folder: Path) -> str:

@@ -14,6 +14,7 @@ from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
 from core.tasks.registry import CSV_TASK
+from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
 DEFAULT_STEPS = 120
@@ -53,10 +54,15 @@ def prepare(draft: RunConfig, *, gpu: bool) -> tuple[RunConfig, TaskData]:
         task = task.model_copy(update={"validation_size": min(len(natural.validation), largest)})
     data = load_task(task, draft.seed)
     task = task.model_copy(update={"content_hash": data.content_hash, "validation_size": len(data.validation)})
-    phase = _phase(draft.phase, data)
-    return draft.model_copy(
-        update={"task": task, "encoder": encoder, "phases": (phase,), "probe": _probe(draft.probe, phase, data, gpu)}
-    ), data
+    phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
+    _check_whole(phases)
+    config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
+    return config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)}), data
+
+
+def _where(draft: RunConfig, number: int) -> str:
+    """How a message names a field of a phase: by itself where there is one phase."""
+    return f"phases.{number}." if len(draft.phases) > 1 else ""
 
 
 def _absolute(path: str) -> str:
@@ -67,55 +73,108 @@ def _absolute(path: str) -> str:
 
 
 def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:
-    trainable = draft.phase.trainable
-    if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
-        raise ConfigError("trainable.blocks", trainable.blocks, f"{shown(draft.encoder.id)} has {shape.blocks} blocks.")
     if draft.encoder.max_length > shape.positions:
         raise ConfigError(
             "encoder.max_length", draft.encoder.max_length, f"{shown(draft.encoder.id)} reads {shape.positions} tokens."
         )
 
 
-def _phase(phase: PhaseConfig, data: TaskData) -> PhaseConfig:
+def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) -> PhaseConfig:
     rows = len(data.train)
     if phase.batch_size > rows:
-        raise ConfigError("batch_size", phase.batch_size, f"there are {rows:,} training rows; give at most {rows:,}.")
-    _check_learning(phase)
-    _check_positives(phase, data)
+        raise ConfigError(
+            f"{where}batch_size", phase.batch_size, f"there are {rows:,} training rows; give at most {rows:,}."
+        )
+    _check_trainable(phase, shape, where)
+    plan = plan_phase(phase.objective, shape.blocks)
+    _check_learning(phase, plan, shape, where)
+    _check_positives(phase, plan, data, where)
+    _check_micro_batch(phase, plan, where)
     steps = phase.steps
     if steps is None and phase.epochs is not None:
         steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
     return phase.model_copy(update={"steps": steps or DEFAULT_STEPS, "epochs": None})
 
 
-def _check_learning(phase: PhaseConfig) -> None:
-    head_alone = phase.trainable.part == "classifier"
-    if head_alone and all(t.loss == "supcon" for t in phase.objective.terms if t.weight > 0):
-        raise ConfigError(
-            "trainable",
-            "classifier",
-            "the contrastive loss alone does not reach the classifier; lower λ or train blocks.",
-        )
+def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
+    trainable = phase.trainable
+    if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
+        raise ConfigError(f"{where}trainable.blocks", trainable.blocks, f"the encoder has {shape.blocks} blocks.")
+    learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
+    if trainable.reinitialised_blocks > learning:
+        remedy = f"{learning} blocks learn here, and a block that is drawn anew has to; give at most that."
+        raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
 
 
-def _check_positives(phase: PhaseConfig, data: TaskData) -> None:
-    contrast = [t for t in phase.objective.terms if t.loss == "supcon" and t.weight > 0]
-    if not contrast:
+def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: str) -> None:
+    """Somebody must learn: contrast reaches the contrasted blocks and those below them, not the classifier."""
+    if phase.objective.classifies or phase.trainable.part in ("all", "lora"):
+        return
+    if phase.trainable.part == "last_blocks":
+        highest = max(vector.layer for term in plan.terms for group in term.groups for vector in group)
+        frozen = shape.blocks - phase.trainable.blocks
+        if highest <= frozen:
+            raise ConfigError(
+                f"{where}trainable.blocks",
+                phase.trainable.blocks,
+                f"what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are frozen; "
+                "train more blocks, or contrast higher layers.",
+            )
+        return
+    raise ConfigError(
+        f"{where}trainable",
+        "classifier",
+        "the contrastive loss alone does not reach the classifier; lower λ or train blocks.",
+    )
+
+
+def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str) -> None:
+    if not phase.objective.contrastive:
         return
     if phase.batch_size < 2:
-        raise ConfigError("batch_size", phase.batch_size, "a contrastive loss compares texts; give at least 2.")
-    if max(Counter(data.train.labels).values()) < 2:
+        raise ConfigError(f"{where}batch_size", phase.batch_size, "a contrastive loss compares texts; give at least 2.")
+    if plan.reads_triplets and not data.triplets:
+        raise ConfigError(
+            f"{where}objective",
+            "simcse_supervised",
+            f"{data.name} has no triplets: it needs pairs (columns text, text_b, label) with the labels "
+            "entailment and contradiction for one premise.",
+        )
+    if plan.reads_triplets and phase.batch_size > len(data.triplets):
+        count = len(data.triplets)
+        raise ConfigError(
+            f"{where}batch_size", phase.batch_size, f"{data.name} gives {count:,} triplets; give at most {count:,}."
+        )
+    of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
+    if of_class and max(Counter(data.train.labels).values()) < 2:
         raise ConfigError(
             "train_size", len(data.train), "no class has two rows, so no anchor has a positive; give more rows."
         )
 
 
-def _probe(probe: ProbeConfig, phase: PhaseConfig, data: TaskData, gpu: bool) -> ProbeConfig:
+def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
+    if phase.micro_batch and any(p.view is not None and p.view.view == "adversarial" for p in plan.passes):
+        raise ConfigError(
+            f"{where}micro_batch",
+            phase.micro_batch,
+            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view.",
+        )
+
+
+def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
+    if len(phases) > 1 and not phases[-1].objective.classifies:
+        raise ConfigError(
+            f"phases.{len(phases) - 1}.objective",
+            "no loss on the classifier",
+            "the last of two phases trains the classifier; give it a cross-entropy.",
+        )
+
+
+def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:
     available = len(data.validation)
     if probe.size is not None and probe.size > available:
         raise ConfigError("probe.size", probe.size, f"the validation split has {available:,} rows; give at most that.")
     size = min(available, probe.size or default_probe_size(gpu))
-    steps = phase.steps or DEFAULT_STEPS
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * size > MAX_VECTORS_STORED:
         raise ConfigError(

@@ -105,7 +105,7 @@ def untrained_vectors(
     """
     rows = np.linspace(0, len(data.train) - 1, min(BASELINE_ROWS, len(data.train))).astype(np.int64)
     train = data.train.take([int(row) for row in rows])
-    texts = [*data.validation.texts, *train.texts]
+    texts = [*data.validation.inputs, *train.inputs]
     pooled, _ = encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted)
     vectors = pooled.cpu().numpy()
     held_out = len(data.validation)

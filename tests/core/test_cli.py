@@ -6,14 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.cli import cli, main
-from core.config import parse_config
+from core.cli import cli, draft_from, main
+from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
+from core.presets import PRESETS
 from core.store import Status, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,8 +60,8 @@ def test_fit_prints_one_json_object_as_its_last_line(tiny_encoder: Path, small_c
     store = Store(tmp_path / "runs")
     config = store.run(result["run_id"]).config
     assert (config.seed, config.task.train_size, config.encoder.pooling) == (3, 40, "mean")
-    assert (config.phase.objective.weight, config.phase.objective.temperature) == (0.5, 0.2)
-    assert config.phase.trainable.model_dump() == {"part": "last_blocks", "blocks": 1}
+    assert (config.phases[0].objective.weight, config.phases[0].objective.temperature) == (0.5, 0.2)
+    assert (config.phases[0].trainable.part, config.phases[0].trainable.blocks) == ("last_blocks", 1)
     store.close()
 
 
@@ -104,8 +106,38 @@ def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv:
         (["--epochs", "1", "--steps", "5"], "give steps or epochs"),
         (["--config", "/no/such.json"], "config = '/no/such.json'"),
         (["--config", "x.json", "--seed", "1"], "--seed and --config"),
+        (["--config", "x.json", "--set", "seed=1"], "--set and --config"),
         (["--nonsense"], "--nonsense"),
+        (["--preset", "scl"], "preset = 'scl' cannot be used: choose one of ce, ce-scl"),
+        (["--preset", "simcse", "--steps", "1"], "steps = 1 cannot be used: SimCSE, then classifier has 2 phases"),
+        (["--preset", "cert", "--steps", "0"], "steps = 0 cannot be used: CERT"),
+        (["--preset", "rdrop-one-stage", "--lambda", "0.5"], "this preset has no λ; set a weight, such as --set obj"),
+        (["--preset", "simcse", "--lambda", "0.5"], "such as --set phases.0.objective.terms.0.weight=1"),
+        (["--preset", "token-scl", "--lambda", "-1"], "lambda = -1.0 cannot be used: give a number from 0 to 1000"),
+        (["--preset", "ce", "--temperature", "0.5"], "this preset has no contrastive loss; leave it out"),
+        (["--preset", "dscl", "--temperature", "0"], "temperature = 0"),
+        (["--preset", "simcse-supervised"], "film_reviews has no triplets"),
+        (["--preset", "multi-layer-sentence", "--set", "objective.terms.1.layers=[12]"], "supcon.layers = 12"),
+        (["--trainable", "lora", "--set", "trainable.lora_rank=0"], "phases.0.trainable.lora_rank = 0"),
+        (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),
+        (["--set", "=3"], "give FIELD=VALUE"),
+        (["--set", "task..id=x"], "give FIELD=VALUE"),
+        (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
+        (["--set", "objective.terms.0.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
+        (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
+        (["--set", "objective.terms.x.weight=3"], "give a number from 0 to 1"),
+        (["--set", "phases.1.steps=3"], "phases has 1; give 0"),
+        (["--set", "objective.terms.1.views.0.view=dropout"], "is empty; give the whole list, such as"),
+        (["--seed", "3", "--set", "seed.x=1"], "set = 'seed.x' cannot be used: seed has no fields"),
+        (["--set", "objective.combine.x=1"], "combine has no fields"),
+        (["--set", "phases=3", "--set", "steps=5"], "phases has no fields"),
+        (["--preset", "simcse", "--set", "steps=5"], "there are two phases; give phases.0.steps or phases.1.steps"),
+        (["--set", "name=" + "[" * 50_000], "name = "),
+        (["--set", "steps=5", "--set", "epochs=2"], "give steps or epochs"),
+        (["--set", 'objective.terms.1.views=[{"view": "blur"}]'], "view = 'blur'"),
+        (["--set", "objective.terms.0.weight=NaN"], "terms.0.weight = nan"),
     ],
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )
 def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
     run: Any, tmp_path: Path, words: list[str], sentence: str
@@ -113,9 +145,128 @@ def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
     status, out, err = run("fit", *words)
     assert status != 0
     assert out == ""
+    assert err.startswith("error: ")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
+    assert len(err) < 500
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_one(run: Any) -> None:
+    assert run("fit", "--nonsense")[0] == 2
+    assert run("fit", "--steps", "many")[0] == 2
+    assert run("fit", "--preset", "scl")[0] == 1
+    assert run("fit", "--set", "seed=x")[0] == 1
+    assert run("presets", "--nonsense")[0] == 2
+
+
+class TestDraft:
+    """Options become a config."""
+
+    def test_without_options_it_is_the_default_run(self) -> None:
+        assert draft_from({}) == RunConfig()
+
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_a_preset_gives_its_phases(self, name: str) -> None:
+        made = draft_from({"preset": name, "steps": 9})
+        expected = parse_config({"phases": PRESETS[name].phases({"steps": 9})})
+        assert made.phases == expected.phases
+        assert made.steps == 9
+
+    def test_steps_and_epochs_are_those_of_the_whole_run(self) -> None:
+        assert [phase.steps for phase in draft_from({"preset": "simcse", "steps": 9}).phases] == [4, 5]
+        assert [phase.epochs for phase in draft_from({"preset": "simcse", "epochs": 3.0}).phases] == [1.5, 1.5]
+        assert draft_from({"preset": "ce", "epochs": 3.0}).phases[0].epochs == 3.0
+
+    def test_lambda_moves_the_weights_of_the_preset(self) -> None:
+        def weights(preset: str) -> list[float]:
+            return [t.weight for t in draft_from({"preset": preset, "weight": 0.25}).phases[0].objective.terms]
+
+        assert weights("ce-scl") == [0.75, 0.25]
+        assert weights("dscl") == [0.75, 0.25]
+        assert weights("token-scl") == [1.0, 0.25]
+
+    def test_temperature_reaches_every_term_that_has_one(self) -> None:
+        made = draft_from({"preset": "scl-classifier", "temperature": 0.05})
+        assert made.phases[0].objective.temperature == 0.05
+        assert made.phases[1] == draft_from({"preset": "scl-classifier"}).phases[1]
+        assert draft_from({"temperature": 0.05}).phases[0].objective.temperature == 0.05
+
+    @pytest.mark.parametrize(
+        ("setting", "read", "value"),
+        [
+            ("seed=7", lambda c: c.seed, 7),
+            ("name=some words", lambda c: c.name, "some words"),
+            ('name="3"', lambda c: c.name, "3"),
+            ("name=", lambda c: c.name, ""),
+            ("task.sampler=balanced", lambda c: c.task.sampler, "balanced"),
+            ("task.train_size=null", lambda c: c.task.train_size, None),
+            ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
+            ("objective.terms.1.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
+            ("phases.0.objective.terms.1.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
+            ("objective.terms.1.layers=[1, 2]", lambda c: c.phases[0].objective.terms[1].layers, (1, 2)),
+            ("objective.terms.1.layers=last_third", lambda c: c.phases[0].objective.terms[1].layers, "last_third"),
+            (
+                'objective.terms.1.views=[{"view": "eda", "rate": 0.3}]',
+                lambda c: c.phases[0].objective.terms[1].views[0].parameters["rate"],
+                0.3,
+            ),
+            ("optimiser.bias_correction=false", lambda c: c.phases[0].optimiser.bias_correction, False),
+            ("gradient_checkpointing=true", lambda c: c.phases[0].gradient_checkpointing, True),
+            ("trainable.part=lora", lambda c: c.phases[0].trainable.part, "lora"),
+            (" batch_size =4", lambda c: c.phases[0].batch_size, 4),
+            ("phases.0.steps=4", lambda c: c.phases[0].steps, 4),
+            ("encoder.id=a=b", lambda c: c.encoder.id, "a=b"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_any_field_can_be_set(self, setting: str, read: Callable[[RunConfig], object], value: object) -> None:
+        assert read(draft_from({"settings": (setting,)})) == value
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_a_field_of_one_phase_leaves_the_other_alone(self, number: int) -> None:
+        plain = draft_from({"preset": "simcse"})
+        made = draft_from({"preset": "simcse", "settings": (f"phases.{number}.optimiser.learning_rate=0.001",)})
+        assert made.phases[number].optimiser.learning_rate == 0.001
+        assert made.phases[1 - number] == plain.phases[1 - number]
+
+    def test_another_loss_or_view_begins_at_its_own_defaults(self) -> None:
+        settings = ("objective.terms.1.loss=rdrop", 'objective.terms.1.views=[{"view": "eda", "rate": 0.3}]')
+        made = draft_from({"settings": (*settings, "objective.terms.1.views.0.view=dropout")}).phases[0].objective
+        assert made.terms[1].parameters == {"alpha": 1.0}
+        assert made.terms[1].weight == 0.9
+        assert made.terms[1].views[0].parameters == {}
+
+    def test_the_last_of_two_settings_wins(self) -> None:
+        assert draft_from({"seed": 1, "settings": ("seed=2", "seed=3")}).seed == 3
+
+    def test_a_setting_leaves_the_presets_as_they_were(self) -> None:
+        draft_from({"preset": "ce", "settings": ("objective.terms.0.margin=1",)})
+        assert "margin" not in PRESETS["ce"].objectives[0]["terms"][0]
+
+
+def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
+    status, out, _ = run("presets")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(PRESETS)
+    listed = json.loads(run("presets", "--json")[1])
+    assert [entry["name"] for entry in listed] == list(PRESETS)
+    assert all(entry.keys() == {"name", "label", "summary", "source"} for entry in listed)
+
+
+def test_a_preset_of_two_phases_runs_as_one_run(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
+    done = fit(
+        "--task", str(small_csv), "--encoder", str(tiny_encoder), "--max-length", "16", "--preset", "simcse",
+        "--steps", "5", "--batch-size", "4", "--set", "phases.0.objective.terms.0.temperature=0.2", "--json",
+        folder=tmp_path / "runs",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (result["status"], result["steps"]) == ("finished", 5)
+    store = Store(tmp_path / "runs")
+    assert store.run(result["run_id"]).config.phases[0].objective.temperature == 0.2
+    assert [step.values["phase"] for step in store.steps(result["run_id"])] == [1, 1, 2, 2, 2]
+    store.close()
 
 
 def made(tmp_path: Path) -> tuple[Store, str]:

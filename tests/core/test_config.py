@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from core.config import (
-    ObjectiveConfig,
-    RunConfig,
-    build,
-    check_turn,
-    mixed_objective,
-    parse_config,
-)
+from core.config import RunConfig, check_turn, parse_config
 from core.errors import SHOWN_CHARS, ConfigError
+from core.objectives import ObjectiveConfig, mixed_objective
+from core.validation import build
 
 FULL: dict[str, Any] = {
     "version": 1,
@@ -26,15 +21,38 @@ FULL: dict[str, Any] = {
     "encoder": {"id": "roberta-base", "pooling": "mean", "max_length": 64},
     "phases": [
         {
-            "trainable": {"part": "last_blocks", "blocks": 4},
+            "trainable": {"part": "last_blocks", "blocks": 4, "reinitialised_blocks": 1},
             "objective": {
                 "combine": "additive",
-                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "weight": 0.2, "temperature": 0.1}],
+                "terms": [
+                    {"loss": "cross_entropy"},
+                    {
+                        "loss": "supcon",
+                        "weight": 0.2,
+                        "temperature": 0.1,
+                        "layers": [2, 4],
+                        "views": [{"view": "eda", "rate": 0.3}],
+                    },
+                ],
             },
-            "optimiser": {"learning_rate": 1e-4, "weight_decay": 0.0, "warmup_fraction": 0.5},
+            "optimiser": {
+                "name": "adafactor",
+                "learning_rate": 1e-4,
+                "classifier_learning_rate": 1e-3,
+                "layer_decay": 0.95,
+                "weight_decay": 0.0,
+                "warmup_fraction": 0.5,
+            },
             "batch_size": 8,
-            "epochs": 1.5,
-        }
+            "micro_batch": 4,
+            "gradient_checkpointing": True,
+            "steps": 5,
+        },
+        {
+            "trainable": {"part": "lora", "lora_rank": 4},
+            "objective": {"terms": [{"loss": "cross_entropy"}]},
+            "steps": 9,
+        },
     ],
     "probe": {"size": 50, "frame_steps": [0, 5, 10]},
     "checkpoint": {"every_steps": 10},
@@ -94,10 +112,10 @@ def test_nothing_that_was_given_is_lost() -> None:
     [
         (lambda c: c, "seed"),
         (lambda c: c.task, "id"),
-        (lambda c: c.phase, "steps"),
-        (lambda c: c.phase.optimiser, "learning_rate"),
-        (lambda c: c.phase.objective.terms[1], "weight"),
-        (lambda c: c.phase.objective.terms[1], "temperature"),
+        (lambda c: c.phases[0], "steps"),
+        (lambda c: c.phases[0].optimiser, "learning_rate"),
+        (lambda c: c.phases[0].objective.terms[1], "weight"),
+        (lambda c: c.phases[0].objective.terms[1], "temperature"),
         (lambda c: c.knob_turns[0], "value"),
     ],
 )
@@ -108,9 +126,11 @@ def test_a_config_is_frozen(path: Any, field: str) -> None:
 
 
 def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None:
-    term = parse_config(FULL).phase.objective.terms[1]
+    term = parse_config(FULL).phases[0].objective.terms[1]
     term.parameters["temperature"] = 9.0
-    assert term.parameters == {"temperature": 0.1}
+    term.views[0].parameters["rate"] = 0.9
+    assert term.parameters["temperature"] == 0.1
+    assert term.views[0].parameters["rate"] == 0.3
 
 
 @pytest.mark.parametrize(
@@ -139,7 +159,7 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
         ({"encoder": {"max_length": 3}}, "encoder.max_length", 3),
         ({"encoder": {"max_length": 8193}}, "encoder.max_length", 8193),
         ({"phases": []}, "phases", []),
-        ({"phases": [{}, {}]}, "phases", [{}, {}]),
+        ({"phases": [{}, {}, {}]}, "phases", [{}, {}, {}]),
         ({"phases": "one"}, "phases", "one"),
         ({"phases": [1]}, "phases.0", 1),
         (phase(batch_size=0), "phases.0.batch_size", 0),
@@ -152,7 +172,16 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
         (phase(epochs=math.nan), "phases.0.epochs", math.nan),
         (phase(steps=5, epochs=1.0), "epochs", 1.0),
         (phase(trainable={"part": "head"}), "phases.0.trainable.part", "head"),
+        (phase(micro_batch=0), "phases.0.micro_batch", 0),
+        (phase(gradient_checkpointing="often"), "phases.0.gradient_checkpointing", "often"),
+        ({"phases": [{}, {"batch_size": 0}]}, "phases.1.batch_size", 0),
         (phase(trainable={"blocks": 0}), "phases.0.trainable.blocks", 0),
+        (phase(trainable={"lora_rank": 0}), "phases.0.trainable.lora_rank", 0),
+        (phase(trainable={"lora_dropout": 1.0}), "phases.0.trainable.lora_dropout", 1.0),
+        (phase(trainable={"reinitialised_blocks": -1}), "phases.0.trainable.reinitialised_blocks", -1),
+        (optimiser(name="sgd"), "phases.0.optimiser.name", "sgd"),
+        (optimiser(layer_decay=0), "phases.0.optimiser.layer_decay", 0),
+        (optimiser(classifier_learning_rate=2), "phases.0.optimiser.classifier_learning_rate", 2),
         (optimiser(learning_rate=0), "phases.0.optimiser.learning_rate", 0),
         (optimiser(learning_rate=1.1), "phases.0.optimiser.learning_rate", 1.1),
         (optimiser(learning_rate=math.nan), "phases.0.optimiser.learning_rate", math.nan),
@@ -182,11 +211,13 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
         (terms({"loss": "supcon", "weight": math.inf}), "phases.0.objective.terms.0.weight", math.inf),
         (terms({"loss": "supcon", "weight": "heavy"}), "phases.0.objective.terms.0.weight", "heavy"),
         (terms({"loss": "supcon", "weight": 0}), "objective.terms", "all weights 0"),
-        (
-            terms({"loss": "supcon", "weight": 0.5}, {"loss": "supcon", "weight": 0.5}),
-            "objective.terms",
-            "supcon, supcon",
-        ),
+        (terms({"loss": "supcon", "views": ["dropout"]}), "phases.0.objective.terms.0.views.0", "dropout"),
+        (terms({"loss": "supcon", "views": "dropout"}), "phases.0.objective.terms.0.views", "dropout"),
+        (terms({"loss": "supcon", "views": [{"rate": 1}]}), "phases.0.objective.terms.0.views.0.view", {"rate": 1}),
+        (terms({"loss": "supcon", "views": [{"view": "blur"}]}), "view", "blur"),
+        (terms({"loss": "supcon", "views": [{"view": "eda", "rte": 1}]}), "rte", 1),
+        (terms({"loss": "supcon", "views": [{"view": "eda", "rate": 1}]}), "rate", 1),
+        (terms(*[{"loss": "supcon"}] * 9), "phases.0.objective.terms", [{"loss": "supcon"}] * 9),
         (
             terms({"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.6}),
             "objective.terms",
@@ -194,7 +225,9 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
         ),
         (terms({"loss": "supcon"}, combine="mixed"), "phases.0.objective.combine", "mixed"),
         (turn(step=0), "knob_turns.0.step", 0),
-        (turn(name="batch_size"), "knob_turns.0.name", "batch_size"),
+        (turn(name="batch_size"), "knob", "batch_size"),
+        (turn(name=""), "knob_turns.0.name", ""),
+        (turn(name="x" * 81), "knob_turns.0.name", "x" * 81),
         (turn(value=math.nan), "knob_turns.0.value", math.nan),
         (turn(value=None), "knob_turns.0.value", None),
         (turn(value=1.5), "lambda", 1.5),
@@ -232,12 +265,12 @@ def test_what_is_no_json_object_is_refused_in_one_sentence(given: Any) -> None:
 
 
 def test_an_unknown_field_is_answered_with_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match=r"known are learning_rate, weight_decay, .*, max_gradient_norm\."):
+    with pytest.raises(ConfigError, match=r"known are name, learning_rate, .*, max_gradient_norm\."):
         parse_config(optimiser(lr=1))
 
 
 def test_an_unknown_parameter_is_answered_with_those_of_the_loss() -> None:
-    with pytest.raises(ConfigError, match="supcon takes weight, temperature"):
+    with pytest.raises(ConfigError, match="supcon takes loss, weight, views, temperature"):
         parse_config(terms({"loss": "supcon", "tau": 1}))
 
 
@@ -247,76 +280,127 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     assert len(str(caught.value)) < 5 * SHOWN_CHARS
 
 
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (terms("supcon"), "give an object with loss, weight, views."),
+        (terms({"loss": "supcon", "views": ["dropout"]}), "give an object with view."),
+        (terms({}), "it is missing, and has no default."),
+        ({"task": 3}, "give an object with id, path, test_path, "),
+        (phase(objective={"terms": "supcon"}), "give a list."),
+        ({"name": "x" * 81}, ": it should have at most 80 characters."),
+        ({"phases": []}, ": it should have at least 1 item"),
+    ],
+)
+def test_a_remedy_is_worded_for_people(given: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(given)
+    assert remedy in str(caught.value)
+
+
 def test_steps_are_known_only_after_preparation() -> None:
     assert parse_config(phase(steps=5)).steps == 5
     with pytest.raises(ConfigError, match="prepare the run first"):
         _ = parse_config(phase(epochs=1)).steps
 
 
-class TestMixedObjective:
-    @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
-    def test_convex_weights_sum_to_one(self, weight: float) -> None:
-        objective = mixed_objective(weight, 0.2)
-        assert [t.loss for t in objective.terms] == ["cross_entropy", "supcon"]
-        assert [t.weight for t in objective.terms] == [pytest.approx(1 - weight, abs=1e-12), weight]
-        assert objective.weight == weight
-        assert objective.temperature == 0.2
+class TestBeforeThereWereViews:
+    """Runs stored by the first release: terms had a loss, a weight and a temperature, and there was one phase."""
 
-    def test_the_additive_form_leaves_cross_entropy_whole(self) -> None:
-        objective = mixed_objective(2.5, 0.2, "additive")
-        assert [(t.loss, t.weight) for t in objective.terms] == [("cross_entropy", 1.0), ("supcon", 2.5)]
-
-    def test_the_default_objective_is_the_papers_usual_best(self) -> None:
-        assert ObjectiveConfig().weight == mixed_objective(0.9, 0.3).weight
-        assert ObjectiveConfig().temperature == 0.3
-
-    @pytest.mark.parametrize(
-        ("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")]
-    )
-    def test_a_bad_weight_is_named(self, weight: float, combine: Any) -> None:
-        with pytest.raises(ConfigError) as caught:
-            mixed_objective(weight, combine=combine)
-        assert caught.value.field == "lambda"
-        assert caught.value.value is weight
-
-    @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
-    def test_a_bad_temperature_is_named(self, temperature: float) -> None:
-        with pytest.raises(ConfigError) as caught:
-            mixed_objective(0.5, temperature)
-        assert caught.value.field == "temperature"
-
-
-class TestTurned:
     @pytest.mark.parametrize("combine", ["convex", "additive"])
-    def test_lambda_moves_the_weights_and_keeps_the_temperature(self, combine: Any) -> None:
-        before = mixed_objective(0.9, 0.2, combine)
-        assert before.turned("lambda", 0.4) == mixed_objective(0.4, 0.2, combine)
-        assert before == mixed_objective(0.9, 0.2, combine)
+    def test_an_old_objective_means_what_it_meant(self, combine: Any) -> None:
+        weight = 0.1 if combine == "convex" else 1.0
+        old = [{"loss": "cross_entropy", "weight": weight}, {"loss": "supcon", "weight": 0.9, "temperature": 0.3}]
+        found = parse_config(terms(*old, combine=combine)).phases[0].objective
+        assert found == mixed_objective(0.9, 0.3, combine)
+        contrast = found.terms[1]
+        assert (contrast.level, contrast.layers, contrast.views, contrast.original) == ("sentence", "last", (), True)
+        assert (contrast.parameters["variant"], contrast.parameters["queue"]) == ("out", 0)
+        assert not any(found.terms[0].parameters[name] for name in ("label_smoothing", "margin", "mixup"))
 
-    def test_temperature_moves_alone(self) -> None:
-        assert mixed_objective(0.9, 0.2).turned("temperature", 0.5) == mixed_objective(0.9, 0.5)
+    def test_an_old_run_is_one_phase_of_adamw_on_the_whole_encoder(self) -> None:
+        old = {"trainable": {"part": "all", "blocks": 2}, "optimiser": {"learning_rate": 5e-5}, "steps": 120}
+        (found,) = parse_config({"version": 1, "phases": [old]}).phases
+        assert (found.optimiser.name, found.optimiser.bias_correction, found.optimiser.layer_decay) == (
+            "adamw",
+            True,
+            1,
+        )
+        assert found.optimiser.classifier_learning_rate is None
+        assert (found.micro_batch, found.gradient_checkpointing) == (None, False)
+        assert found.trainable.reinitialised_blocks == 0
 
-    @pytest.mark.parametrize(("ce", "combine"), [(0.25, "convex"), (1.0, "additive"), (0.5, "additive")])
-    def test_a_knob_turned_to_where_it_stands_changes_nothing(self, ce: float, combine: str) -> None:
-        given = [
-            {"loss": "cross_entropy", "weight": ce},
-            {"loss": "supcon", "weight": 0.75, "temperature": 0.2},
+    @pytest.mark.parametrize(("ce", "combine"), [(0.1, "convex"), (1.0, "additive"), (0.5, "additive")])
+    def test_old_turns_are_still_turns(self, ce: float, combine: str) -> None:
+        old = terms({"loss": "cross_entropy", "weight": ce}, {"loss": "supcon", "weight": 0.9}, combine=combine)
+        turns = [
+            {"step": 2, "name": "lambda", "value": 0.5},
+            {"step": 3, "name": "temperature", "value": 0.1},
+            {"step": 9, "name": "learning_rate", "value": 0.5},
         ]
-        objective = build(ObjectiveConfig, {"terms": given, "combine": combine})
-        assert objective.turned("temperature", 0.2) == objective
-        assert objective.turned("lambda", 0.75) == objective
+        assert [t.name for t in parse_config(old | {"knob_turns": turns}).knob_turns] == [t["name"] for t in turns]
 
-    @pytest.mark.parametrize("name", ["lambda", "temperature", "learning_rate", ""])
-    def test_a_knob_that_the_objective_lacks_is_refused(self, name: str) -> None:
-        objective = build(ObjectiveConfig, {"terms": [{"loss": "cross_entropy"}]})
-        with pytest.raises(ConfigError, match=f"knob = '{name}' cannot be used"):
-            objective.turned(name, 0.5)
 
-    @pytest.mark.parametrize("value", [0.0, 1.0, 100.0])
-    def test_the_learning_rate_factor_has_bounds(self, value: float) -> None:
-        check_turn(RunConfig(), "learning_rate", value)
-        with pytest.raises(ConfigError, match="give a factor from 0 to 100"):
-            check_turn(RunConfig(), "learning_rate", math.nan)
+class TestPhases:
+    TWO = parse_config({"phases": [{"steps": 5, "objective": mixed_objective(1.0).model_dump()}, {"steps": 3}]})
+
+    def test_the_steps_are_those_of_all_phases(self) -> None:
+        assert self.TWO.steps == 8
+        assert self.TWO.phase_ends == (5, 8)
+
+    def test_a_step_belongs_to_one_phase(self) -> None:
+        assert [self.TWO.phase_at(step) for step in (1, 5, 6, 8, 99)] == [0, 0, 1, 1, 1]
+        assert RunConfig().phase_at(7) == 0
+
+    def test_a_turn_is_checked_against_the_phase_of_its_step(self) -> None:
+        config = parse_config(
+            {"phases": [{"steps": 5}, {"steps": 3, "objective": {"terms": [{"loss": "cross_entropy"}]}}]}
+        )
+        check_turn(config, 5, "lambda", 0.5)
+        with pytest.raises(ConfigError, match="knob = 'lambda' cannot be used"):
+            check_turn(config, 6, "lambda", 0.5)
+
+    def test_turns_of_two_phases_need_steps(self) -> None:
+        with pytest.raises(ConfigError, match=r"knob_turns = 'lambda' cannot be used: give both phases their steps"):
+            parse_config({"phases": [{"epochs": 1}, {"steps": 3}]} | turn())
+        assert parse_config({"phases": [{"epochs": 1}, {"steps": 3}]} | turn(name="learning_rate")).knob_turns
+
+
+class TestTurnsTogether:
+    """Each of these turns is fine alone; the run takes them one after the other."""
+
+    WEIGHTS = terms({"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5}, combine="additive")
+
+    @staticmethod
+    def turns(*given: tuple[int, str, float]) -> dict[str, Any]:
+        return {"knob_turns": [{"step": s, "name": name, "value": value} for s, name, value in given]}
+
+    def test_all_weights_cannot_be_turned_to_0(self) -> None:
+        first, second = (3, "supcon.weight", 0.0), (4, "cross_entropy.weight", 0.0)
+        config = parse_config(self.WEIGHTS | self.turns(first))
+        for both in ((first, second), (second, first)):
+            with pytest.raises(ConfigError, match="all weights 0"):
+                parse_config(self.WEIGHTS | self.turns(*both))
+        with pytest.raises(ConfigError, match="all weights 0"):
+            check_turn(config, 4, "cross_entropy.weight", 0.0)
+        with pytest.raises(ConfigError, match="all weights 0"):  # the recorded one comes after it
+            check_turn(config, 2, "cross_entropy.weight", 0.0)
+
+    def test_a_turn_leaves_the_knobs_where_others_are_turned(self) -> None:
+        given = self.turns((2, "cross_entropy.weight", 1.0), (3, "supcon.weight", 0.2), (4, "lambda", 0.1))
+        assert len(parse_config(self.WEIGHTS | given).knob_turns) == 3
+
+    def test_what_is_turned_off_can_be_turned_on_again(self) -> None:
+        given = terms({"loss": "cross_entropy", "label_smoothing": 0.1})
+        given |= self.turns((2, "cross_entropy.label_smoothing", 0.0), (3, "cross_entropy.label_smoothing", 0.2))
+        assert len(parse_config(given).knob_turns) == 2
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 100.0])
+def test_the_learning_rate_factor_has_bounds(value: float) -> None:
+    check_turn(RunConfig(), 1, "learning_rate", value)
+    with pytest.raises(ConfigError, match="give a factor from 0 to 100"):
+        check_turn(RunConfig(), 1, "learning_rate", math.nan)
 
 
 @pytest.mark.parametrize("model", [RunConfig, ObjectiveConfig])

@@ -181,6 +181,37 @@ def test_a_turned_knob_is_used_and_recorded(engine: LocalEngine, draft: Any) -> 
     assert (values[turn.step - 1], values[turn.step]) == (0.9, 0.25)
 
 
+@pytest.mark.parametrize("engine", ["warm"], indirect=True)
+def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_phase(
+    engine: LocalEngine, draft: Any
+) -> None:
+    contrast = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
+    terms = [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 16}, {"loss": "supcon", "layers": [1]}]
+    phases = [
+        {"steps": 6, "batch_size": 8, "objective": contrast},
+        {"steps": LONG, "batch_size": 8, "objective": {"terms": terms, "combine": "additive"}},
+    ]
+    run_id = engine.submit(draft(more={"phases": phases}))
+    wait_until(engine.store, run_id, lambda r: going(r, 8))
+    with pytest.raises(PlaygroundError, match="temperature"):
+        engine.turn(run_id, "temperature", 0.5)  # it was the first phase's
+    engine.turn(run_id, "supcon_2.temperature", 0.5)
+    wait_until(engine.store, run_id, lambda _: bool(engine.store.knob_turns(run_id)))
+    (turn,) = engine.store.knob_turns(run_id)
+    assert (turn.name, turn.value) == ("supcon_2.temperature", 0.5)
+    engine.stop(run_id)
+    stopped = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert stopped.status == Status.STOPPED
+    engine.resume(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 2))
+    values = {step.step: step.values for step in engine.store.steps(run_id)}
+    assert list(values) == list(range(1, len(values) + 1))
+    for step, told in values.items():
+        losses = {name for name in told if name.startswith("loss.")}
+        expected = {"loss.simcse"} if step <= 6 else {"loss.cross_entropy", "loss.supcon", "loss.supcon_2"}
+        assert (told["phase"], losses) == (1 if step <= 6 else 2, expected)
+
+
 def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: LocalEngine, draft: Any) -> None:
     first, second = engine.submit(draft(steps=150)), engine.submit(draft())
     assert engine.store.run(second).status == Status.QUEUED

@@ -11,13 +11,25 @@ import pytest
 
 from core.config import KnobTurn
 from core.events import Evaluation, Step
-from core.figures.curves import KNOB_SYMBOLS, PANELS, PART_COLOURS, curves_figure
-from core.figures.template import MAX_CURVE_POINTS, Figure
+from core.figures.curves import (
+    KNOB_SYMBOLS,
+    MORE_COLOURS,
+    PANELS,
+    PART_COLOURS,
+    curves_figure,
+    part_colour,
+    part_label,
+)
+from core.figures.template import ACCENT, MAX_CURVE_POINTS, QUIET, Figure
 from core.losses.registry import LOSSES
+from core.objectives import ObjectiveConfig
+from core.presets import PRESETS
+from core.validation import build
 
 
 def made_steps(count: int) -> list[Step]:
-    values = {"loss": 1.5, "loss.cross_entropy": 0.7, "loss.supcon": 2.0, "collapse_line": 2.7, "lower_bound": 1.9}
+    values = {"loss": 1.5, "loss.cross_entropy": 0.7, "loss.supcon": 2.0}
+    values |= {"collapse_line.supcon": 2.7, "lower_bound.supcon": 1.9}
     values |= {"grad_norm": 3.0, "pooled_grad.cross_entropy": 0.1, "pooled_grad.supcon": 0.2}
     values |= {"pooled_cosine": 0.3, "learning_rate": 1e-5}
     return [Step(i, values | {"loss": 1 / i}) for i in range(1, count + 1)]
@@ -32,8 +44,9 @@ def drawn(
     evaluations: list[Evaluation] | None = None,
     turns: list[KnobTurn] | None = None,
     facts: dict[str, float] | None = None,
+    phase_ends: tuple[int, ...] = (100,),
 ) -> Figure:
-    return curves_figure(steps or [], evaluations or [], turns or [], facts or {}, 100, revision="run")
+    return curves_figure(steps or [], evaluations or [], turns or [], facts or {}, phase_ends, revision="run")
 
 
 def trace_named(figure: Figure, name: str) -> Any:
@@ -94,6 +107,123 @@ def test_a_turn_is_marked_between_the_steps(name: Any) -> None:
     (shape,) = layout["shapes"]
     assert (shape["x0"], shape["x1"]) == (3.5, 3.5)
     assert layout["annotations"][-1]["text"] == f"{KNOB_SYMBOLS[name]} 0.25"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("supcon.temperature", "SCL τ 0.25"),
+        ("supcon_2.temperature", "SCL 2 τ 0.25"),
+        ("supcon_2.weight", "SCL 2 weight 0.25"),
+        ("rdrop.alpha", "R-Drop α 0.25"),
+        ("cross_entropy.label_smoothing", "CE label smoothing 0.25"),
+        ("simcse_supervised.hard_negative_weight", "supervised SimCSE hard negative weight 0.25"),
+    ],
+)
+def test_the_knob_of_a_term_says_whose_it_is(name: str, text: str) -> None:
+    layout = drawn(turns=[KnobTurn(step=4, name=name, value=0.25)])["layout"]
+    assert layout["annotations"][-1]["text"] == text
+
+
+class TestTerms:
+    @pytest.mark.parametrize(
+        ("part", "label"),
+        [
+            ("cross_entropy", "CE"),
+            ("supcon", "SCL"),
+            ("supcon_2", "SCL 2"),
+            ("simcse_supervised", "supervised SimCSE"),
+            ("simcse_supervised_3", "supervised SimCSE 3"),
+            ("rdrop.ce", "R-Drop, its CE"),
+            ("rdrop_2.kl", "R-Drop 2, its KL"),
+            ("an_old_loss", "an_old_loss"),
+        ],
+    )
+    def test_a_part_has_a_name_for_people(self, part: str, label: str) -> None:
+        assert part_label(part) == label
+
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_the_terms_of_one_loss_have_colours_of_their_own(self, loss: str) -> None:
+        colours = [part_colour(loss), *(part_colour(f"{loss}_{number}") for number in range(2, 9))]
+        assert len(set(colours)) == 8
+        assert part_colour(f"{loss}.piece") == colours[0]
+
+    def test_the_second_terms_of_all_losses_have_colours_of_their_own(self) -> None:
+        assert len({part_colour(f"{loss}_2") for loss in LOSSES}) == len(LOSSES)
+
+    def test_no_colour_means_two_things(self) -> None:
+        assert not {*PART_COLOURS.values(), ACCENT, QUIET} & {*MORE_COLOURS}
+        assert len(set(MORE_COLOURS)) == len(MORE_COLOURS)
+
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_of_every_preset_no_two_lines_look_alike(self, name: str) -> None:
+        for given in PRESETS[name].objectives:
+            keys = build(ObjectiveConfig, given).keys
+            pieces = [f"{key}.{piece}" for key in keys for piece in ("ce", "kl") if key.startswith("rdrop")]
+            values = {"loss": 1.0} | {f"loss.{part}": 1.0 for part in (*keys, *pieces)}
+            values |= {f"collapse_line.{key}": 1.0 for key in keys} | {f"pooled_grad.{key}": 1.0 for key in keys}
+            traces = drawn([Step(1, values), Step(2, values)])["data"]
+            assert len(traces) == len(values)
+            for panel in ("y", "y3"):
+                looks = [(t["line"]["color"], t["line"]["dash"]) for t in traces if t["yaxis"] == panel]
+                references = [look for look in looks if look[0] == QUIET]
+                assert len(set(looks) - {*references}) == len(looks) - len(references)
+            assert len({(t["name"], t["yaxis"]) for t in traces}) == len(traces)
+
+    def test_several_terms_of_one_loss_have_a_line_each(self) -> None:
+        values = {"loss": 1.0, "loss.supcon": 2.0, "loss.supcon_2": 3.0}
+        values |= {"collapse_line.supcon": 4.0, "collapse_line.supcon_2": 5.0, "lower_bound.supcon_2": 0.5}
+        figure = drawn([Step(1, values), Step(2, values)])
+        found = {trace["name"]: trace["y"][0] for trace in figure["data"]}
+        assert found == {
+            "total": 1.0,
+            "SCL": 2.0,
+            "SCL 2": 3.0,
+            "SCL collapse line": 4.0,
+            "SCL 2 collapse line": 5.0,
+            "SCL 2 lower bound": 0.5,
+        }
+
+    def test_the_pieces_of_a_term_differ_from_it_and_from_each_other(self) -> None:
+        values = {"loss": 1.0, "loss.rdrop": 1.0, "loss.rdrop.ce": 0.7, "loss.rdrop.kl": 0.3}
+        figure = drawn([Step(1, values), Step(2, values)])
+        lines = [trace_named(figure, name)["line"] for name in ("R-Drop", "R-Drop, its CE", "R-Drop, its KL")]
+        assert {line["color"] for line in lines} == {PART_COLOURS["rdrop"]}
+        assert len({line["dash"] for line in lines}) == 3
+
+    def test_the_lines_of_a_run_from_before_terms_had_their_own_are_drawn(self) -> None:
+        values = {"loss": 1.0, "loss.supcon": 2.0, "collapse_line": 2.7, "lower_bound": 1.9}
+        figure = drawn([Step(1, values), Step(2, values)])
+        assert trace_named(figure, "collapse line")["y"] == [2.7, 2.7]
+        assert trace_named(figure, "lower bound")["y"] == [1.9, 1.9]
+
+    def test_a_phase_draws_its_parts_where_it_was(self) -> None:
+        steps = [Step(1, {"loss": 1.0, "loss.simcse": 1.0}), Step(2, {"loss": 0.9, "loss.simcse": 0.9})]
+        steps += [Step(3, {"loss": 0.7, "loss.cross_entropy": 0.7}), Step(4, {"loss": 0.6, "loss.cross_entropy": 0.6})]
+        figure = drawn(steps, phase_ends=(2, 4))
+        assert trace_named(figure, "SimCSE")["x"] == [1, 2]
+        assert trace_named(figure, "CE")["x"] == [3, 4]
+        assert trace_named(figure, "total")["x"] == [1, 2, 3, 4]
+
+
+class TestPhases:
+    def test_a_line_between_the_steps_marks_the_next(self) -> None:
+        layout = drawn(made_steps(10), phase_ends=(40, 100))["layout"]
+        (shape,) = layout["shapes"]
+        assert (shape["x0"], shape["x1"]) == (40.5, 40.5)
+        (note,) = [note for note in layout["annotations"] if note["text"] == "next phase"]
+        assert note["x"] == 40.5
+        assert layout["xaxis"]["range"] == [0, 100]
+
+    def test_one_phase_needs_no_line(self) -> None:
+        layout = drawn(made_steps(10))["layout"]
+        assert not layout["shapes"]
+        assert all(note["text"] != "next phase" for note in layout["annotations"])
+
+    def test_its_label_and_that_of_a_turn_do_not_meet(self) -> None:
+        turn = KnobTurn(step=41, name="learning_rate", value=0.5)
+        notes = drawn(turns=[turn], phase_ends=(40, 100))["layout"]["annotations"]
+        assert {note["y"] for note in notes if note["x"] == 40.5} == {0, 1}
 
 
 def test_every_turn_has_its_mark() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 
@@ -10,51 +9,10 @@ import pytest
 
 import core.losses
 from core.errors import ConfigError
-from core.losses.registry import LOSSES, TEMPERATURE, LossEntry, Parameter, loss_entry
+from core.losses.registry import LOSSES, LossEntry, loss_entry
 
-CHOICE = Parameter("variant", "Variant", "out", "", choices=("out", "in"))
-SHARE = Parameter("share", "Share", 0.5, "", low=0.0, high=1.0)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [(TEMPERATURE, 0.07), (TEMPERATURE, 100), (SHARE, 0), (SHARE, 1.0), (CHOICE, "in")],
-)
-def test_a_value_within_bounds_is_kept(parameter: Parameter, value: float | str) -> None:
-    checked = parameter.check(parameter.name, value)
-    assert checked == value
-    assert isinstance(checked, str if parameter.choices else float)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        (TEMPERATURE, 0.0),
-        (TEMPERATURE, -1),
-        (TEMPERATURE, 100.1),
-        (TEMPERATURE, math.nan),
-        (TEMPERATURE, math.inf),
-        pytest.param(TEMPERATURE, 10**400, id="integer beyond float"),
-        (TEMPERATURE, "0.1"),
-        (TEMPERATURE, True),
-        (TEMPERATURE, None),
-        (SHARE, -0.1),
-        (SHARE, 1.1),
-        (CHOICE, "mean"),
-        (CHOICE, ["out"]),
-    ],
-)
-def test_a_value_out_of_bounds_is_refused_with_name_and_value(parameter: Parameter, value: object) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parameter.check("the field", value)
-    assert caught.value.field == "the field"
-    assert caught.value.value is value
-    assert parameter.bounds in str(caught.value)
-
-
-def test_bounds_say_whether_the_low_end_belongs() -> None:
-    assert TEMPERATURE.bounds == "above 0 up to 100"
-    assert SHARE.bounds == "from 0 up to 1"
+# Numbers that words tell of, not the formula.
+BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}
 
 
 @pytest.mark.parametrize("entry", LOSSES.values(), ids=LOSSES.keys())
@@ -66,8 +24,43 @@ class TestEntries:
         for parameter in entry.parameters:
             assert parameter.check(parameter.name, parameter.default) == parameter.default
 
-    def test_the_equation_has_a_place_for_every_parameter(self, entry: LossEntry) -> None:
-        assert all(f"{{{parameter.name}}}" in entry.latex for parameter in entry.parameters)
+    def test_the_equation_has_a_place_for_every_number_in_it(self, entry: LossEntry) -> None:
+        equations = [entry.latex, *entry.latex_variants.values()]
+        for name in {p.name for p in entry.parameters if p.kind == "number"} - BESIDE_THE_EQUATION:
+            note = entry.latex_notes.get(name, "")
+            assert all(f"{{{name}}}" in equation for equation in equations) or f"{{{name}}}" in note
+
+    def test_a_note_or_variant_belongs_to_a_setting(self, entry: LossEntry) -> None:
+        names = {p.name: p for p in entry.parameters}
+        assert entry.latex_notes.keys() <= names.keys()
+        if entry.latex_variants:
+            assert entry.latex_variants.keys() < set(names["variant"].choices or ())
+
+    def test_a_slider_lies_within_the_bounds(self, entry: LossEntry) -> None:
+        for parameter in entry.parameters:
+            if parameter.slider:
+                assert [parameter.check(parameter.name, end) for end in parameter.slider] == list(parameter.slider)
+
+    def test_a_knob_has_a_slider(self, entry: LossEntry) -> None:
+        assert all(p.slider is not None for p in entry.parameters if p.knob)
+
+    def test_no_setting_hides_a_field_of_the_term(self, entry: LossEntry) -> None:
+        names = [p.name for p in entry.parameters]
+        assert not {"loss", "weight", "views"} & set(names)
+        assert len(set(names)) == len(names)
+
+    def test_what_reads_logits_has_no_level_and_what_reads_vectors_has_one(self, entry: LossEntry) -> None:
+        assert entry.contrastive == (entry.reads != "logits") == bool(entry.levels)
+        assert ("level" in {p.name for p in entry.parameters}) == (entry.reads == "vectors")
+
+
+def test_every_loss_has_a_symbol_of_its_own() -> None:
+    assert len({entry.symbol for entry in LOSSES.values()}) == len(LOSSES)
+
+
+def test_what_others_compute_is_said_where_they_differ() -> None:
+    for name in ("cross_entropy", "supcon", "dscl", "simcse", "rdrop"):
+        assert LOSSES[name].others_compute
 
 
 @pytest.mark.parametrize("name", ["triplet", "", "SUPCON", None, [], {}])

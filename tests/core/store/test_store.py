@@ -385,6 +385,30 @@ def test_a_knob_value_out_of_bounds_is_refused_and_not_recorded(store: Store, va
     assert attempt.take_controls() == []
 
 
+def test_a_knob_is_one_of_the_phase_that_the_next_step_belongs_to(store: Store) -> None:
+    contrast = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
+    terms = {"terms": [{"loss": "cross_entropy"}, {"loss": "supcon"}, {"loss": "supcon"}], "combine": "additive"}
+    run_id = store.create(
+        parse_config({"phases": [{"steps": 3, "objective": contrast}, {"steps": 3, "objective": terms}]})
+    )
+    store.claim_next(range(100))
+    attempt = store.attempt(run_id, 1)
+    store.send(run_id, "turn", "temperature", 0.1)
+    with pytest.raises(ConfigError, match=r"supcon_2\.temperature"):
+        store.send(run_id, "turn", "supcon_2.temperature", 0.2)
+    attempt.steps([Step(3, {"loss": 1.0})])
+    store.send(run_id, "turn", "supcon_2.temperature", 0.2)
+    with pytest.raises(ConfigError, match="no such knob"):
+        store.send(run_id, "turn", "temperature", 0.1)
+    with pytest.raises(ConfigError, match="temperature"):
+        store.send(run_id, "turn", "supcon_2.temperature", 0.0)
+    assert store.pending_turns(run_id) == {"temperature": 0.1, "supcon_2.temperature": 0.2}
+    attempt.knob_turned(4, "supcon_2.temperature", 0.2)
+    turn = KnobTurn(step=4, name="supcon_2.temperature", value=0.2)
+    assert store.effective_config(run_id).knob_turns == (turn,)
+    parse_config(store.effective_config(run_id).model_dump(mode="json"))
+
+
 def test_an_ended_run_takes_no_controls(store: Store) -> None:
     attempt = claimed(store)
     attempt.end(Status.FAILED, "no memory")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import TaskError
-from core.tasks.csv_file import MAX_BYTES, MAX_CLASSES, MAX_TEXT_CHARS, read_csv
+from core.tasks.csv_file import MAX_BYTES, MAX_CLASSES, MAX_TEXT_CHARS, Rows, read_csv
 
 HEADER = b"text,label\n"
 
@@ -61,7 +61,7 @@ def refusal(path: Path) -> str:
 )
 def test_rows_are_read_as_they_stand(file: Path, raw: bytes, texts: list[str], labels: list[str]) -> None:
     file.write_bytes(raw)
-    assert read_csv(file) == (texts, labels)
+    assert read_csv(file) == (texts, labels, None)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,39 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(file: Path, raw: bytes, 
         assert part in message
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"text,text_b,label\na,b,x\nc,d,y\n",
+        b"label,text_b,text\nx,b,a\ny,d,c\n",
+        b"text,id, text_b ,label\na,1, b ,x\n\nc,2,d,y",
+    ],
+    ids=["plain", "another order", "other columns and spaces"],
+)
+def test_a_second_text_makes_a_row_a_pair(file: Path, raw: bytes) -> None:
+    file.write_bytes(raw)
+    assert read_csv(file) == Rows(["a", "c"], ["x", "y"], ["b", "d"])
+
+
+@pytest.mark.parametrize(
+    ("raw", "parts"),
+    [
+        (b"text,text_b,label\na,b,x\nc,,y\n", ["line 3", "empty text_b"]),
+        (b"text,text_b,label\n,b,x\n", ["line 2", "empty text:"]),
+        (b"text,text_b,label,text_b\na,b,x,c\n", ["more than one column text_b"]),
+        (b"text,text_b,label\na,x\n", ["line 2", "has 2 fields where the header has 3"]),
+        (b"text_a,text_b,label\na,b,x\n", ["lacks text"]),
+        (b"text,text_b,label\na," + b"b" * (MAX_TEXT_CHARS + 1) + b",x\n", ["line 2", "a text_b of 20,001 char"]),
+        (b"text,text_b,label\n", ["has a header and no rows"]),
+    ],
+)
+def test_a_pair_that_cannot_be_used_is_refused_in_one_sentence(file: Path, raw: bytes, parts: list[str]) -> None:
+    file.write_bytes(raw)
+    message = refusal(file)
+    for part in parts:
+        assert part in message
+
+
 def test_the_line_is_right_behind_quoted_line_breaks(file: Path) -> None:
     file.write_bytes(HEADER + b'"a\nb",x\nc,\n')
     assert "line 4" in refusal(file)
@@ -133,7 +166,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 def test_capitals_in_the_suffix_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / "ROWS.CSV").write_bytes(HEADER + b"a,x\n")
-    assert read_csv(str(tmp_path / "ROWS.CSV")) == (["a"], ["x"])
+    assert read_csv(str(tmp_path / "ROWS.CSV")) == (["a"], ["x"], None)
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "no/such/folder.csv", "nul\0.csv", "x" * 300 + ".csv"])

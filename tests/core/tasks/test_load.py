@@ -184,3 +184,50 @@ def test_the_majority_rate_is_the_validation_share_of_the_commonest_training_cla
     data = load(numbered(cat=30, dog=70))
     assert data.majority_rate == data.validation.labels.count(1) / len(data.validation)
     assert data.majority_rate == pytest.approx(0.7, abs=0.05)
+
+
+class TestPairs:
+    @staticmethod
+    def file(path: Path, rows: int, header: str = "text,text_b,label") -> Path:
+        lines = [f"premise {i},hypothesis {i},{'no' if i % 2 else 'yes'}" for i in range(rows)]
+        if "text_b" not in header:
+            lines = [f"premise {i},{'no' if i % 2 else 'yes'}" for i in range(rows)]
+        path.write_text("\n".join([header, *lines]))
+        return path
+
+    def test_every_split_keeps_a_text_with_its_second(self, tmp_path: Path) -> None:
+        data = load_task(TaskConfig(id="csv", path=str(self.file(tmp_path / "pairs.csv", 60)), train_size=10), 0)
+        for split in (data.train, data.validation, data.test):
+            assert split.seconds is not None
+            assert len(split.seconds) == len(split)
+            for (first, second), label in zip(split.inputs, split.labels, strict=True):
+                assert first.split()[1] == second.split()[1]
+                assert data.classes[label] == ("no" if int(first.split()[1]) % 2 else "yes")
+        assert len(data.train) == 10
+
+    def test_a_test_file_of_pairs_goes_with_a_training_file_of_pairs(self, tmp_path: Path) -> None:
+        train, test = self.file(tmp_path / "pairs.csv", 60), self.file(tmp_path / "test.csv", 4)
+        data = load_task(TaskConfig(id="csv", path=str(train), test_path=str(test)), 0)
+        assert data.test.inputs[1] == ("premise 1", "hypothesis 1")
+
+    @pytest.mark.parametrize(
+        ("headers", "sentence"),
+        [
+            (("text,text_b,label", "text,label"), "'test.csv' lacks the column text_b, which the training file has"),
+            (("text,label", "text,text_b,label"), "'test.csv' has the column text_b, which the training file lacks"),
+        ],
+    )
+    def test_pairs_and_single_texts_do_not_mix(self, tmp_path: Path, headers: tuple[str, str], sentence: str) -> None:
+        train, test = (
+            self.file(tmp_path / name, 60, header) for name, header in zip(("a.csv", "test.csv"), headers, strict=True)
+        )
+        with pytest.raises(TaskError) as caught:
+            load_task(TaskConfig(id="csv", path=str(train), test_path=str(test)), 0)
+        assert str(caught.value) == f"{sentence}: give both the same columns."
+
+    def test_a_changed_second_text_is_noticed(self, tmp_path: Path) -> None:
+        path = self.file(tmp_path / "pairs.csv", 60)
+        known = load_task(TaskConfig(id="csv", path=str(path)), 0).content_hash
+        path.write_text(path.read_text().replace("hypothesis 7", "hypothesis seven"))
+        with pytest.raises(TaskError, match="has changed since this run was made"):
+            load_task(TaskConfig(id="csv", path=str(path), content_hash=known), 0)

@@ -9,9 +9,9 @@ import pytest
 from core.config import TaskConfig
 from core.errors import ConfigError
 from core.tasks import TASKS, load_task, task_entry
-from core.tasks.csv_file import read_csv
+from core.tasks.csv_file import Rows, read_csv
 
-Files = tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]
+Files = tuple[Rows, Rows]
 
 
 @pytest.fixture(scope="module")
@@ -21,19 +21,19 @@ def film_reviews() -> Files:
 
 
 def test_film_reviews_has_400_and_300_rows_of_two_balanced_classes(film_reviews: Files) -> None:
-    (_, train), (_, test) = film_reviews
+    train, test = (rows.labels for rows in film_reviews)
     assert Counter(train) == {"negative": 200, "positive": 200}
     assert Counter(test) == {"negative": 150, "positive": 150}
 
 
 def test_film_reviews_repeats_no_text(film_reviews: Files) -> None:
-    (train, _), (test, _) = film_reviews
+    train, test = (rows.texts for rows in film_reviews)
     plain = [" ".join(text.lower().split()) for text in train + test]
     assert Counter(plain).most_common(1)[0][1] == 1
 
 
 def test_film_reviews_repeats_no_six_word_run(film_reviews: Files) -> None:
-    (train, _), (test, _) = film_reviews
+    train, test = (rows.texts for rows in film_reviews)
     rows_with_run = Counter[tuple[str, ...]]()
     for text in train + test:
         words = text.lower().split()

@@ -100,6 +100,44 @@ class TestBalanced:
         assert {row < 2 for row in sampler.rows(1)} == {True, False}
 
 
+def counted(labels: Sequence[int], batch_size: int, sampler: str, steps: int, views: int) -> tuple[list[float], ...]:
+    """As `measured`, over all views of every text, one pair of vectors at a time."""
+    made = make_sampler(sampler, labels, batch_size, seed=0)
+    anchors, positives, lonely = Counter[int](), Counter[int](), Counter[int]()
+    for step in range(1, steps + 1):
+        vectors = [(row, view) for row in made.rows(step) for view in range(views)]
+        for i, (row, _) in enumerate(vectors):
+            found = sum(labels[other] == labels[row] for j, (other, _) in enumerate(vectors) if j != i)
+            anchors[labels[row]] += 1
+            positives[labels[row]] += found
+            lonely[labels[row]] += found == 0
+    classes = sorted(anchors)
+    return [positives[c] / anchors[c] for c in classes], [lonely[c] / anchors[c] for c in classes]
+
+
+@pytest.mark.parametrize("views", [1, 2, 3])
+class TestAuditOfViews:
+    @pytest.mark.parametrize(("counts", "batch_size"), [((30, 10), 4), ((9, 9, 6), 6)])
+    def test_of_random_batches(self, counts: tuple[int, ...], batch_size: int, views: int) -> None:
+        labels = [label for label, count in enumerate(counts) for _ in range(count)]
+        positives, lonely = counted(labels, batch_size, "random", 4000, views)
+        assert expected_positives(counts, batch_size, "random", views) == pytest.approx(positives, abs=0.08 * views)
+        assert anchors_without_positive(counts, batch_size, "random", views) == pytest.approx(lonely, abs=0.04)
+
+    @pytest.mark.parametrize(("classes", "batch_size"), [(2, 4), (3, 3), (3, 5), (5, 4)])
+    def test_of_balanced_batches(self, classes: int, batch_size: int, views: int) -> None:
+        labels = [label for label in range(classes) for _ in range(60)]
+        positives, lonely = counted(labels, batch_size, "balanced", 60, views)
+        counts = [60] * classes
+        assert expected_positives(counts, batch_size, "balanced", views) == pytest.approx(positives)
+        assert anchors_without_positive(counts, batch_size, "balanced", views) == pytest.approx(lonely)
+
+    def test_a_batch_of_one_has_its_own_other_views(self, views: int) -> None:
+        for sampler in ("random", "balanced"):
+            assert expected_positives([5, 5], 1, sampler, views) == [views - 1.0] * 2
+            assert anchors_without_positive([5, 5], 1, sampler, views) == [float(views == 1)] * 2
+
+
 def measured(labels: Sequence[int], batch_size: int, sampler: str, steps: int) -> tuple[list[float], list[float]]:
     """Mean positives per anchor, and the share of anchors without any, of each class, over many batches."""
     made = make_sampler(sampler, labels, batch_size, seed=0)

@@ -90,6 +90,144 @@ def test_operations_are_two_forward_and_four_backward_per_weight() -> None:
     assert step_operations(MINI_LM, TrainableConfig(part="classifier"), 10) == 10 * 12 * weights
 
 
+CE: dict[str, Any] = {"loss": "cross_entropy"}
+
+
+def costing(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"objective": {"terms": list(terms), "combine": "additive"}, "shape": MINI_LM}
+
+
+def seen(*names: str) -> dict[str, Any]:
+    return {"loss": "supcon", "views": [{"view": name} for name in names]}
+
+
+class TestObjectives:
+    @pytest.mark.parametrize(
+        ("term", "factor"),
+        [
+            ({"loss": "rdrop", "views": [{"view": "head_dropout"}]}, 1),
+            (seen("head_dropout", "layers"), 1),
+            ({"loss": "supcon", "level": "token"}, 1),
+            (seen("dropout"), 2),
+            (seen("dropout", "eda"), 3),
+            (seen("adversarial"), 4),
+            ({"loss": "supcon", "queue": 64}, 2),
+        ],
+        ids=str,
+    )
+    def test_every_reading_of_the_encoder_costs_once_more(
+        self, estimated: Estimated, term: dict[str, Any], factor: int
+    ) -> None:
+        plain, dearer = estimated(**costing(CE)), estimated(**costing(CE, term))
+        assert dearer.steps_s == pytest.approx(factor * plain.steps_s)
+        assert (dearer.test_s, dearer.frames_s) == (plain.test_s, plain.frames_s)
+        if factor == 1:
+            assert dearer.memory_bytes == plain.memory_bytes
+        else:
+            assert dearer.memory_bytes > plain.memory_bytes
+
+    def test_a_queue_keeps_a_copy_of_the_encoder(self, estimated: Estimated) -> None:
+        two = estimated(**costing(CE, {"loss": "supcon", "queue": 64}))
+        same = estimated(**costing(CE, seen("dropout")))
+        assert two.memory_bytes - same.memory_bytes == pytest.approx(4 * MINI_LM.parameters)
+
+    def test_a_weight_of_zero_that_is_left_out_costs_nothing(self, estimated: Estimated) -> None:
+        off = [seen("dropout") | {"weight": 0.0}, {"loss": "supcon", "queue": 64, "weight": 0.0}]
+        assert estimated(**costing(CE, *off)) == estimated(**costing(CE))
+
+    def test_phases_add_up_in_time_and_the_larger_one_counts_in_memory(
+        self, draft: Callable[..., RunConfig], tiny_encoder: Path
+    ) -> None:
+        shape = encoder_shape(str(tiny_encoder))
+        given = [{"steps": 4, "batch_size": size, "objective": {"terms": [CE]}} for size in (8, 32)]
+
+        def cost(*phases: dict[str, Any]) -> Estimate:
+            config, data = prepare(draft(more={"phases": list(phases)}), gpu=False)
+            return estimate(config, data, shape, 1e9, measured=False)
+
+        first, second, both = cost(given[0]), cost(given[1]), cost(*given)
+        assert both.steps_s == pytest.approx(first.steps_s + second.steps_s)
+        assert both.memory_bytes == max(first.memory_bytes, second.memory_bytes)
+
+
+class TestWhatIsTrained:
+    def test_lora_saves_the_gradients_of_the_weights_and_their_moments(self, estimated: Estimated) -> None:
+        full = estimated(**costing(CE))
+        lora = estimated(**costing(CE), trainable={"part": "lora", "lora_rank": 8})
+        assert lora.steps_s == pytest.approx(full.steps_s * 4 / 6)
+        adapters = 4 * 8 * MINI_LM.hidden_size * MINI_LM.blocks
+        assert full.memory_bytes - lora.memory_bytes == pytest.approx(12 * (MINI_LM.parameters - adapters))
+
+    def test_adafactor_keeps_no_moments(self, estimated: Estimated) -> None:
+        adam, adafactor = (estimated(**costing(CE), optimiser={"name": name}) for name in ("adamw", "adafactor"))
+        assert adam.memory_bytes - adafactor.memory_bytes == pytest.approx(8 * MINI_LM.parameters)
+        assert adam.steps_s == adafactor.steps_s
+
+    def test_a_micro_batch_bounds_memory_and_costs_a_forward_more(self, estimated: Estimated) -> None:
+        whole, micro, small = (
+            estimated(**costing(CE), **more)
+            for more in ({"batch_size": 32}, {"batch_size": 32, "micro_batch": 8}, {"batch_size": 8})
+        )
+        assert micro.memory_bytes == small.memory_bytes < whole.memory_bytes
+        assert micro.steps_s == pytest.approx(whole.steps_s * 8 / 6)
+
+    @pytest.mark.parametrize("size", [32, 100])
+    def test_a_micro_batch_as_large_as_the_batch_changes_nothing(self, estimated: Estimated, size: int) -> None:
+        assert estimated(**costing(CE), batch_size=32, micro_batch=size) == estimated(**costing(CE), batch_size=32)
+
+    def test_checkpointing_saves_memory_and_costs_a_forward_more(self, estimated: Estimated) -> None:
+        plain, saving = (estimated(**costing(CE), gradient_checkpointing=on) for on in (False, True))
+        assert saving.memory_bytes < plain.memory_bytes
+        assert saving.steps_s == pytest.approx(plain.steps_s * 8 / 6)
+
+    def test_frozen_blocks_are_computed_in_the_first_epoch_only(self, estimated: Estimated) -> None:
+        def cost(steps: int, **more: Any) -> float:
+            part = {"part": "last_blocks", "blocks": 2}
+            return estimated(**costing(CE), trainable=part, steps=steps, batch_size=34, **more).steps_s
+
+        first, later = cost(2) / 2, (cost(12) - cost(2)) / 10  # 68 rows are two batches
+        assert first / later == pytest.approx((2 * 6 + 4 * 2) / (6 * 2))
+
+    def test_the_classifier_alone_costs_next_to_nothing_once_all_rows_were_read(self, estimated: Estimated) -> None:
+        part = {"part": "classifier"}
+        once, often = (estimated(**costing(CE), trainable=part, steps=n, batch_size=34) for n in (2, 200))
+        assert often.steps_s == pytest.approx(once.steps_s)
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            costing(CE, seen("eda")),
+            costing(CE, {"loss": "supcon", "layers": [1, 2]}),
+            costing(CE, {"loss": "supcon", "level": "token", "layers": [2]}),
+            costing(CE) | {"micro_batch": 8},
+        ],
+        ids=["a changed text", "a frozen layer", "tokens of a frozen layer", "a micro batch"],
+    )
+    def test_what_keeps_frozen_blocks_from_being_kept_costs_them_every_time(
+        self, estimated: Estimated, more: dict[str, Any]
+    ) -> None:
+        part = {"part": "last_blocks", "blocks": 2}
+        one, ten = (estimated(**more, trainable=part, steps=n, batch_size=34).steps_s for n in (2, 20))
+        assert ten == pytest.approx(10 * one)
+
+    def test_two_dropout_passes_share_the_frozen_blocks(self, estimated: Estimated) -> None:
+        part = {"part": "classifier"}
+        one, two = (estimated(**costing(CE, *more), trainable=part).steps_s for more in ([], [seen("dropout")]))
+        assert two == pytest.approx(one)
+
+
+def test_the_second_text_of_a_pair_is_read_too(tmp_path: Path, draft: Callable[..., RunConfig]) -> None:
+    def cost(header: str, row: str) -> Estimate:
+        path = tmp_path / "rows.csv"
+        path.write_text(header + "".join(f"{row},{'ab'[i % 2]}\n" for i in range(80)))
+        config, data = prepare(draft(task={"path": str(path)}), gpu=False)
+        return estimate(config, data, MINI_LM, 1e9, measured=False)
+
+    single, pair = cost("text,label\n", "x" * 40), cost("text,text_b,label\n", f"{'x' * 40},{'y' * 40}")
+    assert 1.5 < pair.steps_s / single.steps_s < 2
+    assert 1.5 < pair.test_s / single.test_s < 2
+
+
 def test_tokens_follow_the_characters() -> None:
     assert mean_tokens(["x" * 43], 128) == pytest.approx(43 / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS)
     assert mean_tokens(["x" * 10_000], 128) == 128

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
 
-from core.config import RunConfig, mixed_objective
+from core.config import RunConfig, parse_config
+from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
 from core.losses.supcon import collapse_line
+from core.objectives import mixed_objective
+from core.tasks import TaskData
+from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.schedule import learning_rate_factor
 from core.training.untrained import FolderCache, MemoryCache
-
-Draft = Callable[..., RunConfig]
+from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
 
 
 def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
     config, data = prepare(draft, gpu=False)
     return list(train(config, data, **arguments))
-
-
-def steps_of(events: Sequence[Event]) -> list[Step]:
-    return [event for event in events if isinstance(event, Step)]
-
-
-def curve(events: Sequence[Event]) -> list[dict[str, float]]:
-    """What must repeat to the last bit: every measure but the time."""
-    return [{k: v for k, v in step.values.items() if k != "step_s"} for step in steps_of(events)]
 
 
 class Script:
@@ -94,7 +90,8 @@ def test_total_is_the_weighted_sum_of_the_parts(draft: Draft) -> None:
     for step in steps_of(events_of(draft(objective=mixed_objective(0.7, 0.2).model_dump()))):
         parts = 0.3 * step.values["loss.cross_entropy"] + 0.7 * step.values["loss.supcon"]
         assert step.values["loss"] == pytest.approx(parts, rel=1e-5)
-        assert step.values["collapse_line"] == collapse_line(8) == math.log(7)
+        assert step.values["collapse_line.supcon"] == pytest.approx(math.log(7))
+        assert collapse_line(8) == math.log(7)
 
 
 def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(draft: Draft) -> None:
@@ -125,8 +122,6 @@ def test_learning_rate_warms_up_and_decays(draft: Draft) -> None:
 def test_frozen_weights_stay_as_they_were(draft: Draft, trainable: dict[str, Any], tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     events = events_of(draft(trainable=trainable), checkpoints=checkpoints)
-    from safetensors import safe_open
-
     with safe_open(checkpoints.path, "pt") as file:
         kept = set(file.keys())
     assert kept
@@ -178,10 +173,6 @@ def test_a_stopped_run_leaves_a_checkpoint_and_resumes_on_the_same_curve(draft: 
 
 
 def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(draft: Draft, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    from core.encoders.model import load_encoder
-
     config, data = prepare(draft(), gpu=False)
     events = list(train(config, data, checkpoints=Checkpoints(tmp_path)))
     assert not any(name.startswith("moment/") for name in load_file(tmp_path / "checkpoint.safetensors"))
@@ -317,6 +308,243 @@ def test_turns_survive_an_interruption(draft: Draft, tmp_path: Path) -> None:
     assert curve(rest) == curve(whole)[6:]
 
 
+# Two phases
+
+
+CE_SCL = {"terms": [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5}]}
+
+
+def two_phases(draft: Draft, *phases: dict[str, Any], **more: Any) -> RunConfig:
+    """SimCSE and then a classifier, four steps each, at a rate that moves weights visibly."""
+    made = preset_phases("simcse", optimiser={"learning_rate": 1e-2})
+    return draft(more={"phases": [a | b for a, b in zip(made, phases or ({}, {}), strict=True)]} | more)
+
+
+def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
+    return prepare(draft, gpu=False)
+
+
+def test_each_phase_tells_its_own_parts_and_rate(draft: Draft) -> None:
+    slow = {"optimiser": {"learning_rate": 1e-3, "warmup_fraction": 0.5}}
+    steps = steps_of(events_of(two_phases(draft, {}, slow)))
+    assert [step.values["phase"] for step in steps] == [1] * 4 + [2] * 4
+    assert [step.step for step in steps] == list(range(1, 9))
+    for step in steps:
+        losses = {name for name in step.values if name.startswith("loss.")}
+        assert losses == ({"loss.simcse"} if step.step <= 4 else {"loss.cross_entropy"})
+        assert ("collapse_line.simcse" in step.values) == (step.step <= 4)
+    # Step numbers of a phase count from its own beginning.
+    assert [s.values["learning_rate"] for s in steps[4:]] == [
+        1e-3 * learning_rate_factor(n, 4, 0.5) for n in range(1, 5)
+    ]
+
+
+LORA = {"part": "lora", "lora_rank": 2, "lora_alpha": 16.0}
+
+
+@pytest.mark.parametrize(
+    "first", [{"part": "all"}, {"part": "last_blocks", "blocks": 1}, LORA], ids=lambda t: t["part"]
+)
+@pytest.mark.parametrize("second", [{"part": "classifier"}, LORA], ids=lambda t: t["part"])
+def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
+    draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """Also where only the classifier learns at last, and where adapters learned at first: they are merged."""
+    config, data = prepared(two_phases(draft, {"trainable": first}, {"trainable": second}))
+    events = list(train(config, data, checkpoints=Checkpoints(tmp_path)))
+    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
+    untrained = {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
+    load_learned(tmp_path / "checkpoint.safetensors", encoder.eval())
+    changed = {n for n, p in encoder.named_parameters() if not torch.equal(p, untrained[n])}
+    assert any("layer.1.attention.self.query.weight" in name for name in changed)
+    assert any("embeddings" in name for name in changed) == (first["part"] == "all")
+    frame = [event for event in events if isinstance(event, Frame)][-1]
+    with torch.inference_mode():
+        pooled = encoder.pooled(tokenizer(data.validation.texts[:5]))
+        logits = encoder.logits(pooled)
+    torch.testing.assert_close(pooled, torch.from_numpy(frame.embeddings[:5]), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(logits, torch.from_numpy(frame.logits[:5]), atol=1e-5, rtol=1e-4)
+    assert not any("lora" in name or "projections" in name for name in load_file(tmp_path / "checkpoint.safetensors"))
+
+
+def test_projection_heads_are_left_behind(draft: Draft, tmp_path: Path) -> None:
+    simcse = {"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]}
+    config, data = prepared(two_phases(draft, {"objective": {"terms": [simcse]}}, {}))
+    checkpoints = Checkpoints(tmp_path, every_steps=1)
+    names = []
+    for event in train(config, data, checkpoints=checkpoints):
+        if isinstance(event, Checkpointed):
+            names.append(any("projections" in name for name in load_file(checkpoints.path)))
+    assert names == [True] * 4 + [False] * 4
+
+
+PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "all": ({}, {}),
+    "last block": ({"trainable": {"part": "last_blocks", "blocks": 1}},) * 2,
+    "adapters": ({"trainable": LORA}, {"trainable": LORA}),
+    "adapters, then all": ({"trainable": LORA}, {"trainable": {"part": "all"}}),
+    "all, then classifier": ({}, {"trainable": {"part": "classifier"}}),
+    "all, then last block with a queue": (
+        {},
+        {
+            "trainable": {"part": "last_blocks", "blocks": 1},
+            "objective": {
+                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 20, "momentum": 0.5}],
+                "combine": "additive",
+            },
+        },
+    ),
+    "projections": (
+        {"objective": {"terms": [{"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]}]}},
+        {
+            "objective": {
+                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "projection": "linear", "queue": 12}],
+                "combine": "additive",
+            }
+        },
+    ),
+    "parts of a batch": ({"micro_batch": 3}, {"micro_batch": 5, "objective": CE_SCL}),
+    "checkpointing": ({"gradient_checkpointing": True}, {"gradient_checkpointing": True, "objective": CE_SCL}),
+    "adafactor": ({"optimiser": {"name": "adafactor"}}, {"optimiser": {"name": "adafactor", "learning_rate": 1e-2}}),
+    "no bias correction": ({"optimiser": {"bias_correction": False}},) * 2,
+    "new blocks": ({"trainable": {"reinitialised_blocks": 1}}, {"trainable": {"reinitialised_blocks": 2}}),
+    "layer decay": ({"optimiser": {"layer_decay": 0.5, "classifier_learning_rate": 1e-2}},) * 2,
+    "adversarial": (
+        {"objective": {"terms": [{"loss": "simcse", "views": [{"view": "adversarial"}]}]}},
+        {"objective": {"terms": [{"loss": "cross_entropy", "views": [{"view": "embedding_dropout"}]}]}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draft, tmp_path: Path, name: str) -> None:
+    # Three steps behind the last stop: what a queue takes in at one step shows at the next.
+    config, data = prepared(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name])))
+    cache = MemoryCache()
+    whole = list(train(config, data, cache=cache))
+    parts = in_attempts(config, data, tmp_path, (2, 5, 7), cache=cache)
+    assert curve(parts) == curve(whole)
+    frames, last = ([e for e in events if isinstance(e, Frame)][-1] for events in (whole, parts))
+    np.testing.assert_array_equal(frames.embeddings, last.embeddings)
+    np.testing.assert_array_equal(frames.logits, last.logits)
+
+
+@pytest.mark.parametrize("part", ["last_blocks", "classifier"])
+def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
+    draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """24 rows, of which a few are kept."""
+    monkeypatch.setattr(frozen.OncePerRow.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
+    made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1})
+    config, data = prepared(made)
+    whole = list(train(config, data))
+    assert curve(in_attempts(config, data, tmp_path, (2, 5, 8))) == curve(whole)
+
+
+def test_a_phase_of_contrast_leaves_the_classifier_and_moves_the_encoder(draft: Draft) -> None:
+    made = two_phases(draft, {}, {"trainable": {"part": "classifier"}}, probe={"frame_steps": [4]})
+    start, middle, end = [event for event in events_of(made) if isinstance(event, Frame)]
+    assert np.abs(middle.embeddings - start.embeddings).max() > 1e-2
+    # From there on the encoder stays as it is.
+    np.testing.assert_allclose(end.embeddings, middle.embeddings, atol=1e-6)
+    assert np.abs(end.logits - middle.logits).max() > 1e-3
+
+
+def test_knobs_turn_in_the_phase_that_has_them(draft: Draft) -> None:
+    made = two_phases(draft, {}, {"objective": CE_SCL})
+    events = events_of(made, controls=Script({2: ("temperature", 0.5), 6: ("lambda", 0.9), 7: ("temperature", 0.8)}))
+    assert [e for e in events if isinstance(e, KnobTurned)] == [
+        KnobTurned(2, "temperature", 0.5),
+        KnobTurned(6, "lambda", 0.9),
+        KnobTurned(7, "temperature", 0.8),
+    ]
+    values = [step.values for step in steps_of(events)]
+    # A turn holds until its phase ends.
+    assert [v["temperature"] for v in values] == [0.05, 0.5, 0.5, 0.5, 0.3, 0.3, 0.8, 0.8]
+    assert [v.get("lambda") for v in values] == [None] * 4 + [0.5, 0.9, 0.9, 0.9]
+
+
+def test_the_learning_rate_is_turned_for_its_phase(draft: Draft) -> None:
+    plain = steps_of(events_of(two_phases(draft)))
+    turned = steps_of(events_of(two_phases(draft), controls=Script({3: ("learning_rate", 0.5)})))
+    factors = [b.values["learning_rate"] / a.values["learning_rate"] for a, b in zip(plain, turned, strict=True)]
+    assert factors == [1.0, 1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft) -> None:
+    events = events_of(two_phases(draft), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)}))
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert notice.step == 4
+    assert "'temperature'" in notice.message
+    assert "learning_rate" in notice.message
+    assert [e for e in events if isinstance(e, KnobTurned)] == [KnobTurned(6, "learning_rate", 2.0)]
+    assert curve(events)[:5] == curve(events_of(two_phases(draft)))[:5]
+
+
+def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path) -> None:
+    terms = [
+        {"loss": "cross_entropy"},
+        {"loss": "supcon", "temperature": 0.3},
+        {"loss": "supcon", "weight": 0.5, "temperature": 0.2, "level": "token", "k": 3},
+        {"loss": "rdrop", "alpha": 1.0, "views": [{"view": "head_dropout"}]},
+    ]
+    made = draft(objective={"terms": terms, "combine": "additive"})
+    turns = {3: ("supcon_2.temperature", 0.9), 4: ("rdrop.alpha", 4.0), 5: ("supcon.weight", 2.0)}
+    plain, live = events_of(made), events_of(made, controls=Script(turns))
+    before, after = (steps_of(events)[2].values for events in (plain, live))
+    assert before["loss.supcon"] == after["loss.supcon"]
+    assert before["loss.supcon_2"] != after["loss.supcon_2"]
+    fifth = steps_of(live)[4].values
+    weights = {"cross_entropy": 1.0, "supcon": 2.0, "supcon_2": 0.5, "rdrop": 1.0}
+    assert fifth["loss"] == pytest.approx(sum(w * fifth[f"loss.{key}"] for key, w in weights.items()), rel=1e-5)
+    assert fifth["loss.rdrop"] == pytest.approx(fifth["loss.rdrop.ce"] + 4.0 * fifth["loss.rdrop.kl"], rel=1e-5)
+    recorded = [{"step": e.step, "name": e.name, "value": e.value} for e in live if isinstance(e, KnobTurned)]
+    assert len(recorded) == 3
+    config, data = prepared(parse_config(made.model_dump(mode="json") | {"knob_turns": recorded}))
+    assert curve(in_attempts(config, data, tmp_path, (4,))) == curve(live)
+
+
+@pytest.mark.parametrize(
+    ("part", "start", "queue"),
+    [("all", 0.5, 0), ("all", 0.0, 20), ("last_blocks", 0.5, 20), ("last_blocks", 0.0, 0)],
+)
+def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
+    draft: Draft, tmp_path: Path, part: str, start: float, queue: int
+) -> None:
+    """The second pass comes and goes with the term that wants it; its queue fills all the same."""
+    terms = [
+        {"loss": "cross_entropy", "weight": 1 - start},
+        {"loss": "supcon", "weight": start, "queue": queue, "momentum": 0.5, "views": [{"view": "dropout"}]},
+    ]
+    turns = [(3, 0.5 - start), (5, 0.0), (7, 0.7)]
+    made = draft(
+        steps=9,
+        objective={"terms": terms},
+        trainable={"part": part, "blocks": 1},
+        more={"knob_turns": [{"step": step, "name": "lambda", "value": value} for step, value in turns]},
+    )
+    config, data = prepared(made)
+    whole = list(train(config, data))
+    weights = [start] * 2 + [0.5 - start] * 2 + [0.0] * 2 + [0.7] * 3
+    tokens = [step.values["tokens"] for step in steps_of(whole)]
+    for weight, step in zip(weights, steps_of(whole), strict=True):
+        assert step.values["lambda"] == weight
+        assert ("loss.supcon" in step.values) == (weight > 0)
+    same_batch = steps_of(events_of(draft(steps=9, objective={"terms": [{"loss": "cross_entropy"}]})))
+    passes = [both / one.values["tokens"] for both, one in zip(tokens, same_batch, strict=True)]
+    assert passes == [2.0 if weight > 0 else 1.0 for weight in weights]
+    assert curve(in_attempts(config, data, tmp_path, (2, 5, 7))) == curve(whole)
+
+
+def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = Encoder.logits
+    monkeypatch.setattr(Encoder, "logits", lambda self, pooled: logits(self, pooled) * float("nan"))
+    events = train(*prepared(two_phases(draft)))
+    assert next(event for event in events if isinstance(event, Step) and event.step == 4)
+    with pytest.raises(TrainingError, match="loss of step 5 is nan"):
+        list(events)
+
+
 # Failure
 
 
@@ -336,8 +564,6 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_remedy(draft: Draft, monk
 
 def test_the_bundled_encoder_learns_the_bundled_task() -> None:
     """The main job on real text with the real encoder: beats the majority class by far in 40 steps."""
-    from core.config import parse_config
-
     draft = parse_config(
         {
             "phases": [{"steps": 40, "optimiser": {"learning_rate": 2e-4}}],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from core.config import RunConfig, mixed_objective
+from core.config import RunConfig, parse_config
 from core.errors import ConfigError, EncoderError, PlaygroundError, TaskError
+from core.objectives import mixed_objective
+from core.presets import PRESETS
 from core.tasks import load_task
 from core.training.prepare import DEFAULT_STEPS, PROBE_ON_CPU, prepare
 from core.training.schedule import default_frame_steps
@@ -27,7 +30,7 @@ def prepared(draft: RunConfig, *, gpu: bool = False) -> RunConfig:
 def test_every_default_is_filled_in(draft: Draft) -> None:
     config, data = prepare(draft(steps=None), gpu=False)
     assert config.steps == DEFAULT_STEPS
-    assert config.phase.epochs is None
+    assert config.phases[0].epochs is None
     assert config.task.content_hash == data.content_hash
     assert config.task.validation_size == len(data.validation) == 28
     assert config.probe.size == 28
@@ -47,7 +50,7 @@ def test_what_was_given_stays(draft: Draft) -> None:
     assert (len(data.train), len(data.validation)) == (30, 20)
     assert config.probe.size == 10
     assert config.probe.frame_steps == (0, 2, 5, 8)
-    assert config.phase == given.phase
+    assert config.phases[0] == given.phases[0]
 
 
 @pytest.mark.parametrize(
@@ -184,13 +187,13 @@ def test_more_vectors_than_are_stored_are_refused(draft: Draft, monkeypatch: pyt
 
 def test_cross_entropy_alone_needs_no_positives(draft: Draft) -> None:
     alone = {"objective": {"terms": [{"loss": "cross_entropy"}]}}
-    assert prepared(draft(batch_size=1, **alone)).phase.batch_size == 1
+    assert prepared(draft(batch_size=1, **alone)).phases[0].batch_size == 1
     assert prepared(draft(task={"train_size": 2}, batch_size=2, **alone)).task.train_size == 2
 
 
 def test_a_contrastive_weight_of_zero_needs_no_positives(draft: Draft) -> None:
     off = {"terms": [{"loss": "cross_entropy", "weight": 1.0}, {"loss": "supcon", "weight": 0.0}]}
-    assert prepared(draft(batch_size=1, objective=off)).phase.batch_size == 1
+    assert prepared(draft(batch_size=1, objective=off)).phases[0].batch_size == 1
 
 
 @pytest.mark.parametrize(
@@ -208,6 +211,149 @@ def test_what_is_not_there_is_refused_in_one_sentence(
     with pytest.raises(error) as caught:
         prepare(draft(**given), gpu=False)
     assert "\n" not in str(caught.value)
+
+
+def nli_rows(premises: int) -> list[tuple[str, str, str]]:
+    """A premise with a sentence that follows and one that contradicts, each."""
+    return [
+        (f"film {i} was warm", text, label)
+        for i in range(premises)
+        for text, label in ((f"it was {i}", "entailment"), (f"it was not {i}", "contradiction"))
+    ]
+
+
+def nli_csv(path: Path, premises: int = 40) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "text_b", "label"])
+        writer.writerows(nli_rows(premises))
+    return path
+
+
+def contrast(**fields: Any) -> dict[str, Any]:
+    return {"objective": {"terms": [{"loss": "supcon", **fields}]}}
+
+
+def two_phases(draft: Draft, first: dict[str, Any], second: dict[str, Any], **more: Any) -> RunConfig:
+    config = draft(**more).model_dump(mode="json")
+    return parse_config(config | {"phases": [{"steps": 4, "batch_size": 8} | each for each in (first, second)]})
+
+
+CLASSIFIER: dict[str, Any] = {"objective": {"terms": [{"loss": "cross_entropy"}]}}
+
+
+class TestPhases:
+    def test_each_phase_gets_its_own_steps(self, draft: Draft) -> None:
+        made = prepared(two_phases(draft, contrast() | {"steps": None}, CLASSIFIER | {"steps": None, "epochs": 1.0}))
+        assert [phase.steps for phase in made.phases] == [DEFAULT_STEPS, 8]
+        assert made.probe.frame_steps == default_frame_steps(DEFAULT_STEPS + 8)
+
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_every_preset_can_start_and_is_prepared_once(self, name: str, draft: Draft, tmp_path: Path) -> None:
+        task = {"path": str(nli_csv(tmp_path / "nli.csv"))} if name == "simcse-supervised" else {}
+        config = draft(task=task).model_dump(mode="json")
+        made = prepared(parse_config(config | {"phases": PRESETS[name].phases({"steps": 6, "batch_size": 8})}))
+        assert made.steps == 6
+        assert prepared(made) == made
+
+    def test_a_message_names_the_phase(self, draft: Draft) -> None:
+        with pytest.raises(ConfigError, match=r"^phases\.1\.batch_size = 69 cannot be used"):
+            prepare(two_phases(draft, contrast(), CLASSIFIER | {"batch_size": 69}), gpu=False)
+        with pytest.raises(ConfigError, match=r"^phases\.0\.trainable = 'classifier' cannot be used"):
+            prepare(two_phases(draft, contrast() | {"trainable": {"part": "classifier"}}, CLASSIFIER), gpu=False)
+
+    @pytest.mark.parametrize("last", [contrast(), contrast(level="token")])
+    def test_the_last_of_two_phases_trains_the_classifier(self, draft: Draft, last: dict[str, Any]) -> None:
+        with pytest.raises(ConfigError, match=r"^phases\.1\.objective = .* give it a cross-entropy\.$"):
+            prepare(two_phases(draft, CLASSIFIER, last), gpu=False)
+
+    def test_contrast_alone_is_fine_in_a_run_of_one_phase(self, draft: Draft) -> None:
+        assert prepared(draft(**contrast())).phases[0].objective.contrastive
+
+
+class TestTriplets:
+    SUPERVISED: ClassVar[dict[str, Any]] = {"objective": {"terms": [{"loss": "simcse_supervised"}]}}
+
+    def test_they_need_a_task_of_pairs(self, draft: Draft) -> None:
+        with pytest.raises(ConfigError) as caught:
+            prepare(draft(**self.SUPERVISED), gpu=False)
+        assert str(caught.value) == (
+            "objective = 'simcse_supervised' cannot be used: small.csv has no triplets: it needs pairs (columns text, "
+            "text_b, label) with the labels entailment and contradiction for one premise."
+        )
+
+    def test_a_batch_is_no_larger_than_there_are(self, draft: Draft, tmp_path: Path) -> None:
+        task = {"path": str(nli_csv(tmp_path / "nli.csv", 40))}
+        _, data = prepare(draft(task=task, **self.SUPERVISED), gpu=False)
+        count = len(data.triplets)
+        assert count < len(data.train)
+        assert prepared(draft(task=task, batch_size=count, **self.SUPERVISED)).phases[0].batch_size == count
+        with pytest.raises(ConfigError, match=rf"nli\.csv gives {count} triplets; give at most {count}\.$"):
+            prepare(draft(task=task, batch_size=count + 1, **self.SUPERVISED), gpu=False)
+
+    def test_a_weight_of_zero_needs_none(self, draft: Draft) -> None:
+        off = {"terms": [{"loss": "cross_entropy"}, {"loss": "simcse_supervised", "weight": 0}], "combine": "additive"}
+        assert prepared(draft(objective=off)).steps == 8
+
+
+class TestWhatLearns:
+    """The encoder has two blocks."""
+
+    @pytest.mark.parametrize(
+        ("given", "field", "part"),
+        [
+            (contrast(layers=[3]), "supcon.layers", "the encoder has 2 blocks; give 1 to 2"),
+            (
+                contrast(layers=[1]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
+                "trainable.blocks",
+                "from block 1 at the highest, and blocks 1 to 1 are frozen; train more blocks",
+            ),
+            (contrast() | {"trainable": {"part": "classifier"}}, "trainable", "does not reach the classifier"),
+            (
+                {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 2}},
+                "trainable.reinitialised_blocks",
+                "give at most that",
+            ),
+            ({"trainable": {"part": "lora", "reinitialised_blocks": 1}}, "trainable.reinitialised_blocks", "0 blocks"),
+            (
+                contrast(views=[{"view": "adversarial"}]) | {"micro_batch": 4},
+                "micro_batch",
+                "leave micro_batch empty, or take another view",
+            ),
+        ],
+    )
+    def test_a_phase_in_which_nothing_would_work_is_refused(
+        self, draft: Draft, given: dict[str, Any], field: str, part: str
+    ) -> None:
+        with pytest.raises(ConfigError) as caught:
+            prepare(draft(**given), gpu=False)
+        assert caught.value.field == field
+        assert part in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            contrast(layers=[1]),
+            contrast(layers=[1]) | {"trainable": {"part": "lora"}},
+            contrast(layers=[1]) | {"trainable": {"part": "last_blocks", "blocks": 2}},
+            contrast(layers=[1, 2]) | {"trainable": {"part": "last_blocks", "blocks": 1}},
+            contrast(level="token") | {"trainable": {"part": "last_blocks", "blocks": 1}},
+            contrast(level="logits") | {"trainable": {"part": "classifier"}},
+            {"trainable": {"part": "classifier"}},
+            {"trainable": {"part": "last_blocks", "blocks": 1, "reinitialised_blocks": 1}},
+            contrast(views=[{"view": "dropout"}]) | {"micro_batch": 4},
+            contrast() | {"micro_batch": 400},
+        ],
+    )
+    def test_what_can_learn_may_start(self, draft: Draft, given: dict[str, Any]) -> None:
+        assert prepared(draft(**given)).steps == 8
+
+
+def test_a_second_view_is_a_positive_where_every_class_has_one_row(draft: Draft) -> None:
+    few = {"task": {"train_size": 2}, "batch_size": 2}
+    assert prepared(draft(**few, **contrast(views=[{"view": "dropout"}]))).task.train_size == 2
+    with pytest.raises(ConfigError, match="no class has two rows"):
+        prepare(draft(**few, **contrast(layers=[1, 2])), gpu=False)
 
 
 def test_rows_that_changed_since_are_refused(draft: Draft, tmp_path: Path) -> None:

@@ -1,0 +1,187 @@
+"""What is minimised: a list of weighted terms, and what can be turned of it while a run is going."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from core.errors import ConfigError
+from core.losses.registry import loss_entry
+from core.parameters import Parameter, number
+from core.terms import WEIGHT_MAX, TermConfig
+from core.validation import Part, build
+
+CONVEX_TOLERANCE = 1e-6
+
+
+class Knob(NamedTuple):
+    """A setting that can be turned while a run is going: what people read, where it stands, what a slider shows."""
+
+    label: str
+    value: float
+    slider: tuple[float, float]
+
+
+class ObjectiveConfig(Part):
+    """A list of weighted terms.
+
+    `combine` says how λ is bound to the weights of a cross-entropy and one contrastive term:
+    "convex" (1 − λ)·CE + λ·SCL, "additive" CE + λ·SCL, or any other weighted sum.
+    """
+
+    terms: Annotated[tuple[TermConfig, ...], Field(min_length=1, max_length=8)] = (
+        TermConfig(loss="cross_entropy", weight=0.1),
+        TermConfig.model_validate({"loss": "supcon", "weight": 0.9, "temperature": 0.3}),
+    )
+    combine: Literal["convex", "additive"] = "convex"
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> ObjectiveConfig:
+        if all(t.weight == 0 for t in self.terms):
+            raise ConfigError("objective.terms", "all weights 0", "give at least one term a weight above 0.")
+        total = sum(t.weight for t in self.terms)
+        if self.combine == "convex" and len(self.terms) > 1 and abs(total - 1) > CONVEX_TOLERANCE:
+            remedy = "make convex weights sum to 1, or set objective.combine to additive."
+            raise ConfigError("objective.terms", f"weights that sum to {total:g}", remedy)
+        return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """A name for each term: its loss, numbered from the second of a kind on."""
+        seen: Counter[str] = Counter()
+        names = []
+        for term in self.terms:
+            seen[term.loss] += 1
+            names.append(term.loss if seen[term.loss] == 1 else f"{term.loss}_{seen[term.loss]}")
+        return tuple(names)
+
+    @property
+    def contrastive(self) -> tuple[TermConfig, ...]:
+        """The terms that compare the vectors of a batch, weight 0 aside."""
+        return tuple(t for t in self.terms if t.entry.contrastive and t.weight > 0)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether any term reaches the classifier."""
+        return any(t.weight > 0 and (not t.entry.contrastive or t.level == "logits") for t in self.terms)
+
+    @property
+    def weight(self) -> float | None:
+        """λ, where a loss on logits and one contrastive term are bound by it."""
+        other = next((t for t in self.terms if not t.entry.contrastive), None)
+        bound = self.combine == "convex" or (other is not None and other.weight == 1)
+        return self._pair.weight if self._pair is not None and bound else None
+
+    @property
+    def _pair(self) -> TermConfig | None:
+        """The contrastive term beside one loss on logits."""
+        contrastive = [t for t in self.terms if t.entry.contrastive]
+        return contrastive[0] if len(self.terms) == 2 and len(contrastive) == 1 else None
+
+    @property
+    def temperature(self) -> float | None:
+        """τ, where one term has one."""
+        taus = [number(t.parameters, "temperature") for t in self.terms if "temperature" in t.parameters]
+        return taus[0] if len(taus) == 1 else None
+
+    @property
+    def knobs(self) -> dict[str, Knob]:
+        """What can be turned: λ or each weight, τ, and the terms' own knobs."""
+        knobs: dict[str, Knob] = {}
+        if self.weight is not None:
+            knobs["lambda"] = Knob("Weight λ", self.weight, (0.0, 1.0))
+        for key, term in zip(self.keys, self.terms, strict=True):
+            label = f" of {self._called(key, term)}" if len(self.terms) > 1 else ""
+            if self.weight is None and len(self.terms) > 1 and self.combine == "additive":
+                knobs[f"{key}.weight"] = Knob(f"Weight{label}", term.weight, (0.0, 1.0))
+            for parameter in term.entry.parameters:
+                if parameter.knob and parameter.slider and self._worth_turning(term, parameter):
+                    value = number(term.parameters, parameter.name)
+                    if parameter.name == "temperature" and self.temperature is not None:
+                        knobs["temperature"] = Knob(parameter.label, value, parameter.slider)
+                    else:
+                        knobs[f"{key}.{parameter.name}"] = Knob(f"{parameter.label}{label}", value, parameter.slider)
+        return knobs
+
+    @staticmethod
+    def _called(key: str, term: TermConfig) -> str:
+        """A term's symbol, numbered as its key is."""
+        return f"{term.entry.symbol} {key.removeprefix(term.loss).lstrip('_')}".strip()
+
+    @staticmethod
+    def _worth_turning(term: TermConfig, parameter: Parameter) -> bool:
+        """Cross-entropy's extras are knobs where they are in use; what is off stays out of the way."""
+        return term.entry.contrastive or term.loss == "rdrop" or term.parameters[parameter.name] != parameter.default
+
+    def turned(self, name: str, value: float) -> ObjectiveConfig:
+        """The objective after a knob was turned.
+
+        What may be turned does not depend on where the knobs stand, so that every turn can be followed by another.
+
+        Raises: ConfigError for a value out of bounds or a knob that this objective does not have.
+        """
+        if name == "lambda" and self._pair is not None:
+            return self._with_lambda(value)
+        if name == "temperature" and self.temperature is not None:
+            key = next(k for k, t in zip(self.keys, self.terms, strict=True) if "temperature" in t.parameters)
+            return self._with_setting(key, "temperature", value)
+        key, _, setting = name.rpartition(".")
+        if key in self.keys and setting in self._settings_of(key):
+            return self._with_setting(key, setting, value)
+        has = ", ".join(["learning_rate", *self.knobs])
+        raise ConfigError("knob", name, f"this objective has no such knob; it has {has}.")
+
+    def _settings_of(self, key: str) -> set[str]:
+        """What can be turned of one term."""
+        parameters = self.terms[self.keys.index(key)].entry.parameters
+        names = {parameter.name for parameter in parameters if parameter.knob}
+        if self.temperature is not None:
+            names.discard("temperature")  # it has the short name
+        return names | ({"weight"} if self.combine == "additive" and len(self.terms) > 1 else set())
+
+    def _with_lambda(self, value: float) -> ObjectiveConfig:
+        _check_weight(value, self.combine)
+        terms = [t.model_dump() for t in self.terms]
+        for term in terms:
+            if loss_entry(term["loss"]).contrastive:
+                term["weight"] = value
+            elif self.combine == "convex":
+                term["weight"] = _complement(value)
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+    def _with_setting(self, key: str, setting: str, value: float) -> ObjectiveConfig:
+        terms = [t.model_dump() for t in self.terms]
+        terms[self.keys.index(key)][setting] = value
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+
+def mixed_objective(
+    weight: float, temperature: float = 0.3, combine: Literal["convex", "additive"] = "convex"
+) -> ObjectiveConfig:
+    """(1 − λ)·CE + λ·SCL, or CE + λ·SCL.
+
+    Args:
+        weight: λ, in [0, 1] when convex, ≥ 0 when additive.
+        temperature: τ > 0, unitless.
+    Raises: ConfigError naming the field and the value.
+    Source: Gunel et al. 2021, eq. 1, arXiv:2011.01403.
+    """
+    _check_weight(weight, combine)
+    terms = [
+        {"loss": "cross_entropy", "weight": _complement(weight) if combine == "convex" else 1.0},
+        {"loss": "supcon", "weight": weight, "temperature": temperature},
+    ]
+    return build(ObjectiveConfig, {"terms": terms, "combine": combine})
+
+
+def _complement(weight: float) -> float:
+    """1 − λ as a person writes it: 0.1 beside 0.9, not 0.09999999999999998."""
+    return round(1.0 - weight, 12)
+
+
+def _check_weight(weight: float, combine: str) -> None:
+    upper = 1.0 if combine == "convex" else WEIGHT_MAX
+    if not 0.0 <= weight <= upper:
+        raise ConfigError("lambda", weight, f"give a number from 0 to {upper:g}.")

@@ -1,0 +1,266 @@
+"""Objectives by name, after the papers and notes that they come from. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import ConfigError
+
+JSON = dict[str, Any]
+
+GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
+SIMCSE = "Gao et al. 2021, arXiv:2104.08821"
+NOTES = "the notes' own project (IMDb, DeBERTa-v3-base)"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One objective, or two in a row, by name.
+
+    Attributes:
+        objectives: one per phase, in the JSON form of ObjectiveConfig.
+        shares: of the steps, one per phase.
+    """
+
+    name: str
+    label: str
+    summary: str
+    source: str
+    objectives: tuple[JSON, ...]
+    shares: tuple[float, ...] = (1.0,)
+
+    def phases(self, phase: JSON) -> list[JSON]:
+        """Phases made from one: each with its objective and its share of the steps or epochs.
+
+        Args:
+            phase: JSON form of a PhaseConfig; its steps or epochs, when given, are those of the whole run.
+        Returns: phases that share nothing with each other, so that one can be changed alone.
+        Raises: ConfigError for fewer steps than phases.
+        """
+        made = [deepcopy(phase | {"objective": objective}) for objective in self.objectives]
+        steps, epochs = phase.get("steps"), phase.get("epochs")
+        if len(made) == 1:
+            return made
+        if steps is not None and steps < len(made):
+            raise ConfigError("steps", steps, f"{self.label} has {len(made)} phases; give at least one step each.")
+        if epochs is not None and epochs <= 0:
+            raise ConfigError("epochs", epochs, "give a number above 0.")
+        left = steps or 0
+        for number, (one, share) in enumerate(zip(made, self.shares, strict=True)):
+            if epochs is not None:
+                one["epochs"] = epochs * share
+            if steps is not None:
+                after = len(made) - number - 1  # phases that still need a step
+                one["steps"] = left if not after else min(left - after, max(1, round(steps * share)))
+                left -= one["steps"]
+        return made
+
+
+def _objective(*terms: JSON, combine: str = "additive") -> JSON:
+    return {"terms": list(terms), "combine": combine}
+
+
+def _ce(weight: float = 1.0, **settings: Any) -> JSON:
+    return {"loss": "cross_entropy", "weight": weight, **settings}
+
+
+def _scl(weight: float, temperature: float = 0.3, **settings: Any) -> JSON:
+    return {"loss": "supcon", "weight": weight, "temperature": temperature, **settings}
+
+
+def _views(*names: str) -> list[JSON]:
+    return [{"view": name} for name in names]
+
+
+CLASSIFIER = _objective(_ce())
+TWO_PHASES = (0.5, 0.5)
+
+
+def _back_translation(language: str) -> JSON:
+    return {
+        "view": "back_translation",
+        "forward": f"Helsinki-NLP/opus-mt-en-{language}",
+        "backward": f"Helsinki-NLP/opus-mt-{language}-en",
+    }
+
+
+_ALL = (
+    Preset("ce", "CE", "Cross-entropy alone: the baseline.", "the usual fine-tuning loss", (CLASSIFIER,)),
+    Preset(
+        "ce-scl",
+        "CE + SCL",
+        "Texts of one class also attract each other. Gunel et al.'s usual best: λ 0.9, τ 0.3.",
+        GUNEL,
+        (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
+    ),
+    Preset(
+        "rdrop-one-stage",
+        "R-Drop, one stage",
+        "One encoder pass; the classifier's answers under two dropout masks are asked to agree.",
+        f"Liang et al. 2021, arXiv:2106.14448; one stage: {NOTES}",
+        (_objective({"loss": "rdrop", "views": _views("head_dropout")}),),
+    ),
+    Preset(
+        "rdrop-two-stage",
+        "R-Drop, two stages",
+        "The encoder reads every text twice; the two answers are asked to agree.",
+        "Liang et al. 2021, arXiv:2106.14448",
+        (_objective({"loss": "rdrop", "views": _views("dropout")}),),
+    ),
+    Preset(
+        "multi-view-scl",
+        "Multi-view SCL",
+        "Two masks of the pooled vector and the [CLS] of other layers, all views in one contrastive loss.",
+        NOTES,
+        (_objective(_ce(0.1), _scl(0.9, views=_views("head_dropout", "layers")), combine="convex"),),
+    ),
+    Preset(
+        "token-scl",
+        "Token-level SCL",
+        "The k tokens that [CLS] attends to most stand for a text; α is the contrastive weight.",
+        f"{NOTES}; k 30, 60, 90 and α 0.2, 0.5 there",
+        (_objective(_ce(), _scl(0.2, level="token", k=30)),),
+    ),
+    Preset(
+        "clustered-tokens",
+        "Clustered tokens",
+        "Those tokens grouped by K-means, each group one view.",
+        f"{NOTES}; k 90, α 0.25 and 5, 10, 15 clusters there",
+        (_objective(_ce(), _scl(0.25, level="token", k=90, clusters=5)),),
+    ),
+    Preset(
+        "multi-layer-sentence",
+        "Multi-layer, sentences",
+        "One contrastive loss on the [CLS] of each of the last third of the layers.",
+        NOTES,
+        (_objective(_ce(), _scl(0.2, layers="last_third")),),
+    ),
+    Preset(
+        "multi-layer-token",
+        "Multi-layer, tokens",
+        "One contrastive loss on the top tokens of each of the last third of the layers.",
+        NOTES,
+        (_objective(_ce(), _scl(0.2, level="token", k=30, layers="last_third")),),
+    ),
+    Preset(
+        "dropout-contrast-encoder",
+        "Dropout contrast, encoder output",
+        "CE over two dropout passes, and SimCSE between their pooled vectors; the notes' first idea, which failed.",
+        "the dropout-contrast notes",
+        (_objective(_ce(views=_views("dropout")), {"loss": "simcse", "weight": 0.5, "views": _views("dropout")}),),
+    ),
+    Preset(
+        "dropout-contrast-logits",
+        "Dropout contrast, logits",
+        "The same between the classifier's outputs, where no dense layer damps it.",
+        "the dropout-contrast notes",
+        (
+            _objective(
+                _ce(views=_views("dropout")),
+                {"loss": "simcse", "weight": 0.5, "level": "logits", "views": _views("dropout")},
+            ),
+        ),
+    ),
+    Preset(
+        "dscl",
+        "DSCL",
+        "CE and a contrastive loss that weighs a text's own second view apart from its class.",
+        "Xuan & Zhang, AAAI 2024",
+        (_objective(_ce(0.1), {"loss": "dscl", "weight": 0.9, "views": _views("dropout")}, combine="convex"),),
+    ),
+    Preset(
+        "scl-classifier",
+        "SCL, then classifier",
+        "The encoder learns from the contrastive loss alone, then with a classifier; the two stages of Khosla et al.",
+        "Khosla et al. 2020, arXiv:2004.11362",
+        (_objective(_scl(1.0, 0.1)), CLASSIFIER),
+        TWO_PHASES,
+    ),
+    Preset(
+        "simcse",
+        "SimCSE, then classifier",
+        "Two dropout passes of a text attract each other, without labels; then the classifier.",
+        SIMCSE,
+        (_objective({"loss": "simcse", "views": _views("dropout")}), CLASSIFIER),
+        TWO_PHASES,
+    ),
+    Preset(
+        "simcse-supervised",
+        "Supervised SimCSE, then classifier",
+        "Premises attract what they entail and repel what contradicts them; needs an NLI task.",
+        SIMCSE,
+        (_objective({"loss": "simcse_supervised"}), CLASSIFIER),
+        TWO_PHASES,
+    ),
+    Preset(
+        "consert",
+        "ConSERT, then classifier",
+        "Token shuffle against feature cut-off, without labels; then the classifier.",
+        "Yan et al. 2021, arXiv:2105.11741",
+        (
+            _objective(
+                {
+                    "loss": "simcse",
+                    "temperature": 0.1,
+                    "symmetric": True,
+                    "original": False,
+                    "views": _views("token_shuffle", "feature_cutoff"),
+                }
+            ),
+            CLASSIFIER,
+        ),
+        TWO_PHASES,
+    ),
+    Preset(
+        "cert",
+        "CERT, then classifier",
+        "Two back-translations of a text attract each other, without labels; then the classifier.",
+        "Fang et al. 2020, arXiv:2005.12766",
+        (
+            _objective(
+                {
+                    "loss": "simcse",
+                    "temperature": 0.07,
+                    "symmetric": True,
+                    "original": False,
+                    "views": [_back_translation("de"), _back_translation("zh")],
+                }
+            ),
+            CLASSIFIER,
+        ),
+        TWO_PHASES,
+    ),
+    Preset(
+        "label-smoothing",
+        "Label smoothing",
+        "A tenth of the target is spread over all classes.",
+        "Szegedy et al. 2016, arXiv:1512.00567",
+        (_objective(_ce(label_smoothing=0.1)),),
+    ),
+    Preset(
+        "margin",
+        "Margin",
+        "The true class has to win by a margin.",
+        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599",
+        (_objective(_ce(margin=0.5)),),
+    ),
+    Preset(
+        "mixup",
+        "Mixup",
+        "Pooled vectors are mixed in pairs, and their labels with them.",
+        "Zhang et al. 2018, arXiv:1710.09412",
+        (_objective(_ce(mixup=0.2)),),
+    ),
+)
+
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in _ALL}
+
+
+def preset(name: object) -> Preset:
+    """Raises: ConfigError naming what exists."""
+    if not isinstance(name, str) or name not in PRESETS:
+        raise ConfigError("preset", name, f"choose one of {', '.join(PRESETS)}.")
+    return PRESETS[name]

@@ -1,0 +1,60 @@
+"""The gradient that an adversarial view follows: of the term's own loss, by the embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from core.encoders.model import Encoder
+from core.encoders.packing import NO_TEXT, Tokens
+from core.losses.objective import TERMS, Contrasted, TermInput
+from core.training.outputs import projected
+from core.training.plan import TermPlan
+
+
+def embedding_gradients(
+    encoder: Encoder, texts: Sequence[Tokens], labels: Tensor, plan: TermPlan, autocast: torch.autocast
+) -> list[Tensor]:
+    """Gradient of a term's loss on two dropout passes by the embeddings of the first, [T, E] for each text.
+
+    Contrast is taken between pooled vectors, also where the term contrasts tokens. No weight collects a gradient.
+
+    Source: Yan et al. 2021, arXiv:2105.11741, section 3.2.
+    """
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def capture(embeddings: Tensor, owners: Tensor, _: Tensor) -> Tensor:
+        embeddings = embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
+        seen.append((embeddings, owners))
+        return embeddings
+
+    with torch.enable_grad():
+        with autocast:
+            pooled = encoder.encode([*texts, *texts], change=capture).pooled[len(encoder.blocks)]
+            first, second = pooled.chunk(2)
+            if plan.term.entry.reads == "logits":
+                given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
+            else:
+                given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
+        value = TERMS[plan.term.loss](given, labels, plan.term.parameters)
+        loss = value[0] if isinstance(value, tuple) else value
+        gradients = torch.autograd.grad(loss, [embeddings for embeddings, _ in seen], allow_unused=True)
+    found: dict[int, Tensor] = {}
+    for (embeddings, owners), gradient in zip(seen, gradients, strict=True):
+        known = torch.zeros_like(embeddings) if gradient is None else gradient
+        for text in owners.unique().tolist():
+            if NO_TEXT < text < len(texts):
+                found[text] = known[owners == text]  # [T, E]
+    return [found[text] for text in range(len(texts))]
+
+
+def laid_out(gradients: Sequence[Tensor], embeddings: Tensor, owners: Tensor, texts: Sequence[int]) -> Tensor:
+    """The texts' gradients at their tokens' places in rows [R, T, E], zero elsewhere."""
+    laid = torch.zeros_like(embeddings)
+    for text, gradient in zip(texts, gradients, strict=True):
+        place = owners == text
+        if bool(place.any()):
+            laid[place] = gradient.to(laid.dtype)
+    return laid

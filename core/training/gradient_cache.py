@@ -1,0 +1,62 @@
+"""Batches larger than memory: the gradients of the whole batch, with the encoder reading a part of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from core.training.checkpoints import random_states, restore_random_states
+from core.training.outputs import Outputs, joined
+
+
+class GradientCache:
+    """Encodes without keeping activations, then once more, part by part, with the gradient of the loss in hand.
+
+    Contrast needs all vectors of a batch at once, but the encoder's activations only where gradients pass. Each part
+    is read twice with the same random state, so that its dropout masks are the same.
+
+    Source: Gao et al. 2021, arXiv:2101.06983.
+    """
+
+    def __init__(self, run: Callable[[int, int], Outputs], size: int, part: int) -> None:
+        """`run(start, end)` encodes the texts start … end − 1 of a batch of `size`, `part` at a time."""
+        self._run = run
+        self._spans = [(start, min(start + part, size)) for start in range(0, size, part)]
+        self._states: list[dict[str, Tensor]] = []
+
+    def encode(self) -> Outputs:
+        """Vectors of the whole batch, as leaves that gradients are collected in."""
+        parts = []
+        with torch.no_grad():
+            for span in self._spans:
+                self._states.append(random_states())
+                parts.append(self._run(*span))
+        whole = joined(parts)
+        self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
+        return whole
+
+    def backward(self) -> None:
+        """Carries the leaves' gradients on into the encoder."""
+        with _own_random_state():
+            for (start, end), state in zip(self._spans, self._states, strict=True):
+                restore_random_states(state)
+                vectors = self._run(start, end).vectors
+                wanted = [
+                    (vector, leaf.grad[:, start:end])
+                    for vector, leaf in zip(vectors, self._leaves, strict=True)
+                    if vector.requires_grad and leaf.grad is not None
+                ]
+                if wanted:
+                    torch.autograd.backward([vector for vector, _ in wanted], [gradient for _, gradient in wanted])
+
+
+@contextmanager
+def _own_random_state() -> Iterator[None]:
+    before = random_states()
+    try:
+        yield
+    finally:
+        restore_random_states(before)

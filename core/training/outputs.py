@@ -1,0 +1,155 @@
+"""What the encoder gave for the passes of a step, and what the terms of an objective read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from core.encoders.model import Encoder
+from core.encoders.taps import Encoded, TokenViews
+from core.losses.cross_entropy import mix
+from core.losses.objective import Contrasted, Mixed, TermInput
+from core.parameters import number, whole
+from core.training.plan import LogitsOf, Plan, TermPlan, VectorOf
+from core.views.clusters import cluster_views
+
+
+class Outputs(NamedTuple):
+    """Vectors of P passes over B texts: layer → [P, B, H], and layer → vectors [P, B, K, H] with mask [P, B, K]."""
+
+    pooled: dict[int, Tensor]
+    tokens: dict[int, TokenViews]
+
+    @property
+    def vectors(self) -> list[Tensor]:
+        """All that gradients flow through."""
+        return [*self.pooled.values(), *(views.vectors for views in self.tokens.values())]
+
+
+def outputs_of(encoded: Encoded, passes: int) -> Outputs:
+    """One encoder call over [P·B] texts, pass by pass."""
+    pooled = {layer: vectors.unflatten(0, (passes, -1)) for layer, vectors in encoded.pooled.items()}
+    tokens = {
+        layer: TokenViews(views.vectors.unflatten(0, (passes, -1)), views.mask.unflatten(0, (passes, -1)))
+        for layer, views in encoded.tokens.items()
+    }
+    return Outputs(pooled, tokens)
+
+
+def joined(parts: Sequence[Outputs]) -> Outputs:
+    """Outputs of parts of a batch, put together."""
+    first = parts[0]
+    tokens = {
+        layer: TokenViews(
+            torch.cat([part.tokens[layer].vectors for part in parts], 1),
+            torch.cat([part.tokens[layer].mask for part in parts], 1),
+        )
+        for layer in first.tokens
+    }
+    return Outputs({layer: torch.cat([part.pooled[layer] for part in parts], 1) for layer in first.pooled}, tokens)
+
+
+class Reader:
+    """Gives each term its input. What several terms read is computed once: logits, masked and projected vectors."""
+
+    def __init__(
+        self,
+        outputs: Outputs,
+        encoder: Encoder,
+        plan: Plan,
+        *,
+        autocast: torch.autocast,
+        queue: Callable[[str], tuple[Tensor, Tensor] | None] = lambda key: None,
+    ) -> None:
+        self._outputs, self._encoder, self._autocast, self._queue = outputs, encoder, autocast, queue
+        self._plans = {term.key: term for term in plan.terms}
+        self._last = len(encoder.blocks)
+        self._logits: dict[LogitsOf, Tensor] = {}
+        self._masked: dict[VectorOf, Tensor] = {}
+        self._inputs: dict[str, TermInput] = {}
+
+    def __call__(self, key: str) -> TermInput:
+        if key not in self._inputs:
+            self._inputs[key] = self._input(self._plans[key])
+        return self._inputs[key]
+
+    def _input(self, plan: TermPlan) -> TermInput:
+        settings = plan.term.parameters
+        if plan.term.entry.reads == "logits":
+            concentration = number(settings, "mixup")
+            return self._mixed(plan, concentration) if concentration > 0 else TermInput(logits=self._answers(plan))
+        if plan.term.level == "logits":
+            return TermInput(layers=(Contrasted(torch.stack(self._answers(plan), 1)),))  # [B, V, C]
+        if plan.term.level == "token":
+            clusters = whole(settings, "clusters")
+            k = whole(settings, "k")
+            return TermInput(layers=tuple(self._tokens(plan, group, k, clusters) for group in plan.groups))
+        return TermInput(
+            layers=tuple(Contrasted(self._projected(plan, self._stacked(group))) for group in plan.groups),
+            queue=self._queue(plan.key),
+        )
+
+    def _answers(self, plan: TermPlan) -> tuple[Tensor, ...]:
+        for wanted in plan.logits:
+            if wanted not in self._logits:
+                self._logits[wanted] = self._classified(self._outputs.pooled[self._last][wanted.number])
+        return tuple(self._logits[wanted] for wanted in plan.logits)
+
+    def _classified(self, pooled: Tensor) -> Tensor:
+        with self._autocast:
+            return self._encoder.logits(pooled)
+
+    def _mixed(self, plan: TermPlan, concentration: float) -> TermInput:
+        """One draw of pairs and share for the batch, as in the paper's code."""
+        pooled = self._outputs.pooled[self._last]
+        share = torch.distributions.Beta(concentration, concentration).sample().to(pooled.device)
+        partners = torch.randperm(pooled.shape[1], device=pooled.device)
+        logits = tuple(self._classified(mix(pooled[of.number], partners, share)) for of in plan.logits)
+        return TermInput(logits=logits, mixed=Mixed(partners, share))
+
+    def _stacked(self, group: Sequence[VectorOf]) -> Tensor:
+        """[B, V, H]"""
+        return torch.stack([self._vector(wanted) for wanted in group], 1)
+
+    def _vector(self, wanted: VectorOf) -> Tensor:
+        vector = self._outputs.pooled[wanted.layer][wanted.number]
+        if wanted.mask is None:
+            return vector
+        if wanted not in self._masked:
+            self._masked[wanted] = F.dropout(vector, wanted.rate)
+        return self._masked[wanted]
+
+    def _tokens(self, plan: TermPlan, group: Sequence[VectorOf], k: int, clusters: int) -> Contrasted:
+        """The top tokens of each pass side by side: [B, P·k, H], or P·clusters means."""
+        vectors, masks = [], []
+        for wanted in group:
+            views = self._outputs.tokens[wanted.layer]
+            # A layer is tapped at the largest k that a term asks for; the most attended tokens come first.
+            chosen, mask = views.vectors[wanted.number][:, :k], views.mask[wanted.number][:, :k]
+            if clusters:
+                chosen, mask = cluster_views(chosen, mask, clusters)
+            vectors.append(chosen)
+            masks.append(mask)
+        return Contrasted(self._projected(plan, torch.cat(vectors, 1)), torch.cat(masks, 1))
+
+    def _projected(self, plan: TermPlan, vectors: Tensor) -> Tensor:
+        return projected(self._encoder, plan.key, vectors)
+
+
+PROJECTION_WIDTH = 128
+
+
+def projected(encoder: Encoder, key: str, vectors: Tensor) -> Tensor:
+    """Vectors [..., H] through a term's projection head, if it has one."""
+    return encoder.projections[key](vectors) if key in encoder.projections else vectors
+
+
+def projection_head(kind: str, width: int) -> nn.Module:
+    """A fresh head: "linear", or "mlp" of one hidden layer; both end PROJECTION_WIDTH wide."""
+    if kind == "linear":
+        return nn.Linear(width, PROJECTION_WIDTH)
+    return nn.Sequential(nn.Linear(width, PROJECTION_WIDTH), nn.ReLU(), nn.Linear(PROJECTION_WIDTH, PROJECTION_WIDTH))

@@ -1,0 +1,204 @@
+"""The encoder's readings of a batch: the passes of a plan in one call, each text changed where its view says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from core.encoders.model import Encoder, Tokenizer
+from core.encoders.packing import Tokens
+from core.encoders.taps import EmbeddingChange, Taps, TokenViews
+from core.parameters import number
+from core.tasks import TaskData
+from core.training.adversarial import embedding_gradients, laid_out
+from core.training.frozen import OncePerRow
+from core.training.gradient_cache import GradientCache
+from core.training.inputs import StepInputs
+from core.training.outputs import Outputs, outputs_of
+from core.training.plan import Pass, Plan, TermPlan
+from core.views.embedding import add_step, embedding_dropout, feature_cutoff, token_cutoff
+
+FLOAT_BYTES = 4
+
+
+class Machine(NamedTuple):
+    """Where and how a run computes."""
+
+    device: torch.device
+    autocast: torch.autocast
+
+
+class Batch(NamedTuple):
+    """What a step reads: rows by number, labels [B], tokens of each pass, gradients of the adversarial ones."""
+
+    rows: Sequence[int]
+    labels: Tensor
+    tokens: list[list[Tokens]]
+    gradients: dict[int, list[Tensor]]
+
+
+class Passes:
+    """Runs the passes of a plan. What frozen blocks give for a text never changes, and is computed once.
+
+    Kept outputs are used where nothing changes a text on its way in; with a view that does, with triplets or with a
+    gradient cache every block is computed.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        data: TaskData,
+        encoder: Encoder,
+        tokenizer: Tokenizer,
+        machine: Machine,
+        seed: int,
+        rows_of: Callable[[int], Sequence[int]],
+        frozen: int = 0,
+        part: int | None = None,
+        translations: Path | None = None,
+    ) -> None:
+        """
+        Args:
+            rows_of: the rows of step 1, 2, …
+            frozen: how many of the lowest blocks do not learn.
+            part: texts that the encoder reads at a time where a batch is larger than memory.
+            translations: file that keeps back-translations.
+        """
+        self._plan, self._encoder, self._machine, self._part = plan, encoder, machine, part
+        self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
+        self._taps = Taps(plan.layers, plan.tokens)
+        self._start = frozen
+        self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
+        self.kept_states: OncePerRow[Tensor] | None = None
+        if frozen and not (plan.changes_input or plan.reads_triplets or part):
+            self._keep(frozen, rows_of)
+
+    def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
+        plan, blocks = self._plan, len(self._encoder.blocks)
+        width = self._encoder.base.config.hidden_size * FLOAT_BYTES
+        if frozen == blocks:
+            vectors = max(1, len(plan.layers)) + sum(k for _, k in plan.tokens)
+            self.kept_outputs = OncePerRow(rows_of, self._frozen_outputs, lambda _: vectors * width)
+        elif min([*plan.layers, *(layer for layer, _ in plan.tokens), blocks]) > frozen:
+            self.kept_states = OncePerRow(
+                rows_of, self._frozen_states, lambda row: len(self.inputs.plain([row])[0].ids) * width
+            )
+
+    def batch(self, step: int, rows: Sequence[int], triplets: Sequence[int], labels: Tensor) -> Batch:
+        """What the passes read at a step; labels [B] are those of the rows."""
+        tokens = [
+            self.inputs.tokens(number, step, rows if wanted.source == "rows" else triplets)
+            for number, wanted in enumerate(self._plan.passes)
+        ]
+        gradients = {
+            number: embedding_gradients(
+                self._encoder, tokens[number], labels, self._term_of(wanted), self._machine.autocast
+            )
+            for number, wanted in enumerate(self._plan.passes)
+            if wanted.view is not None and wanted.view.view == "adversarial"
+        }
+        return Batch(rows, labels, tokens, gradients)
+
+    def _term_of(self, wanted: Pass) -> TermPlan:
+        return next(t for t in self._plan.terms if wanted.view in t.term.views)
+
+    def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | None]:
+        """The encoder's outputs; with a gradient cache its `backward` has to follow the loss's."""
+        size = len(batch.tokens[0])
+        if self.kept_outputs is not None:
+            return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None
+        if self.kept_states is not None:
+            return self._from_kept_states(batch, self.kept_states.items(step, batch.rows)), None
+        if self._part is not None and self._part < size:
+            cache = GradientCache(partial(self.run, batch), size, self._part)
+            return cache.encode(), cache
+        return _with_gradient(self.run(batch, 0, size)), None
+
+    def run(self, batch: Batch, start: int, end: int) -> Outputs:
+        """The passes over texts start … end − 1 of the batch, in one call of the encoder."""
+        texts = [tokens for pass_tokens in batch.tokens for tokens in pass_tokens[start:end]]
+        with self._machine.autocast:
+            encoded = self._encoder.encode(texts, self._taps, change=self._change(batch, start, end))
+        return outputs_of(encoded, len(batch.tokens))
+
+    def _change(self, batch: Batch, start: int, end: int) -> EmbeddingChange | None:
+        """What the embedding views of the passes do to their texts."""
+        size = end - start
+        edits = [
+            (wanted, list(range(number * size, (number + 1) * size)), batch.gradients.get(number, [])[start:end])
+            for number, wanted in enumerate(self._plan.passes)
+            if wanted.view is not None and wanted.view.entry.kind == "embedding"
+        ]
+        if not edits:
+            return None
+
+        def change(embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:
+            for wanted, texts, gradients in edits:
+                embeddings = _edited(wanted, embeddings, owners, special, texts, gradients)
+            return embeddings
+
+        return change
+
+    # Frozen blocks
+
+    def _frozen_states(self, rows: Sequence[int]) -> list[Tensor]:
+        with self._machine.autocast:
+            return self._encoder.lower(self.inputs.plain(rows), self._start)
+
+    def _frozen_outputs(self, rows: Sequence[int]) -> list[tuple[Tensor, ...]]:
+        """For each row its pooled vectors, then its token vectors and masks, in the order of the taps."""
+        with torch.no_grad(), self._machine.autocast:
+            encoded = self._encoder.encode(self.inputs.plain(rows), self._taps)
+        columns = [*encoded.pooled.values()]
+        columns += [tensor for views in encoded.tokens.values() for tensor in views]
+        return [tuple(column[place].clone() for column in columns) for place in range(len(rows))]
+
+    def _from_kept_outputs(self, items: Sequence[tuple[Tensor, ...]]) -> Outputs:
+        passes = len(self._plan.passes)
+        columns = iter(
+            torch.stack(column).expand(passes, *(-1,) * (column[0].ndim + 1)).clone()
+            for column in zip(*items, strict=True)
+        )
+        layers = self._taps.layers or (len(self._encoder.blocks),)
+        pooled = {layer: next(columns).requires_grad_() for layer in layers}
+        tokens = {layer: TokenViews(next(columns).requires_grad_(), next(columns)) for layer, _ in self._taps.tokens}
+        return Outputs(pooled, tokens)
+
+    def _from_kept_states(self, batch: Batch, states: Sequence[Tensor]) -> Outputs:
+        passes = len(batch.tokens)
+        texts = [tokens for pass_tokens in batch.tokens for tokens in pass_tokens]
+        with self._machine.autocast:
+            encoded = self._encoder.encode(texts, self._taps, lower=[*states] * passes, start=self._start)
+        return outputs_of(encoded, passes)
+
+
+def _edited(
+    wanted: Pass, embeddings: Tensor, owners: Tensor, special: Tensor, texts: list[int], gradients: Sequence[Tensor]
+) -> Tensor:
+    assert wanted.view is not None
+    settings = wanted.view.parameters
+    if wanted.view.view == "adversarial":
+        gradient = laid_out(gradients, embeddings, owners, texts)
+        return add_step(embeddings, owners, texts, gradient, number(settings, "epsilon"))
+    rate = number(settings, "rate")
+    if rate == 0:
+        return embeddings
+    if wanted.view.view == "token_cutoff":
+        return token_cutoff(embeddings, owners, special, texts, rate)
+    if wanted.view.view == "feature_cutoff":
+        return feature_cutoff(embeddings, owners, texts, rate)
+    return embedding_dropout(embeddings, owners, texts, rate)
+
+
+def _with_gradient(outputs: Outputs) -> Outputs:
+    """Where only the head learns, its input still collects a gradient: it shows what each part asks."""
+    for vectors in outputs.vectors:
+        if not vectors.requires_grad:
+            vectors.requires_grad_()
+    return outputs

@@ -1,0 +1,180 @@
+"""Collapse lines and lower bounds: against slow counts, and against the losses that they are drawn beside."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.losses.objective import TERMS, Contrasted, TermInput
+from core.losses.reference import ReferenceLines, reference_lines
+from core.losses.registry import LOSSES
+from core.parameters import Value
+
+LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
+MASK = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]]).bool()
+QUEUE_LABELS = torch.tensor([0, 0, 1, 2, 3, 1, 0])
+# Views, view mask, queue.
+SHAPES: dict[str, tuple[int, Tensor | None, Tensor | None]] = {
+    "one view": (1, None, None),
+    "two views": (2, None, None),
+    "masked": (3, MASK, None),
+    "queue": (1, None, QUEUE_LABELS),
+    "masked, queue": (3, MASK, QUEUE_LABELS),
+}
+
+
+def settings(loss: str, **given: Value) -> dict[str, Value]:
+    return {p.name: p.default for p in LOSSES[loss].parameters} | given
+
+
+def made(vectors: Tensor, mask: Tensor | None = None, queue: Tensor | None = None, equal: bool = False) -> TermInput:
+    """`equal` makes the vectors of the queue all alike too."""
+    if queue is None:
+        return TermInput(layers=(Contrasted(vectors, mask),))
+    generator = torch.Generator().manual_seed(9)
+    past = torch.ones(len(queue), vectors.shape[-1]) if equal else torch.randn(len(queue), 4, generator=generator)
+    return TermInput(layers=(Contrasted(vectors, mask),), queue=(past.to(vectors.dtype), queue))
+
+
+def drawn(views: int, seed: int = 0) -> Tensor:
+    return torch.randn(6, views, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def lines_of(loss: str, given: TermInput, **parameters: Value) -> ReferenceLines:
+    found = reference_lines(loss, given, LABELS, settings(loss, **parameters))
+    assert found is not None
+    return found
+
+
+def loss_of(loss: str, given: TermInput, **parameters: Value) -> Tensor:
+    value = TERMS[loss](given, LABELS, settings(loss, **parameters))
+    assert isinstance(value, Tensor)
+    return value
+
+
+def slow_counts(views: int, mask: Tensor | None, queue: Tensor | None) -> list[tuple[int, int, int]]:
+    """For each anchor its candidates, its own other views, and its positives of other examples."""
+    present = torch.ones(6, views).bool() if mask is None else mask
+    places = [(n, v) for n in range(6) for v in range(views) if present[n, v]]
+    past = [] if queue is None else queue.tolist()
+    counts = []
+    for n, v in places:
+        others = [(m, u) for m, u in places if (m, u) != (n, v)]
+        own = sum(m == n for m, _ in others)
+        alike = sum(m != n and LABELS[m] == LABELS[n] for m, _ in others) + past.count(int(LABELS[n]))
+        counts.append((len(others) + len(past), own, int(alike)))
+    return counts
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_supcon_lines_equal_slow_counts(shape: str) -> None:
+    views, mask, queue = SHAPES[shape]
+    lines = lines_of("supcon", made(drawn(views), mask, queue))
+    counts = slow_counts(views, mask, queue)
+    bounds = [math.log(own + alike) for _, own, alike in counts if own + alike]
+    assert lines.collapse.item() == pytest.approx(math.log(counts[0][0]))
+    assert lines.bound is not None
+    assert lines.bound.item() == pytest.approx(sum(bounds) / len(bounds))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("views", [2, 3])
+def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
+    lines = lines_of("dscl", made(drawn(views)), alpha=alpha)
+    entropies = []
+    for _, own, alike in slow_counts(views, None, None):
+        target = [alpha / own] * own + [(1 - alpha) / alike] * alike if alike else [1 / own] * own
+        entropies.append(-sum(p * math.log(p) for p in target))
+    assert lines.collapse.item() == pytest.approx(math.log(6 * views - 1))
+    assert lines.bound is not None
+    assert lines.bound.item() == pytest.approx(sum(entropies) / len(entropies))
+
+
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    *(("supcon", shape, {"variant": variant}) for shape in SHAPES for variant in ("out", "in")),
+    ("dscl", "two views", {"alpha": 0.1}),
+    ("dscl", "two views", {"alpha": 0.8}),
+    ("simcse", "two views", {}),
+    ("simcse", "two views", {"symmetric": True}),
+]
+
+
+@pytest.mark.parametrize(("loss", "shape", "parameters"), CASES)
+def test_the_collapse_line_is_the_loss_of_equal_vectors(loss: str, shape: str, parameters: dict[str, Any]) -> None:
+    views, mask, queue = SHAPES[shape]
+    given = made(torch.ones(6, views, 4, dtype=torch.float64), mask, queue, equal=True)
+    collapse = lines_of(loss, given, **parameters).collapse.item()
+    assert loss_of(loss, given, **parameters).item() == pytest.approx(collapse, rel=1e-6)
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0, -3.0])
+def test_the_collapse_line_of_triplets_counts_hard_negatives(weight: float) -> None:
+    given = made(torch.ones(6, 3, 4, dtype=torch.float64))
+    collapse = lines_of("simcse_supervised", given, hard_negative_weight=weight).collapse.item()
+    assert collapse == pytest.approx(math.log(11 + math.exp(weight)))
+    assert loss_of("simcse_supervised", given, hard_negative_weight=weight).item() == pytest.approx(collapse)
+
+
+def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
+    given = made(torch.eye(6, dtype=torch.float64).unsqueeze(1))
+    assert loss_of("supcon", given).item() == pytest.approx(lines_of("supcon", given).collapse.item())
+
+
+@pytest.mark.parametrize(("loss", "shape", "parameters"), CASES[:-2])
+@pytest.mark.parametrize("temperature", [0.05, 0.5])
+def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
+    """Neither random ones nor those that were optimised to go as low as they can."""
+    views, mask, queue = SHAPES[shape]
+    for seed in range(3):
+        vectors = drawn(views, seed).requires_grad_()
+        given = made(vectors, mask, queue)
+        bound = lines_of(loss, given).bound if loss == "supcon" else lines_of(loss, given, **parameters).bound
+        assert bound is not None
+        optimiser = torch.optim.Adam([vectors], lr=0.1)
+        for _ in range(25):
+            optimiser.zero_grad()
+            value = loss_of(loss, given, **parameters, temperature=temperature)
+            assert value.item() >= bound.item() - 1e-9
+            value.backward()
+            optimiser.step()
+
+
+def test_the_bound_is_reached_where_there_are_no_negatives() -> None:
+    labels, given = torch.zeros(6, dtype=torch.long), made(torch.ones(6, 1, 4, dtype=torch.float64))
+    lines = reference_lines("supcon", given, labels, settings("supcon"))
+    assert lines is not None
+    assert lines.bound is not None
+    value = TERMS["supcon"](given, labels, settings("supcon"))
+    assert isinstance(value, Tensor)
+    assert value.item() == pytest.approx(lines.bound.item()) == pytest.approx(math.log(5))
+
+
+def test_lines_are_averaged_over_layers() -> None:
+    mask = torch.ones(6, 3).bool()
+    mask[:, 2] = False
+    layers = (Contrasted(drawn(3), mask), Contrasted(drawn(3)))
+    singly = [lines_of("supcon", TermInput(layers=(layer,))) for layer in layers]
+    both = lines_of("supcon", TermInput(layers=layers))
+    assert both.collapse.item() == pytest.approx((math.log(11) + math.log(17)) / 2)
+    for found, first, second in zip(both, *singly, strict=True):
+        assert found is not None
+        assert first is not None
+        assert second is not None
+        assert found.item() == pytest.approx((first + second).item() / 2)
+
+
+def test_a_batch_without_positives_has_finite_lines() -> None:
+    lines = reference_lines("supcon", made(drawn(1)), torch.arange(6), settings("supcon"))
+    assert lines is not None
+    assert lines.bound is not None
+    assert (lines.collapse.item(), lines.bound.item()) == (pytest.approx(math.log(5)), 0.0)
+
+
+def test_losses_on_logits_have_no_lines() -> None:
+    given = TermInput(logits=(torch.zeros(6, 2), torch.zeros(6, 2)))
+    for loss in ("cross_entropy", "rdrop"):
+        assert reference_lines(loss, given, LABELS, settings(loss)) is None

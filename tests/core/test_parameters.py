@@ -1,0 +1,132 @@
+"""A setting with its bounds, and layers named by place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from core.errors import ConfigError
+from core.parameters import LONGEST_NAME, Parameter, checked, number, resolve_layers, whole
+
+TAU = Parameter("tau", "τ", 0.3, "", low=0.0, high=100.0, above=True)
+SHARE = Parameter("share", "Share", 0.5, "", low=0.0, high=1.0)
+RATE = Parameter("rate", "Rate", 0.1, "", low=0.0, high=1.0, below=True)
+FREE = Parameter("free", "Free", 0.0, "")
+COUNT = Parameter("count", "Count", 3, "", kind="integer", low=1, high=10)
+VARIANT = Parameter("variant", "Variant", "out", "", kind="choice", choices={"out": "L_out", "in": "L_in"})
+SWITCH = Parameter("switch", "Switch", True, "", kind="switch")
+NAME = Parameter("name", "Name", "a", "", kind="name")
+LAYERS = Parameter("layers", "Layers", "last", "", kind="layers")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "expected"),
+    [
+        (TAU, 0.07, 0.07),
+        (TAU, 100, 100.0),
+        (SHARE, 0, 0.0),
+        (SHARE, 1.0, 1.0),
+        (RATE, 0.999, 0.999),
+        (FREE, -1e300, -1e300),
+        (COUNT, 10, 10),
+        (COUNT, 2.0, 2),
+        (VARIANT, "in", "in"),
+        (SWITCH, False, False),
+        (NAME, "  a name ", "a name"),
+        (LAYERS, "last_third", "last_third"),
+        (LAYERS, [4, 2, 4], (2, 4)),
+        (LAYERS, (1,), (1,)),
+    ],
+)
+def test_a_value_within_bounds_is_kept_in_its_own_type(parameter: Parameter, value: object, expected: object) -> None:
+    found = parameter.check("field", value)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        (TAU, [0.0, -1, 100.1, math.nan, math.inf, 10**400, "0.1", True, None, [0.1]]),
+        (SHARE, [-0.1, 1.1, math.nan]),
+        (RATE, [1.0, -0.1]),
+        (FREE, [math.nan, math.inf, -math.inf, 10**400, -(10**400)]),
+        (COUNT, [0, 11, 2.5, math.nan, math.inf, "3", True, 10**400]),
+        (VARIANT, ["mean", ["out"], None, 1]),
+        (SWITCH, [0, 1, "yes", None]),
+        (NAME, ["", "  ", "x" * (LONGEST_NAME + 1), 3, None]),
+        (LAYERS, ["first", [], [0], [101], [1.0], [True], ["last"], 3, None]),
+    ],
+    ids=lambda value: value.name if isinstance(value, Parameter) else "",
+)
+def test_a_value_out_of_bounds_is_refused_with_field_and_value(parameter: Parameter, values: list[object]) -> None:
+    for value in values:
+        with pytest.raises(ConfigError) as caught:
+            parameter.check("the field", value)
+        assert (caught.value.field, caught.value.value) == ("the field", value) or value != value
+        assert parameter.bounds in str(caught.value)
+        assert str(caught.value).endswith(".")
+
+
+def test_bounds_say_which_ends_belong() -> None:
+    assert TAU.bounds == "above 0 up to 100"
+    assert SHARE.bounds == "from 0 up to 1"
+    assert RATE.bounds == "from 0 below 1"
+    assert FREE.bounds == ""
+
+
+class TestChecked:
+    def test_what_is_absent_gets_its_default(self) -> None:
+        assert checked("it", [TAU, COUNT], {"count": 5, "loss": "x"}, ("loss",)) == {
+            "loss": "x",
+            "count": 5,
+            "tau": 0.3,
+        }
+
+    def test_what_was_given_is_not_changed(self) -> None:
+        given = {"count": 5}
+        checked("it", [TAU, COUNT], given, ())
+        assert given == {"count": 5}
+
+    def test_an_unknown_name_is_answered_with_those_that_exist(self) -> None:
+        with pytest.raises(ConfigError, match=r"^temp = 1 cannot be used: it takes loss, tau, count\.$"):
+            checked("it", [TAU, COUNT], {"temp": 1}, ("loss",))
+
+
+@pytest.mark.parametrize(
+    ("choice", "by_blocks"),
+    [
+        ("last", {1: (1,), 6: (6,), 24: (24,)}),
+        ("last_third", {1: (1,), 2: (2,), 4: (3, 4), 6: (5, 6), 12: (9, 10, 11, 12)}),
+        ("every_third", {1: (1,), 2: (2,), 4: (1, 4), 6: (3, 6), 12: (3, 6, 9, 12)}),
+        ((1, 3), {3: (1, 3), 12: (1, 3)}),
+    ],
+)
+def test_layers_by_place_follow_the_number_of_blocks(choice: Any, by_blocks: dict[int, tuple[int, ...]]) -> None:
+    for blocks, expected in by_blocks.items():
+        assert resolve_layers(choice, blocks) == expected
+
+
+@pytest.mark.parametrize("blocks", range(1, 25))
+@pytest.mark.parametrize("choice", ["last", "last_third", "every_third"])
+def test_a_relative_choice_has_the_last_block_and_stays_within_the_encoder(choice: str, blocks: int) -> None:
+    layers = resolve_layers(choice, blocks)
+    assert layers[-1] == blocks
+    assert layers[0] >= 1
+    assert list(layers) == sorted(set(layers))
+
+
+def test_a_layer_that_the_encoder_lacks_is_named() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^supcon\.layers = 12 cannot be used: the encoder has 6 blocks; give 1 to 6\.$"
+    ):
+        resolve_layers((2, 12), 6, "supcon.layers")
+
+
+def test_numbers_are_read_with_a_value_for_the_absent() -> None:
+    assert number({"tau": 0.3}, "tau") == 0.3
+    assert number({}, "tau", 0.5) == 0.5
+    assert whole({"k": 30}, "k") == 30
+    assert whole({}, "k") == 0

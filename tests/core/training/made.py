@@ -1,0 +1,119 @@
+"""What the tests of training share: one phase without the loop around it, and a task of sentence pairs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.config import RunConfig
+from core.encoders.model import Encoder, load_encoder
+from core.events import Event, Step
+from core.presets import PRESETS
+from core.tasks import TaskData
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.passes import Machine
+from core.training.phase import Phase
+from core.training.prepare import prepare
+from tests.conftest import FILLERS, WORDS
+
+Draft = Callable[..., RunConfig]
+CPU = Machine(torch.device("cpu"), torch.autocast("cpu", torch.bfloat16, enabled=False))
+
+
+def loaded(config: RunConfig, data: TaskData, *, dropout: float | None = None) -> Encoder:
+    """The encoder of a run, with another dropout everywhere where that is given."""
+    torch.manual_seed(config.seed)
+    encoder, _ = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
+    if dropout is not None:
+        set_dropout(encoder, dropout)
+    return encoder
+
+
+def set_dropout(encoder: Encoder, rate: float) -> None:
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = rate
+
+
+def made_phase(
+    draft: RunConfig, number: int = 0, *, dropout: float | None = None, encoder: Encoder | None = None
+) -> Phase:
+    """A phase ready for its first step, as a run with this draft would make it."""
+    config, data = prepare(draft, gpu=False)
+    encoder = encoder or loaded(config, data, dropout=dropout)
+    _, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
+    torch.manual_seed(config.seed)
+    return Phase(config, number, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU)
+
+
+def take_steps(phase: Phase, count: int, first: int = 1) -> list[dict[str, float]]:
+    """Steps `first`, … of a phase, each with the optimiser's move."""
+    values = []
+    for step in range(first, first + count):
+        values.append(phase.take_step(step))
+        phase.commit()
+    return values
+
+
+def weights(encoder: Encoder) -> dict[str, torch.Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
+
+
+def steps_of(events: Sequence[Event]) -> list[Step]:
+    return [event for event in events if isinstance(event, Step)]
+
+
+def curve(events: Sequence[Event]) -> list[dict[str, float]]:
+    """What must repeat to the last bit: every measure but the time."""
+    return [{k: v for k, v in e.values.items() if k != "step_s"} for e in steps_of(events)]
+
+
+def preset_phases(name: str, **phase: Any) -> list[dict[str, Any]]:
+    """Phases of a preset; keyword arguments are fields of each."""
+    return PRESETS[name].phases({"steps": 8, "batch_size": 8} | phase)
+
+
+def nli_csv(path: Path, premises: int = 30) -> Path:
+    """Premises with a sentence that follows and one that contradicts, in words of the tiny encoder."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "text_b", "label"])
+        for i in range(premises):
+            word, filler = WORDS["good"][i % 6], FILLERS[i % len(FILLERS)]
+            premise = f"the film was {word} and {filler} story felt {WORDS['good'][i // 6]}"
+            writer.writerow([premise, f"a {word} film", "entailment"])
+            writer.writerow([premise, f"a {WORDS['bad'][i % 6]} film", "contradiction"])
+    return path
+
+
+class StopAt:
+    """Controls that stop once a step was taken; whoever reads the events tells which."""
+
+    def __init__(self, step: int) -> None:
+        self.at, self.step = step, 0
+
+    def stop_requested(self) -> bool:
+        return self.step >= self.at
+
+    def take_turns(self) -> Sequence[tuple[str, float]]:
+        return ()
+
+
+def in_attempts(config: RunConfig, data: TaskData, folder: Path, stops: Sequence[int], **arguments: Any) -> list[Event]:
+    """All events of a run that is stopped at some steps and resumed from its checkpoint each time."""
+    events: list[Event] = []
+    for at in (*stops, config.steps + 1):
+        controls = StopAt(at)
+        resume = bool(events)
+        for event in train(
+            config, data, controls=controls, checkpoints=Checkpoints(folder), resume=resume, **arguments
+        ):
+            events.append(event)
+            if isinstance(event, Step):
+                controls.step = event.step
+    return events

@@ -1,0 +1,130 @@
+"""The gradient behind an adversarial view, against one taken text by text; and that its step does what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.encoders.model import Encoder
+from core.encoders.packing import NO_TEXT
+from core.losses import dscl_loss, rdrop_loss, simcse_loss, supcon_loss
+from core.losses.objective import TERMS, Contrasted, TermInput
+from core.objectives import ObjectiveConfig
+from core.training.adversarial import embedding_gradients, laid_out
+from core.training.plan import TermPlan, plan_phase
+from core.validation import build
+from core.views.embedding import add_step
+from tests.core.encoders.test_model import TEXTS
+from tests.core.encoders.test_taps import made
+from tests.core.training.made import CPU
+
+LABELS = torch.tensor([0, 1, 0, 1, 1])
+FAMILIES = ["bert", "electra", "deberta-v2"]  # the last one reads its texts in chunks
+TERM_SETTINGS: dict[str, dict[str, Any]] = {
+    "supcon": {"temperature": 0.5},
+    "dscl": {"temperature": 0.5},
+    "simcse": {"temperature": 0.5},
+    "rdrop": {},
+}
+
+
+def plan_of(loss: str) -> TermPlan:
+    term = {"loss": loss, "views": [{"view": "adversarial"}]} | TERM_SETTINGS[loss]
+    return plan_phase(build(ObjectiveConfig, {"terms": [term]}), 3).terms[0]
+
+
+def by_hand(loss: str, first: Tensor, second: Tensor, encoder: Encoder) -> Tensor:
+    views = torch.stack([first, second], 1)
+    if loss == "supcon":
+        return supcon_loss(views, LABELS, temperature=0.5)
+    if loss == "dscl":
+        return dscl_loss(views, LABELS, alpha=0.1, temperature=0.5)
+    if loss == "simcse":
+        return simcse_loss(first, second, temperature=0.5)
+    return rdrop_loss(encoder.logits(first), encoder.logits(second), LABELS, alpha=1.0).total
+
+
+def alone(encoder: Encoder) -> tuple[list[Tensor], Tensor]:
+    """Embeddings [T, E] of each text, as leaves, and the pooled vectors [B, H] of texts read one by one."""
+    leaves: list[Tensor] = []
+
+    def capture(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
+        leaves.append(output.detach().requires_grad_())
+        return leaves[-1]
+
+    handle = encoder.base.embeddings.register_forward_hook(capture)
+    pooled = [encoder.base(input_ids=torch.tensor([text.ids])).last_hidden_state[0, 0] for text in TEXTS]
+    handle.remove()
+    return leaves, torch.stack(pooled)
+
+
+@pytest.mark.parametrize("loss", TERM_SETTINGS)
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_the_gradient_is_that_of_the_terms_loss_by_the_first_pass(model_type: str, loss: str) -> None:
+    encoder = made(model_type)  # in evaluation mode, so that a pass can be repeated
+    found = embedding_gradients(encoder, TEXTS, LABELS, plan_of(loss), CPU.autocast)
+    leaves, first = alone(encoder)
+    _, second = alone(encoder)
+    expected = torch.autograd.grad(by_hand(loss, first, second, encoder), leaves)
+    assert max(gradient.abs().max() for gradient in expected) > 1e-4
+    for gradient, wanted, text in zip(found, expected, TEXTS, strict=True):
+        assert gradient.shape == (len(text.ids), wanted.shape[-1])
+        torch.testing.assert_close(gradient, wanted[0], atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_no_weight_collects_a_gradient_and_frozen_embeddings_have_one(frozen: bool) -> None:
+    encoder = made("bert").train()
+    if frozen:
+        encoder.requires_grad_(False)
+        encoder.blocks[2].requires_grad_(True)
+    with torch.no_grad():
+        found = embedding_gradients(encoder, TEXTS, LABELS, plan_of("simcse"), CPU.autocast)
+    assert all(gradient.any() and not gradient.requires_grad for gradient in found)
+    assert all(parameter.grad is None for parameter in encoder.parameters())
+
+
+def test_a_projection_head_is_part_of_the_loss() -> None:
+    encoder = made("bert")
+    plain = embedding_gradients(encoder, TEXTS, LABELS, plan_of("supcon"), CPU.autocast)
+    encoder.projections["supcon"] = torch.nn.Linear(16, 3)
+    projected = embedding_gradients(encoder, TEXTS, LABELS, plan_of("supcon"), CPU.autocast)
+    assert not torch.allclose(torch.cat(plain), torch.cat(projected), rtol=0.1)
+
+
+@pytest.mark.parametrize("loss", ["supcon", "dscl", "simcse"])
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_a_small_step_raises_the_loss_and_the_opposite_one_lowers_it(model_type: str, loss: str) -> None:
+    encoder, plan = made(model_type), plan_of(loss)
+    gradients = embedding_gradients(encoder, TEXTS, LABELS, plan, CPU.autocast)
+
+    def loss_after(sign: float) -> float:
+        def change(embeddings: Tensor, owners: Tensor, _: Tensor) -> Tensor:
+            texts = range(len(TEXTS))
+            gradient = sign * laid_out(gradients, embeddings, owners, texts)
+            return add_step(embeddings, owners, texts, gradient, 1e-3)
+
+        with torch.no_grad():
+            first, second = encoder.encode([*TEXTS, *TEXTS], change=change).pooled[3].chunk(2)
+            given = TermInput(layers=(Contrasted(torch.stack([first, second], 1)),))
+            value = TERMS[loss](given, LABELS, plan.term.parameters)
+        assert isinstance(value, Tensor)
+        return value.item()
+
+    down, still, up = loss_after(-1.0), loss_after(0.0), loss_after(1.0)
+    assert down < still < up
+
+
+def test_gradients_are_laid_at_their_texts_tokens() -> None:
+    owners = torch.tensor([[3, 3, 0, NO_TEXT], [1, 1, 1, 5]])
+    embeddings = torch.zeros(2, 4, 2)
+    gradients = [torch.full((2, 2), 7.0), torch.arange(6.0).view(3, 2), torch.ones(4, 2)]
+    texts: Sequence[int] = [3, 1, 9]  # the last one lies in another group of rows
+    laid = laid_out(gradients, embeddings, owners, texts)
+    assert torch.equal(laid[0], torch.tensor([[7.0, 7.0], [7.0, 7.0], [0.0, 0.0], [0.0, 0.0]]))
+    assert torch.equal(laid[1, :3], gradients[1])
+    assert not laid[1, 3].any()

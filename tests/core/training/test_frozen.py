@@ -1,0 +1,100 @@
+"""What is computed once per row: groups that depend on the sampler alone, within a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from core.training.batches import BalancedSampler, RandomSampler
+from core.training.frozen import OncePerRow
+
+BATCHES = {1: [4, 2], 2: [0, 4], 3: [1, 3], 4: [2, 0], 5: [3, 5], 6: [5, 4]}
+
+
+class Recorded:
+    """Items that say with whom they were computed, and the groups that were asked for."""
+
+    def __init__(self, batches: dict[int, list[int]] | None = None, limit: int = 100, size: int = 10) -> None:
+        self.groups: list[tuple[int, ...]] = []
+        self.batches = batches or BATCHES
+        self.kept = OncePerRow(self.batches.__getitem__, self.compute, lambda _: size, limit)
+
+    def compute(self, rows: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
+        self.groups.append(tuple(rows))
+        return [(row, tuple(rows)) for row in rows]
+
+    def items(self, step: int) -> list[tuple[int, tuple[int, ...]]]:
+        return self.kept.items(step, self.batches[step])
+
+
+def test_every_row_is_computed_once_at_its_first_appearance() -> None:
+    recorded = Recorded()
+    for step, rows in BATCHES.items():
+        assert [row for row, _ in recorded.items(step)] == rows
+    assert recorded.groups == [(4, 2), (0,), (1, 3), (5,)]
+
+
+@pytest.mark.parametrize("start", [2, 4, 6])
+@pytest.mark.parametrize("limit", [100, 30, 0])
+def test_a_run_that_begins_later_computes_the_same_rows_together(start: int, limit: int) -> None:
+    """An item that was computed in another company could differ in its last bit."""
+    whole, resumed = Recorded(limit=limit), Recorded(limit=limit)
+    expected = {step: whole.items(step) for step in BATCHES}
+    for step in range(start, 7):
+        assert resumed.items(step) == expected[step]
+
+
+def test_a_group_is_left_alone_until_one_of_its_rows_is_needed() -> None:
+    resumed = Recorded()
+    resumed.items(6)
+    assert resumed.groups == [(4, 2), (5,)]
+
+
+def test_rows_beyond_the_bound_are_computed_at_every_step() -> None:
+    recorded = Recorded(limit=30)
+    for step, rows in BATCHES.items():
+        assert [row for row, _ in recorded.items(step)] == rows
+    # Three rows fit: 4, 2 and 0.
+    assert recorded.groups == [(4, 2), (0,), (1, 3), (3, 5), (5,)]
+    assert len(recorded.kept._kept) == 3
+
+
+def test_once_full_it_stays_full_also_for_a_smaller_row() -> None:
+    sizes = {0: 8, 1: 8, 2: 1, 3: 1}
+    groups: list[list[int]] = []
+
+    def compute(rows: Sequence[int]) -> list[int]:
+        groups.append(list(rows))
+        return list(rows)
+
+    kept = OncePerRow(lambda step: [step - 1], compute, sizes.__getitem__, 10)
+    for step in (1, 2, 3, 4, 3, 1):
+        kept.items(step, [step - 1])
+    assert groups == [[0], [1], [2], [3], [2]]
+
+
+def test_a_row_that_stands_twice_in_a_batch_is_computed_once() -> None:
+    for limit in (100, 0):
+        recorded = Recorded({1: [3, 1, 3, 3]}, limit)
+        assert [row for row, _ in recorded.items(1)] == [3, 1, 3, 3]
+        assert recorded.groups == [(3, 1)]
+
+
+def test_the_balanced_sampler_repeats_rows_and_each_is_computed_once() -> None:
+    sampler = BalancedSampler([0] * 9 + [1], 6, seed=0)
+    batches = {step: sampler.rows(step) for step in range(1, 8)}
+    assert any(len(set(rows)) < len(rows) for rows in batches.values())
+    recorded = Recorded(batches, limit=1000)
+    for step, rows in batches.items():
+        assert [row for row, _ in recorded.items(step)] == rows
+    together = [row for group in recorded.groups for row in group]
+    assert sorted(together) == list(range(10))
+
+
+def test_from_the_second_epoch_on_nothing_is_computed() -> None:
+    sampler = RandomSampler(12, 4, seed=0)
+    recorded = Recorded({step: sampler.rows(step) for step in range(1, 10)}, limit=1000)
+    for step in range(1, 10):
+        recorded.items(step)
+    assert len(recorded.groups) == sampler.steps_per_epoch == 3

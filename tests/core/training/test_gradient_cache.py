@@ -1,0 +1,189 @@
+"""Batches read in parts: the gradients of the whole batch, and the random numbers of a pass in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.encoders.model import Encoder
+from core.encoders.taps import Taps
+from core.presets import PRESETS
+from core.training.gradient_cache import GradientCache
+from core.training.outputs import Outputs, Reader, joined, outputs_of
+from core.training.phase import Phase
+from tests.core.encoders.test_model import CONFIGS, TEXTS
+from tests.core.encoders.test_taps import assert_same_gradients, made
+from tests.core.training.made import CPU, Draft, made_phase, preset_phases
+
+TAPS = Taps(layers=(2, 3), tokens=((3, 2),))
+Run = Callable[[int, int], Outputs]
+
+
+def two_passes(encoder: Encoder) -> Run:
+    def run(start: int, end: int) -> Outputs:
+        return outputs_of(encoder.encode([*TEXTS[start:end], *TEXTS[start:end]], TAPS), 2)
+
+    return run
+
+
+def entangled(outputs: Outputs) -> Tensor:
+    """A loss that has every text of the batch meet every other one."""
+    flat = torch.cat([vectors.transpose(0, 1).flatten(1) for vectors in outputs.vectors], 1)  # [B, …]
+    return (flat @ flat.T).softmax(1).square().sum() + flat.sin().sum()
+
+
+def gradients_after(encoder: Encoder, backward: Callable[[], None]) -> dict[str, Tensor]:
+    encoder.zero_grad()
+    backward()
+    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None and p.grad.any()}
+
+
+def cached_backward(run: Run, part: int) -> Callable[[], None]:
+    def backward() -> None:
+        cache = GradientCache(run, len(TEXTS), part)
+        entangled(cache.encode()).backward()
+        cache.backward()
+
+    return backward
+
+
+def in_parts(run: Run, part: int) -> Outputs:
+    """The same parts, with all activations kept."""
+    return joined([run(start, min(start + part, len(TEXTS))) for start in range(0, len(TEXTS), part)])
+
+
+@pytest.mark.parametrize("part", [1, 2, 5, 9])
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_without_dropout_gradients_are_those_of_the_whole_batch(model_type: str, part: int) -> None:
+    encoder = made(model_type)
+    run = two_passes(encoder)
+    expected = gradients_after(encoder, lambda: entangled(run(0, len(TEXTS))).backward())
+    assert len(expected) > 10
+    assert_same_gradients(gradients_after(encoder, cached_backward(run, part)), expected)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "deberta-v2"])
+def test_with_dropout_gradients_are_those_of_a_pass_in_parts_that_keeps_its_graph(model_type: str) -> None:
+    encoder = made(model_type).train()
+    run = two_passes(encoder)
+    torch.manual_seed(3)
+    expected = gradients_after(encoder, lambda: entangled(in_parts(run, 2)).backward())
+    state = torch.get_rng_state()
+    torch.manual_seed(3)
+    found = gradients_after(encoder, cached_backward(run, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert_same_gradients(found, expected)
+    torch.manual_seed(4)
+    other = gradients_after(encoder, cached_backward(run, 2))
+    assert any(not torch.allclose(other[name], gradient, rtol=0.1) for name, gradient in expected.items())
+
+
+def test_random_numbers_drawn_between_the_two_passes_do_not_matter() -> None:
+    """Head dropout and Mixup draw once the vectors are there."""
+    encoder = made("bert").train()
+    run = two_passes(encoder)
+
+    def backward(draws: int) -> None:
+        torch.manual_seed(3)
+        cache = GradientCache(run, len(TEXTS), 2)
+        entangled(cache.encode()).backward()
+        torch.rand(draws)
+        before = torch.get_rng_state()
+        cache.backward()
+        assert torch.equal(torch.get_rng_state(), before)
+
+    found = [gradients_after(encoder, lambda draws=draws: backward(draws)) for draws in (0, 5)]
+    assert all(torch.equal(gradient, found[1][name]) for name, gradient in found[0].items())
+
+
+def test_no_activation_is_kept_between_the_two_passes() -> None:
+    encoder = made("bert")
+    graphs: list[bool] = []
+    encoder.blocks[0].register_forward_hook(lambda _m, _i, out: graphs.append(out.requires_grad))
+    cache = GradientCache(two_passes(encoder), len(TEXTS), 2)
+    outputs = cache.encode()
+    assert graphs == [False] * 3
+    assert all(vectors.is_leaf and vectors.requires_grad for vectors in outputs.vectors)
+    entangled(outputs).backward()
+    cache.backward()
+    assert graphs == [False] * 3 + [True] * 3
+
+
+def test_vectors_that_no_weight_lies_behind_are_passed_over() -> None:
+    encoder = made("bert").requires_grad_(False)
+    assert gradients_after(encoder, cached_backward(two_passes(encoder), 2)) == {}
+
+
+# In a step of a phase
+
+
+def step_gradients(phase: Phase) -> tuple[dict[str, float], dict[str, Tensor]]:
+    values = phase.take_step(1)
+    return values, {name: p.grad.clone() for name, p in phase.encoder.named_parameters() if p.grad is not None}
+
+
+# Mixup and head dropout draw at the same place with and without the cache, if the encoder draws nothing.
+WITHOUT_TRIPLETS = [name for name in PRESETS if name not in ("cert", "simcse-supervised")]
+
+
+@pytest.mark.parametrize("name", WITHOUT_TRIPLETS)
+def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, name: str) -> None:
+    (first, *_) = preset_phases(name)
+    if name == "consert":  # its feature cut-off draws for all texts of a call
+        first["objective"] = first["objective"] | {"terms": [first["objective"]["terms"][0]]}
+        first["objective"]["terms"][0] = first["objective"]["terms"][0] | {
+            "views": [{"view": "token_shuffle"}, {"view": "dropout"}]
+        }
+    whole_values, whole = step_gradients(made_phase(draft(**first), dropout=0.0))
+    values, found = step_gradients(made_phase(draft(**first, micro_batch=3), dropout=0.0))
+    assert found.keys() == whole.keys()
+    for gradient in found:
+        torch.testing.assert_close(found[gradient], whole[gradient], atol=2e-5, rtol=1e-3, msg=gradient)
+    assert values == pytest.approx(whole_values, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        {"trainable": {"part": "lora", "lora_dropout": 0.0}},
+        {"trainable": {"part": "last_blocks", "blocks": 1}},
+        {"gradient_checkpointing": True},
+        {"objective": {"terms": [{"loss": "supcon", "projection": "mlp", "layers": [1, 2]}]}},
+    ],
+    ids=["lora", "last blocks", "checkpointing", "projection"],
+)
+def test_without_dropout_other_settings_have_the_same_gradients_too(draft: Draft, phase: dict[str, Any]) -> None:
+    found = [step_gradients(made_phase(draft(**phase, **cut), dropout=0.0))[1] for cut in ({}, {"micro_batch": 3})]
+    assert found[0].keys() == found[1].keys()
+    assert any(gradient.any() for gradient in found[0].values())
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, atol=2e-5, rtol=1e-3, msg=name)
+
+
+def test_a_part_as_large_as_the_batch_is_a_plain_step(draft: Draft) -> None:
+    values = [step_gradients(made_phase(draft(**cut)))[0] for cut in ({}, {"micro_batch": 8}, {"micro_batch": 20})]
+    assert values[0] == values[1] == values[2]
+
+
+@pytest.mark.parametrize("name", ["ce-scl", "rdrop-one-stage", "rdrop-two-stage", "token-scl", "multi-view-scl"])
+def test_with_dropout_a_step_is_that_of_a_pass_in_parts_that_keeps_its_graph(draft: Draft, name: str) -> None:
+    phase = made_phase(draft(**preset_phases(name)[0], micro_batch=3))
+    state = torch.get_rng_state()
+    values, found = step_gradients(phase)
+    after = torch.get_rng_state()
+    phase.encoder.zero_grad()
+    torch.set_rng_state(state)
+    batch = phase._batch(1)
+    outputs = joined([phase.passes.run(batch, start, min(start + 3, 8)) for start in (0, 3, 6)])
+    value = phase.objective(Reader(outputs, phase.encoder, phase.plan, autocast=CPU.autocast), batch.labels)
+    value.total.backward()
+    torch.nn.utils.clip_grad_norm_(phase.parameters, phase.config.optimiser.max_gradient_norm)
+    assert values["loss"] == pytest.approx(value.total.item())
+    assert torch.equal(torch.get_rng_state(), after)
+    for parameter_name, parameter in phase.encoder.named_parameters():
+        if parameter.grad is not None:
+            torch.testing.assert_close(found[parameter_name], parameter.grad, atol=2e-5, rtol=1e-3)

@@ -1,0 +1,315 @@
+"""One phase: how often the encoder reads a text, what frozen blocks keep, what is learned by heart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from core.encoders import model as model_module
+from core.encoders.model import Encoder
+from core.encoders.packing import Tokens
+from core.training import frozen
+from core.training.phase import Phase
+from tests.core.training.made import Draft, made_phase, preset_phases, take_steps, weights
+
+B = 8
+
+
+def objective(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"terms": list(terms), "combine": "additive"}
+
+
+CE = {"loss": "cross_entropy"}
+
+
+def view(name: str, **settings: Any) -> dict[str, Any]:
+    return {"view": name} | settings
+
+
+@contextmanager
+def texts_read(encoder: Encoder, block: int = 0) -> Iterator[list[int]]:
+    """Collects how many texts a block reads, call by call."""
+    packed: list[int] = []
+    read: list[int] = []
+    pack = model_module.pack
+
+    def counting(texts: Sequence[Tokens], *given: Any, **more: Any) -> Any:
+        packed.append(len(texts))
+        return pack(texts, *given, **more)
+
+    # A block that is passed over has another forward; its attention runs only where the block is computed.
+    attention = encoder.blocks[block].attention
+    assert isinstance(attention, torch.nn.Module)
+    handle = attention.register_forward_hook(lambda *_: read.append(packed[-1]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_module, "pack", counting)
+        yield read
+    handle.remove()
+
+
+READINGS: dict[str, tuple[str, int]] = {
+    "ce": ("ce", B),
+    "ce-scl": ("ce-scl", B),
+    "one-stage R-Drop": ("rdrop-one-stage", B),
+    "two-stage R-Drop": ("rdrop-two-stage", 2 * B),
+    "multi-view": ("multi-view-scl", B),
+    "tokens": ("token-scl", B),
+    "clusters": ("clustered-tokens", B),
+    "layers": ("multi-layer-sentence", B),
+    "layers of tokens": ("multi-layer-token", B),
+    "dropout contrast": ("dropout-contrast-encoder", 2 * B),
+    "dropout contrast of logits": ("dropout-contrast-logits", 2 * B),
+    "dscl": ("dscl", 2 * B),
+    "simcse": ("simcse", 2 * B),
+    "consert": ("consert", 2 * B),
+    "mixup": ("mixup", B),
+}
+
+
+@pytest.mark.parametrize(("name", "texts"), READINGS.values(), ids=READINGS)
+def test_the_encoder_reads_each_text_as_often_as_the_terms_need_and_in_one_call(
+    draft: Draft, name: str, texts: int
+) -> None:
+    made = made_phase(draft(**preset_phases(name)[0]))
+    with texts_read(made.encoder) as read:
+        take_steps(made, 2)
+    assert read == [texts, texts]
+    assert made.plan.readings * B == texts
+
+
+@pytest.mark.parametrize(
+    ("terms", "calls", "readings"),
+    [
+        # Two passes to find the step, then the text itself and the changed one.
+        ([{"loss": "supcon", "views": [view("adversarial")]}], [2 * B, 2 * B], 4),
+        ([{"loss": "supcon", "queue": 16}], [B], 2),  # the queue reads with a copy of its own
+        ([CE, {"loss": "supcon", "views": [view("dropout"), view("dropout")]}], [3 * B], 3),
+        ([CE, {"loss": "supcon", "views": [view("dropout")], "weight": 0.0}], [B], 1),
+    ],
+    ids=["adversarial", "queue", "three views", "weight 0"],
+)
+def test_other_views_cost_what_the_plan_says(
+    draft: Draft, terms: list[dict[str, Any]], calls: list[int], readings: int
+) -> None:
+    made = made_phase(draft(objective=objective(*terms)))
+    with texts_read(made.encoder) as read:
+        take_steps(made, 1)
+    assert read == calls
+    assert made.plan.readings == readings
+
+
+def test_the_tokens_that_are_told_are_those_that_were_read(draft: Draft) -> None:
+    one, two = (made_phase(draft(**preset_phases(name)[0])) for name in ("ce", "rdrop-two-stage"))
+    (first,), (second,) = take_steps(one, 1), take_steps(two, 1)
+    assert first["texts"] == second["texts"] == B
+    expected = sum(len(tokens.ids) for tokens in one.passes.inputs.plain(one.sampler.rows(1)))
+    assert (first["tokens"], second["tokens"]) == (expected, 2 * expected)
+
+
+# Frozen blocks
+
+
+LAST, HEAD = {"part": "last_blocks", "blocks": 1}, {"part": "classifier"}
+FROZEN: dict[str, dict[str, Any]] = {
+    "last block": {"trainable": LAST},
+    "classifier": {"trainable": HEAD},
+    "two-stage": {"trainable": LAST, "objective": preset_phases("rdrop-two-stage")[0]["objective"]},
+    "two-stage, classifier": {"trainable": HEAD, "objective": preset_phases("rdrop-two-stage")[0]["objective"]},
+    "one-stage, classifier": {"trainable": HEAD, "objective": preset_phases("rdrop-one-stage")[0]["objective"]},
+    "tokens": {"trainable": LAST, "objective": preset_phases("token-scl")[0]["objective"]},
+    "tokens, classifier": {
+        "trainable": HEAD,
+        "objective": objective(CE, {"loss": "supcon", "level": "token", "k": 4, "layers": [1, 2], "projection": "mlp"}),
+    },
+    "layers, classifier": {
+        "trainable": HEAD,
+        "objective": objective(CE, {"loss": "supcon", "layers": [1, 2], "projection": "linear"}),
+    },
+    "queue": {"trainable": LAST, "objective": objective(CE, {"loss": "supcon", "queue": 12, "momentum": 0.5})},
+}
+STEPS = 10  # of batches of 8 from 24 rows: more than three epochs
+
+
+def frozen_phase(draft: Draft, given: dict[str, Any], *, sampler: str = "random") -> Phase:
+    rate = {"learning_rate": 1e-2}
+    task = {"train_size": 24, "sampler": sampler}
+    return made_phase(draft(task=task, steps=STEPS, optimiser=rate, **given))
+
+
+def without_cache(made: Phase) -> Phase:
+    made.passes.kept_outputs = made.passes.kept_states = None
+    return made
+
+
+def computed_rows(made: Phase, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows that go through the frozen blocks, in the order of their computation."""
+    rows: list[int] = []
+    for kept in (made.passes.kept_outputs, made.passes.kept_states):
+        if kept is not None:
+            compute: Callable[..., Any] = kept._compute
+
+            def recorded(asked: Sequence[int], compute: Callable[..., Any] = compute) -> Any:
+                rows.extend(asked)
+                return compute(asked)
+
+            monkeypatch.setattr(kept, "_compute", recorded)
+    return rows
+
+
+def same_curves(found: list[dict[str, float]], expected: list[dict[str, float]]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["random", "balanced"])
+@pytest.mark.parametrize("name", FROZEN)
+def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
+    draft: Draft, monkeypatch: pytest.MonkeyPatch, name: str, sampler: str
+) -> None:
+    plain = without_cache(frozen_phase(draft, FROZEN[name], sampler=sampler))
+    with texts_read(plain.encoder) as read:
+        expected = take_steps(plain, STEPS)
+    # Reading the texts anew costs every pass its texts; R-Drop's two passes read them twice.
+    assert sum(read) == STEPS * B * len(plain.plan.passes)
+    made = frozen_phase(draft, FROZEN[name], sampler=sampler)
+    rows = computed_rows(made, monkeypatch)
+    with texts_read(made.encoder) as read:
+        found = take_steps(made, STEPS)
+    same_curves(found, expected)
+    assert sorted(rows) == list(range(24))
+    assert sum(read) == 24
+
+
+@pytest.mark.parametrize("name", ["last block", "classifier", "two-stage"])
+def test_a_bound_on_memory_changes_no_loss(draft: Draft, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    unbound = frozen_phase(draft, FROZEN[name])
+    expected = take_steps(unbound, STEPS)
+    row_bytes = {"classifier": 16 * 4}.get(name, 16 * 4 * 12)
+    # The default is bound when the class is made.
+    monkeypatch.setattr(frozen.OncePerRow.__init__, "__defaults__", (10 * row_bytes,))
+    made = frozen_phase(draft, FROZEN[name])
+    rows = computed_rows(made, monkeypatch)
+    same_curves(take_steps(made, STEPS), expected)
+    kept = made.passes.kept_outputs or made.passes.kept_states
+    assert kept is not None
+    assert 0 < len(kept._kept) < 24
+    assert 24 < len(rows) < STEPS * B
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"objective": objective(CE, {"loss": "supcon", "views": [view("eda")]})},
+        {"objective": objective(CE, {"loss": "supcon", "views": [view("token_shuffle")]})},
+        {"objective": objective(CE, {"loss": "supcon", "views": [view("feature_cutoff")]})},
+        {"objective": objective(CE, {"loss": "supcon", "views": [view("adversarial")]})},
+        {"micro_batch": 3},
+        {"objective": objective(CE, {"loss": "supcon", "layers": [1, 2]})},
+    ],
+    ids=["eda", "token shuffle", "cut-off", "adversarial", "micro batch", "frozen layer"],
+)
+def test_what_changes_or_shows_the_frozen_blocks_bypasses_what_is_kept(draft: Draft, given: dict[str, Any]) -> None:
+    made = made_phase(draft(trainable=LAST, **given))
+    assert made.passes.kept_outputs is None
+    assert made.passes.kept_states is None
+    before = weights(made.encoder)
+    values = take_steps(made, 2)
+    assert all(torch.tensor([*step.values()]).isfinite().all() for step in values)
+    moved = {name for name, tensor in weights(made.encoder).items() if not torch.equal(tensor, before[name])}
+    assert moved
+    assert not any("embeddings" in name or "layer.0." in name for name in moved)
+
+
+@pytest.mark.parametrize("part", ["all", "lora"])
+def test_nothing_is_kept_where_no_block_is_frozen(draft: Draft, part: str) -> None:
+    made = made_phase(draft(trainable={"part": part}))
+    assert made.passes.kept_outputs is made.passes.kept_states is None
+
+
+def test_frozen_blocks_run_without_dropout_and_the_others_with_it(draft: Draft) -> None:
+    made = frozen_phase(draft, FROZEN["last block"])
+    take_steps(made, 1)
+    assert not made.encoder.blocks[0].training
+    assert not made.encoder.base.embeddings.training
+    assert made.encoder.blocks[1].training
+
+
+# What is told and what moves
+
+
+def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft) -> None:
+    terms = objective(
+        CE,
+        {"loss": "rdrop", "weight": 0.5, "views": [view("dropout")]},
+        {"loss": "supcon", "weight": 0.3, "queue": 8},
+        {"loss": "supcon", "weight": 0.0, "level": "token", "k": 3},
+        {"loss": "simcse", "weight": 0.2, "views": [view("dropout")]},
+    )
+    # Tokens of weight 0 would have to be tapped for nothing.
+    (values,) = take_steps(made_phase(draft(objective=terms)), 1)
+    losses = {"cross_entropy", "rdrop", "rdrop.ce", "rdrop.kl", "supcon", "simcse"}
+    assert {name.removeprefix("loss.") for name in values if name.startswith("loss.")} == losses
+    assert {name for name in values if name.startswith("collapse_line.")} == {
+        "collapse_line.supcon",
+        "collapse_line.simcse",
+    }
+    assert {name for name in values if name.startswith("lower_bound.")} == {"lower_bound.supcon"}
+    assert {name for name in values if name.startswith("pooled_grad.")} == {
+        f"pooled_grad.{key}" for key in ("cross_entropy", "rdrop", "supcon", "simcse")
+    }
+    total = sum(w * values[f"loss.{key}"] for key, w in (("cross_entropy", 1), ("rdrop", 0.5), ("supcon", 0.3)))
+    assert values["loss"] == pytest.approx(total + 0.2 * values["loss.simcse"], rel=1e-5)
+    assert values["phase"] == 1
+
+
+def test_a_step_moves_nothing_before_it_is_committed(draft: Draft) -> None:
+    made = made_phase(draft(objective=objective(CE, {"loss": "supcon", "queue": 8}), optimiser={"learning_rate": 0.01}))
+    before = weights(made.encoder)
+    made.take_step(1)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(made.encoder).items())
+    assert made.queues["supcon"].held is None
+    made.commit()
+    assert not torch.equal(weights(made.encoder)["model.classifier.weight"], before["model.classifier.weight"])
+    assert made.queues["supcon"].held is not None
+
+
+@pytest.mark.parametrize(
+    ("trainable", "moving"),
+    [
+        ({"part": "all"}, ("embeddings", "layer.0.", "layer.1.", "classifier", "projections")),
+        (LAST, ("layer.1.", "classifier", "projections")),
+        ({"part": "lora"}, ("lora_A", "lora_B", "classifier", "projections")),
+        (HEAD, ("classifier", "projections")),
+    ],
+    ids=["all", "last block", "lora", "classifier"],
+)
+def test_only_what_learns_moves(draft: Draft, trainable: dict[str, Any], moving: tuple[str, ...]) -> None:
+    terms = objective(CE, {"loss": "supcon", "projection": "mlp"})
+    made = made_phase(draft(objective=terms, trainable=trainable, optimiser={"learning_rate": 1e-2}))
+    before = weights(made.encoder)
+    take_steps(made, 3)
+    moved = {name for name, tensor in weights(made.encoder).items() if not torch.equal(tensor, before[name])}
+    for part in moving:
+        assert any(part in name for name in moved), part
+    assert all(any(part in name for part in moving) or "pooler" in name for name in moved)
+
+
+def test_blocks_drawn_anew_differ_from_the_loaded_ones(draft: Draft) -> None:
+    plain, drawn = (made_phase(draft(trainable={"reinitialised_blocks": n})) for n in (0, 1))
+    changed = {n for n, t in weights(drawn.encoder).items() if not torch.equal(t, weights(plain.encoder)[n])}
+    assert changed
+    assert all("layer.1." in name for name in changed)
+
+
+@pytest.mark.parametrize("optimiser", [{"name": "adafactor"}, {"bias_correction": False}, {"layer_decay": 0.5}])
+def test_the_optimiser_of_the_phase_is_used(draft: Draft, optimiser: dict[str, Any]) -> None:
+    found = [
+        [step["loss"] for step in take_steps(made_phase(draft(optimiser={"learning_rate": 1e-2} | given)), 4)]
+        for given in ({}, optimiser)
+    ]
+    assert found[0][0] == found[1][0]
+    assert found[0][1:] != found[1][1:]

@@ -1,0 +1,166 @@
+"""Every preset from its first step to its last: learnt by heart, stopped and resumed, and on the bundled encoder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig, parse_config
+from core.events import Evaluation, Finished, Step
+from core.presets import PRESETS
+from core.tasks import TaskData
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.plan import plan_phase
+from core.training.prepare import prepare
+from core.training.untrained import MemoryCache
+from tests.core.training.made import curve, in_attempts, nli_csv, preset_phases
+from tests.core.views.test_back_translation import make_marian
+
+Prepared = tuple[RunConfig, TaskData]
+PreparedPreset = Callable[..., Prepared]
+
+
+@pytest.fixture(scope="session")
+def still_encoder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny encoder without dropout."""
+    folder = tmp_path_factory.mktemp("still-bert") / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Tiny translation models under the names of those that CERT takes."""
+    folder = tmp_path_factory.mktemp("marian")
+    return {
+        f"Helsinki-NLP/opus-mt-{name}": str(make_marian(folder / name, seed))
+        for seed, name in enumerate(("en-de", "de-en", "en-zh", "zh-en"))
+    }
+
+
+@pytest.fixture(scope="session")
+def nli(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nli_csv(tmp_path_factory.mktemp("nli") / "nli.csv")
+
+
+@pytest.fixture
+def prepared_preset(
+    tiny_encoder: Path, small_csv: Path, nli: Path, translators: dict[str, str]
+) -> Callable[..., Prepared]:
+    def make(name: str, *, task: dict[str, Any] | None = None, encoder: Any = None, **phase: Any) -> Prepared:
+        path = nli if name == "simcse-supervised" else small_csv
+        text = json.dumps(preset_phases(name, **phase))
+        for hub, folder in translators.items():
+            text = text.replace(json.dumps(hub), json.dumps(folder))
+        draft = parse_config(
+            {
+                "task": {"id": "csv", "path": str(path), "validation_size": 4} | (task or {}),
+                "encoder": {"id": str(encoder or tiny_encoder), "max_length": 32},
+                "phases": json.loads(text),
+                "probe": {"frame_steps": []},
+                "device": "cpu",
+            }
+        )
+        return prepare(draft, gpu=False)
+
+    return make
+
+
+def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
+    """Names of the parts that a phase has to tell."""
+    keys = {term.key for term in plan_phase(config.phases[number].objective, blocks).terms}
+    assert keys == set(config.phases[number].objective.keys)
+    return {f"loss.{key}" for key in keys} | ({"loss.rdrop.ce", "loss.rdrop.kl"} if "rdrop" in keys else set())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_batch_is_learnt_by_heart_in_every_phase(
+    prepared_preset: PreparedPreset, still_encoder: Path, name: str
+) -> None:
+    phases = len(PRESETS[name].shares)
+    # Triplets need many rows, and pairs are harder to learn.
+    task, length, rate = ({}, 100, 5e-3) if name == "simcse-supervised" else ({"train_size": 8}, 60, 1e-2)
+    config, data = prepared_preset(
+        name, encoder=still_encoder, task=task, steps=length * phases, optimiser={"learning_rate": rate}
+    )
+    events = list(train(config, data))
+    assert events[-1] == Finished(length * phases, "finished")
+    steps = [event for event in events if isinstance(event, Step)]
+    assert [step.step for step in steps] == list(range(1, length * phases + 1))
+    for number in range(phases):
+        told = [step.values for step in steps if step.values["phase"] == number + 1]
+        assert len(told) == length
+        for values in told:  # a loss that is not finite would have ended the run
+            assert {key for key in values if key.startswith("loss.")} == expected_losses(config, number, 2)
+        losses = [values["loss"] for values in told]
+        # Round trips through random models leave little to tell two texts apart.
+        assert sum(losses[-8:]) < (0.97 if (name, number) == ("cert", 0) else 0.85) * sum(losses[:8])
+    scores = {event.split: event.values for event in events if isinstance(event, Evaluation)}
+    assert set(scores) == {"validation", "baseline", "test"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_run_stopped_in_each_phase_and_between_them_goes_on_bit_for_bit(
+    prepared_preset: PreparedPreset, tmp_path: Path, name: str
+) -> None:
+    config, data = prepared_preset(name)
+    cache = MemoryCache()
+    translations = tmp_path / "translations.db"
+    whole = list(train(config, data, cache=cache, translations=translations))
+    parts = in_attempts(config, data, tmp_path, (3, 4, 6), cache=cache, translations=translations)
+    assert curve(parts) == curve(whole)
+    assert len(curve(whole)) == 8
+    tests = [[e.values for e in events if isinstance(e, Evaluation) and e.split == "test"] for events in (whole, parts)]
+    assert tests[0] == tests[1]
+
+
+@pytest.fixture(scope="session")
+def untrained_vectors() -> MemoryCache:
+    return MemoryCache()
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "cert"])
+def test_ten_steps_on_the_bundled_encoder(nli: Path, untrained_vectors: MemoryCache, name: str) -> None:
+    pairs = name == "simcse-supervised"
+    draft = {
+        "task": {"id": "csv", "path": str(nli)} if pairs else {"id": "film_reviews", "train_size": 16},
+        "encoder": {"max_length": 12},
+        "phases": preset_phases(name, steps=10, batch_size=4),
+        "probe": {"frame_steps": []},
+        "device": "cpu",
+    }
+    draft["task"] |= {"validation_size": 4}  # type: ignore[index]
+    config, data = prepare(parse_config(draft), gpu=False)
+    values = []
+    for event in train(config, data, cache=untrained_vectors):
+        if isinstance(event, Step):
+            values.append(event.values)
+            if event.step == config.steps:
+                break  # the 300 test rows are another test's
+    assert len(values) == 10
+    assert [step["phase"] for step in values] == ([1.0] * 5 + [2.0] * 5 if len(config.phases) == 2 else [1.0] * 10)
+    for step in values:
+        assert step.keys() >= expected_losses(config, int(step["phase"]) - 1, 6)
+        assert 0 < step["loss"] < 20
+        assert 0 < step["grad_norm"] < float("inf")
+
+
+def test_the_last_checkpoint_of_a_preset_is_smaller_than_one_on_the_way(
+    prepared_preset: PreparedPreset, tmp_path: Path
+) -> None:
+    config, data = prepared_preset("simcse")
+    sizes = []
+    for event in train(config, data, checkpoints=Checkpoints(tmp_path, every_steps=4)):
+        if type(event).__name__ == "Checkpointed":
+            sizes.append((tmp_path / "checkpoint.safetensors").stat().st_size)
+    assert len(sizes) == 2
+    assert sizes[1] < 0.5 * sizes[0]
