@@ -32,20 +32,21 @@ def _form(engine: LocalEngine) -> None:
     st.write(
         "Pick a task and an objective, press Launch, and watch the encoder learn. The defaults take about a minute."
     )
-    start = state.template_in_url(engine.store) or state.remembered("draft", RunConfig)
+    template = state.template_in_url(engine.store)
+    start = template or state.remembered("draft", RunConfig)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        draft, problem = _draft(start)
-    with right, st.container(border=True):
+        draft, problem = _draft(start, state.origin_in_url() if template else "")
+    with right, st.container(border=True, key="before_launch"):
         st.subheader("Before launch")
         _launch_card(engine, draft, problem)
     if draft is not None:
         _examples(draft)
 
 
-def _draft(start: RunConfig) -> tuple[RunConfig | None, str]:
+def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
     try:
-        draft = draft_form(start)
+        draft = draft_form(start, origin)
     except PlaygroundError as error:
         return None, str(error)
     state.remember("draft", draft)
@@ -89,7 +90,7 @@ def _examples(draft: RunConfig) -> None:
     with st.expander("Some of its texts"):
         st.dataframe(
             [
-                {"Label": data.classes[data.train.labels[i]], "Text": data.train.texts[i]}
+                {"Label": data.classes[data.train.labels[i]], "Text": data.train.shown[i]}
                 for i in range(min(12, len(data.train)))
             ],
             hide_index=True,

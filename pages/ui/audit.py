@@ -7,13 +7,21 @@ from collections import Counter
 import pandas as pd
 import streamlit as st
 
-from core.config import RunConfig
+from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape
 from core.engine.machine import has_gpu, memory_bytes
 from core.store import RunSummary, Status, Store
 from core.tasks import TaskData
 from core.training.batches import anchors_without_positive, expected_positives
-from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
+from core.training.estimate import (
+    SPECIAL_TOKENS,
+    Estimate,
+    assumed_flops,
+    estimate,
+    mean_tokens,
+    measured_flops,
+)
+from core.training.plan import Plan, plan_phase
 from pages.ui.form import use_balanced_sampler
 from pages.ui.parts import duration
 
@@ -22,12 +30,53 @@ MAX_CLASS_ROWS = 8
 
 
 def batch_audit(config: RunConfig, data: TaskData) -> None:
-    """Expected positives per anchor, class by class, and a remedy where anchors would starve."""
+    """What anchors will find in a batch: positives class by class, following views and levels, and a remedy."""
+    blocks = encoder_shape(config.encoder.id).blocks
+    for number, phase in enumerate(config.phases):
+        where = f", phase {number + 1}" if len(config.phases) > 1 else ""
+        plan = plan_phase(phase.objective, blocks)
+        audited = [t for t in plan.terms if t.term.entry.contrastive]
+        if not audited:
+            continue
+        st.markdown(f"**Positives in a batch{where}**")
+        for term in dict.fromkeys((t.views, t.term.entry.uses_labels) for t in audited if t.term.weight > 0):
+            _audit_term(config, phase, data, *term)
+        if not any(t.term.weight > 0 for t in audited):
+            _audit_term(config, phase, data, audited[0].views, audited[0].term.entry.uses_labels)
+        st.caption(_readings(plan))
+        if sentence := _selects_nothing(config, plan, data):
+            st.info(sentence)
+
+
+def _readings(plan: Plan) -> str:
+    times = {1: "once", 2: "twice"}.get(plan.readings, f"{plan.readings} times")
+    return f"A step reads every text {times}."
+
+
+def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
+    """Where k is not smaller than a text, the choice by attention chooses everything."""
+    words = mean_tokens(data.train.texts, config.encoder.max_length) - SPECIAL_TOKENS
+    largest = max((k for _, k in plan.tokens), default=0)
+    if largest < words or not largest:
+        return ""
+    return (
+        f"A text here has about {words:.0f} tokens, so k = {largest} takes nearly all of them and attention selects "
+        "nothing. A smaller k, or longer texts, would make it choose."
+    )
+
+
+def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, views: int, uses_labels: bool) -> None:
+    batch, sampler = phase.batch_size, config.task.sampler
+    if not uses_labels:
+        st.caption(
+            f"One positive per anchor, its own other view, against {batch - 1:,} other texts. No labels are used."
+        )
+        return
+    if views > 1:
+        st.caption(f"{views} views of a text: {batch * views:,} vectors are contrasted.")
     counts = [Counter(data.train.labels)[label] for label in range(len(data.classes))]
-    batch, sampler = config.phase.batch_size, config.task.sampler
-    positives = expected_positives(counts, batch, sampler)
-    starving = anchors_without_positive(counts, batch, sampler)
-    st.markdown("**Positives in a batch**")
+    positives = expected_positives(counts, batch, sampler, views)
+    starving = anchors_without_positive(counts, batch, sampler, views)
     st.dataframe(
         pd.DataFrame(
             {"Class": data.classes, "Rows": counts, "Per anchor": positives, "No positive": [s * 100 for s in starving]}
@@ -37,14 +86,14 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         column_config={
             "Class": st.column_config.TextColumn(help="Training rows by class"),
             "Per anchor": st.column_config.NumberColumn(
-                format="%.1f", help="Expected number of others of its class in an anchor's batch"
+                format="%.1f", help="Expected number of vectors of its class in an anchor's batch, itself aside"
             ),
             "No positive": st.column_config.NumberColumn(
                 format="%.1f %%", help="Chance that an anchor finds none; it then adds nothing to the contrastive loss"
             ),
         },
     )
-    if max(starving) > STARVING and (config.phase.objective.weight or 0) > 0:
+    if max(starving) > STARVING and phase.objective.contrastive:
         share = max(starving)
         st.warning(f"Up to {share:.0%} of the anchors of a class will find no positive. A larger batch helps.")
         if sampler == "random" and batch >= 2 * len(counts):
@@ -77,9 +126,11 @@ def _estimate(store: Store, config: RunConfig, data: TaskData) -> Estimate:
 
 
 def _measured(store: Store, config: RunConfig) -> float | None:
-    """The speed of the newest finished run with this encoder."""
+    """The speed of the newest finished run with this encoder that computed all of it in every step."""
     for run in store.runs():
-        if run.status == Status.FINISHED and run.config.encoder.id == config.encoder.id and run.last_step > 5:
+        whole = all(phase.trainable.part in ("all", "lora") for phase in run.config.phases)
+        fits = run.config.encoder.id == config.encoder.id and run.last_step > 5 and whole
+        if run.status == Status.FINISHED and fits:
             return _run_flops(store, run.id, run)
     return None
 
@@ -87,5 +138,5 @@ def _measured(store: Store, config: RunConfig) -> float | None:
 @st.cache_data(show_spinner=False, max_entries=64)
 def _run_flops(_store: Store, run_id: str, _run: RunSummary) -> float | None:
     return measured_flops(
-        _store.steps(run_id, most=200), encoder_shape(_run.config.encoder.id), _run.config.phase.trainable
+        _store.steps(run_id, most=200), encoder_shape(_run.config.encoder.id), _run.config.phases[0].trainable
     )

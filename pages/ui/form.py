@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import RunConfig, mixed_objective, parse_config
+from core.config import RunConfig, parse_config
 from core.encoders.source import BUNDLED
-from core.losses.registry import LOSSES, TEMPERATURE
 from core.tasks.registry import CSV_TASK, TASKS
 from core.training.prepare import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui import state
+from pages.ui.phase_form import phases_form
 
 # Known to load and to fit; any other Hub name or folder can be typed.
 ENCODERS = (
@@ -25,33 +25,28 @@ ENCODERS = (
     "microsoft/deberta-v3-base",
     "FacebookAI/xlm-roberta-base",
 )
-PRESETS = {
-    "CE": (0.0, 0.3, "Cross-entropy alone: the baseline."),
-    "CE + SCL": (0.9, 0.3, "Gunel et al.'s usual best: λ 0.9, τ 0.3."),
-    "SCL": (1.0, 0.3, "The contrastive part alone: the classifier learns nothing."),
-}
-TRAINABLE = {"all": "All weights", "last_blocks": "Last blocks", "classifier": "Classifier only"}
 POOLING = {"cls": "[CLS]", "mean": "Mean of tokens"}
 SAMPLERS = {"random": "Random", "balanced": "Class-balanced"}
 
 
-def draft_form(start: RunConfig) -> RunConfig:
+def draft_form(start: RunConfig, origin: str) -> RunConfig:
     """Draw the widgets, filled from `start`, and read them.
 
+    Args:
+        origin: where `start` comes from, such as the run whose settings are used again.
     Raises: ConfigError for a value that no widget bound could refuse.
     """
     task = _task(start)
-    encoder, trainable = _encoder(start)
-    objective = _objective(start)
-    optimiser, phase = _optimiser(start)
-    more = _more(start, phase["steps"])
+    encoder = _encoder(start)
+    phases = phases_form(list(start.phases), origin)
+    more = _more(start, sum(phase["steps"] for phase in phases))
     return parse_config(
         {
             "device": start.device,
             "checkpoint": start.checkpoint.model_dump(),
             "task": task,
             "encoder": encoder,
-            "phases": [phase | {"trainable": trainable, "objective": objective, "optimiser": optimiser}],
+            "phases": phases,
         }
         | more
     )
@@ -79,7 +74,7 @@ def _task(start: RunConfig) -> dict[str, Any]:
             "CSV file",
             start.task.path or "",
             placeholder="reviews.csv",
-            help="Columns text,label; UTF-8.",
+            help="Columns text,label, and text_b where rows are pairs; UTF-8.",
             key="form.csv",
         ).strip()
         test = right.text_input(
@@ -114,7 +109,7 @@ def _task(start: RunConfig) -> dict[str, Any]:
     return task
 
 
-def _encoder(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+def _encoder(start: RunConfig) -> dict[str, Any]:
     st.subheader("Encoder")
     known = [*ENCODERS, *([start.encoder.id] if start.encoder.id not in ENCODERS else [])]
     left, right = st.columns(2)
@@ -138,100 +133,12 @@ def _encoder(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
         )
         or "cls"
     )
-    left, right = st.columns(2)
-    part = (
-        left.segmented_control(
-            "What learns",
-            list(TRAINABLE),
-            default=start.phase.trainable.part,
-            format_func=TRAINABLE.get,
-            help="What is frozen runs without dropout.",
-            key="form.trainable",
-        )
-        or "all"
-    )
-    trainable: dict[str, Any] = {"part": part}
-    if part == "last_blocks":
-        trainable["blocks"] = right.number_input(
-            "Blocks", min_value=1, max_value=100, value=start.phase.trainable.blocks, key="form.blocks"
-        )
-    encoder = {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": start.encoder.max_length}
-    return encoder, trainable
-
-
-def _apply_preset() -> None:
-    preset = PRESETS.get(state.widget_value("form.preset"))
-    if preset:
-        state.set_widget("form.lambda", preset[0])
-        state.set_widget("form.temperature", preset[1])
-
-
-def _objective(start: RunConfig) -> dict[str, Any]:
-    st.subheader("Objective")
-    st.segmented_control(
-        "Preset",
-        list(PRESETS),
-        default=None,
-        on_change=_apply_preset,
-        help=" · ".join(f"{name}: {text}" for name, (_, _, text) in PRESETS.items()),
-        key="form.preset",
-    )
-    objective = start.phase.objective
-    if state.widget_value("form.lambda") is None:
-        state.set_widget("form.lambda", 0.9 if objective.weight is None else objective.weight)
-        state.set_widget("form.temperature", objective.temperature or 0.3)
-    left, right = st.columns(2)
-    weight = left.slider(
-        "Weight λ",
-        0.0,
-        1.0,
-        step=0.01,
-        help="The share of the contrastive part; 0 is plain cross-entropy.",
-        key="form.lambda",
-    )
-    chosen = float(state.widget_value("form.temperature"))
-    low, high = min(0.01, chosen), max(2.0, chosen)
-    temperature = right.slider(TEMPERATURE.label, low, high, step=0.01, help=TEMPERATURE.help, key="form.temperature")
-    equation(weight, temperature)
-    return mixed_objective(weight, temperature).model_dump()
-
-
-def equation(weight: float, temperature: float) -> None:
-    """The objective with the numbers filled in."""
-    entry = LOSSES["supcon"]
-    st.latex(rf"\mathcal{{L}}={1 - weight:.2f}\,\mathrm{{CE}}+{weight:.2f}\,\mathrm{{SCL}}")
-    st.latex(entry.latex.replace("{temperature}", f"{temperature:.2f}"))
-    with st.popover("Sources, and what others compute", type="tertiary"):
-        st.markdown(f"**Source.** {entry.source}.")
-        st.markdown(f"**Others compute.** {entry.others_compute}")
-
-
-def _optimiser(start: RunConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-    st.subheader("Optimiser")
-    left, middle, right = st.columns(3)
-    steps = left.number_input(
-        "Steps", min_value=1, max_value=1_000_000, value=start.phase.steps or DEFAULT_STEPS, key="form.steps"
-    )
-    batch = middle.number_input(
-        "Batch size", min_value=1, max_value=4096, value=start.phase.batch_size, key="form.batch_size"
-    )
-    rate = right.number_input(
-        "Learning rate",
-        min_value=1e-7,
-        max_value=1.0,
-        value=start.phase.optimiser.learning_rate,
-        step=1e-5,
-        format="%.1e",
-        help="The peak of a linear warm-up over a tenth of the steps and a linear decay.",
-        key="form.learning_rate",
-    )
-    optimiser = start.phase.optimiser.model_dump() | {"learning_rate": rate}
-    return optimiser, {"steps": int(steps), "batch_size": int(batch)}
+    return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": start.encoder.max_length}
 
 
 def _frames(start: RunConfig) -> int:
     steps = start.probe.frame_steps
-    if steps is None or steps == default_frame_steps(start.phase.steps or DEFAULT_STEPS):
+    if steps is None or steps == default_frame_steps(sum(phase.steps or DEFAULT_STEPS for phase in start.phases)):
         return DEFAULT_FRAMES
     return max(2, len(steps))
 

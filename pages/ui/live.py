@@ -14,11 +14,13 @@ from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_figure
+from core.objectives import Knob
 from core.representation.geometry import collapse_verdict
 from core.store import RunRecord, RunSummary, Status
 from pages.ui import reads, state
 from pages.ui.controls import run_buttons, show_notice
 from pages.ui.live_figure import live_figure
+from pages.ui.parameter_widget import number_slider
 from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label, trainable_label
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
@@ -26,12 +28,8 @@ WAITING_POLL_S = 0.3
 POLL_S = 0.7
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
-KNOBS = {
-    "lambda": ("Weight λ", (0.0, 1.0)),
-    "temperature": ("Temperature τ", (0.01, 2.0)),
-    "learning_rate": ("Learning rate ×", (0.0, 5.0)),
-}
-KNOB_STEP = 0.01
+RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0))
+KNOB_COLUMNS = 4
 LOG_BYTES = 8_000
 
 
@@ -81,7 +79,8 @@ def _header(engine: LocalEngine, run: RunRecord) -> None:
         run_buttons(engine, run)
     config = run.config
     parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(config)]
-    parts += [f"batch {config.phase.batch_size}", f"seed {config.seed}", *([run.device] if run.device else [])]
+    batches = dict.fromkeys(phase.batch_size for phase in config.phases)
+    parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([run.device] if run.device else [])]
     st.caption(" · ".join(escaped(part) for part in parts))
     show_notice()
 
@@ -89,11 +88,14 @@ def _header(engine: LocalEngine, run: RunRecord) -> None:
 def _progress(run: RunRecord, steps: Sequence[Step]) -> None:
     share = min(1.0, run.last_step / run.steps)
     words = [f"Step {run.last_step:,} of {run.steps:,}"]
+    if len(run.config.phases) > 1:
+        words.append(f"phase {run.config.phase_at(max(1, run.last_step)) + 1} of {len(run.config.phases)}")
     if run.started_at:
         words.append(duration(elapsed_s(run)))
     recent = [step.values["step_s"] for step in steps[-20:] if "step_s" in step.values]
     if recent:
-        words.append(f"{run.config.phase.batch_size / median(recent):,.0f} texts/s")
+        texts = steps[-1].values.get("texts", run.config.phases[0].batch_size)
+        words.append(f"{texts / median(recent):,.0f} texts/s")
     if run.status == Status.RUNNING and run.last_step:
         remaining = elapsed_s(run) / run.last_step * (run.steps - run.last_step)
         words.append(f"about {duration(remaining)} left")
@@ -153,30 +155,23 @@ def _interval(values: Mapping[str, float] | None) -> str:
 
 
 def _knobs(engine: LocalEngine, run: RunRecord) -> None:
-    objective = run.config.phase.objective
-    now = {"lambda": objective.weight, "temperature": objective.temperature, "learning_rate": 1.0}
-    now |= {turn.name: turn.value for turn in run.config.knob_turns if turn.step <= run.last_step + 1}
-    now |= {turn.name: turn.value for turn in engine.store.knob_turns(run.id)}
+    number = run.config.phase_at(run.last_step + 1)
+    knobs = {**run.config.phases[number].objective.knobs, "learning_rate": RATE_KNOB}
+    made = [turn for turn in run.config.knob_turns if turn.step <= run.last_step + 1]
+    now = {turn.name: turn.value for turn in made if run.config.phase_at(turn.step) == number}
     pending = engine.store.pending_turns(run.id)
     now |= pending
-    columns = st.columns(len(KNOBS))
-    for column, (name, (label, bounds)) in zip(columns, KNOBS.items(), strict=True):
-        value = now[name]
-        if value is not None:
-            with column:
-                _knob(engine, run, name, label, bounds, value)
+    columns = st.columns(min(KNOB_COLUMNS, max(3, len(knobs))))
+    for place, (name, knob) in enumerate(knobs.items()):
+        with columns[place % len(columns)]:
+            _knob(engine, run, name, knob._replace(value=now.get(name, knob.value)))
     if pending:
         st.caption("Turned; the next step uses it.")
 
 
-def _knob(
-    engine: LocalEngine, run: RunRecord, name: str, label: str, bounds: tuple[float, float], value: float
-) -> None:
+def _knob(engine: LocalEngine, run: RunRecord, name: str, knob: Knob) -> None:
     # The key holds the value that counts, so a turn from another tab or the command line moves the slider too.
-    low, high = min(bounds[0], value), max(bounds[1], value)
-    key = f"knob.{run.id}.{name}.{value:g}"
-    if state.widget_value(key) is None:
-        state.set_widget(key, float(value))
+    key = f"knob.{run.id}.{name}.{knob.value:g}"
 
     def turned() -> None:
         try:
@@ -184,7 +179,7 @@ def _knob(
         except PlaygroundError as error:
             state.remember("notice", str(error))
 
-    st.slider(label, low, high, step=KNOB_STEP, key=key, on_change=turned, help="Turn it while the run goes on.")
+    number_slider(st, knob, "Turn it while the run goes on.", key, turned)
 
 
 def _map(engine: LocalEngine, run: RunRecord) -> None:
@@ -215,14 +210,17 @@ def _map(engine: LocalEngine, run: RunRecord) -> None:
 
 
 def _verdict(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
+    """What the loss and the geometry say together, for the first contrastive term of the phase."""
     validation = [e for e in evaluations if e.split == "validation"]
-    if not steps or not validation or steps[-1].values.get("lambda", 0) == 0:
+    lines = [name for name in steps[-1].values if name.startswith("collapse_line.")] if steps else []
+    if not validation or not lines or steps[-1].values.get("lambda", 1) == 0:
         return
-    recent = [s.values for s in steps[-5:] if "loss.supcon" in s.values]
+    key = lines[0].removeprefix("collapse_line.")
+    recent = [s.values for s in steps[-5:] if lines[0] in s.values]
     values = validation[-1].values
-    sentence = recent and collapse_verdict(
-        median(v["loss.supcon"] for v in recent),
-        median(v["collapse_line"] for v in recent),
+    sentence = collapse_verdict(
+        median(v[f"loss.{key}"] for v in recent),
+        median(v[lines[0]] for v in recent),
         values["mean_cosine"],
         values["effective_rank"],
     )
@@ -233,7 +231,8 @@ def _verdict(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
 
 def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation]) -> None:
     turns = engine.store.knob_turns(run.id)
-    figure = curves_figure(steps, evaluations, turns, run.facts, run.steps, revision=run.id)
+    ends = run.config.phase_ends
+    figure = curves_figure(steps, evaluations, turns, run.facts, ends, revision=run.id)
     live_figure(
         figure,
         key="live.curves",

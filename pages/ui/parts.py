@@ -7,7 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.config import RunConfig
+from core.config import RunConfig, TrainableConfig
+from core.objectives import ObjectiveConfig
 from core.store import RunSummary, Status
 from core.tasks.registry import CSV_TASK, TASKS
 
@@ -64,18 +65,25 @@ def task_label(config: RunConfig) -> str:
 
 
 def objective_label(config: RunConfig) -> str:
-    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`."""
-    objective = config.phase.objective
-    if objective.weight is None:
-        return ", ".join(term.loss for term in objective.terms)
-    if objective.weight == 0:
-        return "CE"
-    text = f"SCL, τ {objective.temperature:g}" if objective.weight == 1 else ""
-    return text or f"{1 - objective.weight:.3g} CE + {objective.weight:g} SCL, τ {objective.temperature:g}"
+    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in their order."""
+    return " → ".join(_phase_label(phase.objective) for phase in config.phases)
+
+
+def _phase_label(objective: ObjectiveConfig) -> str:
+    counted = [term for term in objective.terms if term.weight > 0]
+    alone = len(counted) == 1
+    mix = " + ".join(term.entry.symbol if alone else f"{term.weight:.3g} {term.entry.symbol}" for term in counted)
+    tau = objective.temperature
+    return f"{mix}, τ {tau:g}" if tau is not None and objective.contrastive else mix
 
 
 def trainable_label(config: RunConfig) -> str:
-    trainable = config.phase.trainable
+    """What learns, once where all phases agree."""
+    return " → ".join(dict.fromkeys(_part_label(phase.trainable) for phase in config.phases))
+
+
+def _part_label(trainable: TrainableConfig) -> str:
     if trainable.part == "last_blocks":
         return f"last {trainable.blocks} blocks + classifier"
-    return {"all": "all weights", "classifier": "classifier only"}[trainable.part]
+    names = {"all": "all weights", "lora": f"LoRA, rank {trainable.lora_rank}", "classifier": "classifier only"}
+    return names[trainable.part]

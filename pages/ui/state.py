@@ -63,14 +63,15 @@ def template_in_url(store: Store) -> RunConfig | None:
     if text is None:
         return None
     try:
-        config = store.run(store.find(text)).config
-        if config.phase.objective.combine == "convex" and config.phase.objective.weight is not None:
-            return config
-        _complain(FROM, text, "the form has no field for that run's objective")
-        return None
+        return store.run(store.find(text)).config
     except PlaygroundError:
         _complain(FROM, text, "no run has that id")
         return None
+
+
+def origin_in_url() -> str:
+    """Which run's settings the form starts from, as the URL says it; empty for none."""
+    return st.query_params.get(FROM, "")
 
 
 def put_in_url(**values: str | int | None) -> None:

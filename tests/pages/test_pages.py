@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
 from core.events import Frame, Started, Step
+from core.presets import PRESETS
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
 from core.store.liveness import boot_id, host_name
@@ -55,12 +56,18 @@ def button(app: AppTest, label: str) -> Any:
 
 
 def widget(app: AppTest, key: str) -> Any:
+    """The widget of that key; widgets of a phase carry the form's revision behind it."""
+    kinds = ("selectbox", "multiselect", "text_input", "number_input", "slider", "button_group", "toggle", "button")
     return next(
         w
-        for kind in ("selectbox", "text_input", "number_input", "slider", "button_group")
+        for kind in kinds
         for w in app.get(kind)
-        if w.key == key
+        if w.key == key or (w.key and w.key.startswith(f"{key}.") and w.key.removeprefix(f"{key}.").isdecimal())
     )
+
+
+def options(app: AppTest, key: str) -> Any:
+    return widget(app, key).options
 
 
 def made_run(folder: Path, draft: RunConfig, claim: bool = True) -> tuple[Store, str]:
@@ -80,7 +87,8 @@ def trained(store: Store, run_id: str, steps: int = 4) -> None:
     attempt = store.attempt(run_id, 1)
     texts = ("<b>one</b>", "two $x$", "three " * 500)
     attempt.started(Started(0, steps, "cpu", Probe((0, 1, 2), texts, (0, 1, 0), ("no", "yes")), {"majority_rate": 0.5}))
-    values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.94, "collapse_line": 1.946, "lower_bound": 1.0}
+    values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.94, "collapse_line.supcon": 1.946}
+    values["lower_bound.supcon"] = 1.0
     for step in range(1, steps + 1):
         attempt.steps([Step(step, values | {"step_s": 0.1, "tokens": 50.0, "lambda": 0.9, "temperature": 0.3})])
     scores = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7}
@@ -99,13 +107,99 @@ def test_the_form_opens_with_defaults_that_can_be_launched(opened: Callable[...,
     assert "280 texts to train on, 120 to validate, 300 to test" in words(app)
 
 
-def test_a_preset_moves_the_sliders_and_the_equation(opened: Callable[..., AppTest]) -> None:
+def equations(app: AppTest) -> str:
+    return "\n".join(latex.value for latex in app.latex)
+
+
+def test_the_equation_follows_a_slider(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
-    widget(app, "form.lambda").set_value(0.4).run()
-    assert any("0.60" in latex.value and "0.40" in latex.value for latex in app.latex)
-    widget(app, "form.preset").set_value("CE").run()
-    assert widget(app, "form.lambda").value == 0.0
-    assert any("1.00" in latex.value and "0.00" in latex.value for latex in app.latex)
+    widget(app, "form.0.knob.lambda").set_value(0.4).run()
+    widget(app, "form.0.knob.temperature").set_value(0.07).run()
+    assert r"0.60\,\text{CE}+0.40\,\text{SCL}" in equations(app)
+    assert "/0.07" in equations(app)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_picked_and_is_recognised_or_explained(opened: Callable[..., AppTest], name: str) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value(name).run()
+    assert not app.exception
+    assert widget(app, "form.0.preset").value == name
+    assert PRESETS[name].summary in words(app)
+    assert bool(app.tabs) == (len(PRESETS[name].objectives) == 2)
+    impossible = name == "simcse-supervised"  # film reviews have no triplets
+    assert button(app, "Launch").disabled == impossible
+    assert any("has no triplets" in error.value.replace("\\", "") for error in app.error) == impossible
+
+
+def test_a_preset_keeps_steps_batch_and_rate(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.steps").set_value(31).run()
+    widget(app, "form.0.batch_size").set_value(12).run()
+    widget(app, "form.0.preset").set_value("simcse").run()
+    assert [widget(app, f"form.{number}.steps").value for number in (0, 1)] == [16, 15]
+    assert [widget(app, f"form.{number}.batch_size").value for number in (0, 1)] == [12, 12]
+    widget(app, "form.0.preset").set_value("ce").run()
+    assert widget(app, "form.0.steps").value == 31
+
+
+def test_terms_are_added_changed_and_removed(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("ce").run()
+    widget(app, "form.0.add_term").click().run()
+    assert r"1.00\,\text{CE}+0.50\,\text{SCL}" in equations(app)
+    widget(app, "form.0.term.1.loss").set_value("dscl").run()
+    assert r"\text{DSCL}" in equations(app)
+    assert widget(app, "form.0.term.1.views").value == ["dropout"]
+    assert not button(app, "Launch").disabled
+    widget(app, "form.0.combine").click().run()
+    assert r"0.67\,\text{CE}+0.33\,\text{DSCL}" in equations(app)
+    widget(app, "form.0.term.0.remove").click().run()
+    assert not app.exception
+    assert r"\text{CE}" not in equations(app)
+
+
+def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("dscl").run()
+    widget(app, "form.0.term.1.views").set_value([]).run()
+    assert button(app, "Launch").disabled
+    assert any("at least two views" in error.value.replace("\\", "") for error in app.error)
+    widget(app, "form.0.term.1.views").set_value(["eda"]).run()
+    assert not button(app, "Launch").disabled
+
+
+def test_settings_of_a_term_come_from_the_registry(opened: Callable[..., AppTest], folder: Path) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.term.1.level").set_value("token").run()
+    widget(app, "form.0.term.1.k").set_value(12).run()
+    widget(app, "form.0.term.1.clusters").set_value(3).run()
+    widget(app, "form.0.term.1.layers").set_value("chosen").run()
+    revision = widget(app, "form.0.term.1.layers").key.rpartition(".")[2]
+    widget(app, f"form.0.term.1.layers.{revision}.blocks").set_value("2, 5").run()
+    button(app, "Launch").click().run()
+    term = Store(folder).runs()[0].config.phases[0].objective.terms[1]
+    assert (term.level, term.parameters["k"], term.parameters["clusters"], term.layers) == ("token", 12, 3, (2, 5))
+
+
+def test_two_phases_are_made_and_unmade_by_hand(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.add_phase").click().run()
+    assert len(app.tabs) == 2
+    assert not button(app, "Launch").disabled
+    widget(app, "form.0.remove_phase").click().run()
+    assert not app.tabs
+    assert widget(app, "form.0.steps").value == 120
+
+
+@pytest.mark.parametrize("part", ["last_blocks", "lora", "classifier"])
+def test_what_learns_is_chosen_and_launched(opened: Callable[..., AppTest], folder: Path, part: str) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("ce").run()
+    widget(app, "form.0.trainable").set_value(part).run()
+    button(app, "Launch").click().run()
+    assert not app.exception
+    assert Store(folder).runs()[0].config.phases[0].trainable.part == part
 
 
 def test_launching_creates_one_run_and_shows_it(
@@ -125,10 +219,10 @@ def test_launching_creates_one_run_and_shows_it(
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("form.batch_size", 4096, "training rows; give at most"),
+        ("form.0.batch_size", 4096, "training rows; give at most"),
         ("form.train_size", 100_000, "give at most"),
         ("form.probe", 20_000, "validation split has"),
-        ("form.steps", 1, None),
+        ("form.0.steps", 1, None),
     ],
 )
 def test_a_number_that_cannot_be_used_is_explained_and_nothing_is_created(
@@ -185,7 +279,7 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
     app = opened("fine_tune")
     widget(app, "form.task").set_value("csv").run()
     widget(app, "form.csv").set_value(str(write_csv(tmp_path / "rows.csv", rows))).run()
-    widget(app, "form.batch_size").set_value(8).run()
+    widget(app, "form.0.batch_size").set_value(8).run()
     assert any("will find no positive" in warning.value for warning in app.warning)
     button(app, "Use class-balanced batches").click().run()
     assert not any("will find no positive" in warning.value for warning in app.warning)
@@ -193,10 +287,10 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
 
 def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
-    widget(app, "form.steps").set_value(77).run()
+    widget(app, "form.0.steps").set_value(77).run()
     app.switch_page("pages/runs.py").run()
     app.switch_page("pages/fine_tune.py").run()
-    assert widget(app, "form.steps").value == 77
+    assert widget(app, "form.0.steps").value == 77
 
 
 # Fine-tune, a run

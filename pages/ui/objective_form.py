@@ -1,0 +1,246 @@
+"""The objective of one phase: its knobs as sliders, its equation, and its terms, all made from the registries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.equation import term_latex, term_words, total_latex
+from core.losses.registry import LOSSES, LossEntry
+from core.objectives import ObjectiveConfig
+from core.parameters import Parameter
+from core.terms import TermConfig, ViewConfig
+from core.validation import build
+from core.views.registry import VIEWS
+from pages.ui import phases_state
+from pages.ui.parameter_widget import number_slider, parameter_widget
+from pages.ui.phases_state import JSON, key
+
+MOST_TERMS = 8
+COLUMNS = 3
+# A text view may be taken twice, as CERT does; the second one carries this mark in the widget.
+AGAIN = "#2"
+HELP = {
+    "lambda": "The share of the contrastive part; 0 leaves it out.",
+    "weight": "How much this term counts in the sum.",
+}
+
+
+def objective_form(number: int, objective: JSON) -> JSON:
+    """Draw the objective of phase `number` and read it, in the JSON form of ObjectiveConfig.
+
+    Raises: ConfigError where loss, views, level and layers cannot go together.
+    """
+    above = st.container()
+    with st.expander("Terms: losses, views, levels and layers"):
+        terms = [_term(number, i, term, len(objective["terms"])) for i, term in enumerate(objective["terms"])]
+        _combine_and_add(number, objective)
+    edited = {"terms": terms, "combine": objective["combine"]}
+    phases_state.keep_objective(number, edited)
+    with above:
+        turned = _knobs(number, build(ObjectiveConfig, edited))
+        _equation(turned)
+    phases_state.keep_objective(number, turned.model_dump(mode="json"))
+    return turned.model_dump(mode="json")
+
+
+def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
+    """Sliders for whatever can be turned, also later while the run is going."""
+    knobs = objective.knobs
+    if not knobs:
+        return objective
+    columns = st.columns(min(COLUMNS, max(2, len(knobs))))
+    for place, (name, knob) in enumerate(knobs.items()):
+        about = HELP.get(name.rpartition(".")[2]) or _knob_help(objective, name)
+        column = columns[place % len(columns)]
+        value = number_slider(column, knob, about, key(number, f"knob.{name}"))
+        if value != knob.value:
+            objective = objective.turned(name, value)
+    return objective
+
+
+def _knob_help(objective: ObjectiveConfig, name: str) -> str:
+    setting = name.rpartition(".")[2]
+    parameters = (p for term in objective.terms for p in term.entry.parameters if p.name == setting)
+    return next(parameters).help
+
+
+def _equation(objective: ObjectiveConfig) -> None:
+    """The objective with the numbers filled in, what each term contrasts, and where it comes from."""
+    st.latex(total_latex(objective))
+    several = len(objective.terms) > 1
+    for term in objective.terms:
+        if term.loss == "cross_entropy" and several and len(term_latex(term)) == 1:
+            continue  # everybody knows it, and the sum stands above
+        for line in term_latex(term):
+            st.latex(line)
+    for term in objective.terms:
+        if words := term_words(term):
+            st.caption(f"{term.entry.label}: {words}.")
+    with st.popover("Sources, and what others compute", type="tertiary"):
+        for loss in dict.fromkeys(term.loss for term in objective.terms):
+            _source(LOSSES[loss])
+        for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
+            entry = VIEWS[name]
+            st.markdown(f"**{entry.label}.** {entry.summary} {entry.source}. {entry.others_compute}")
+
+
+def _source(entry: LossEntry) -> None:
+    st.markdown(f"**{entry.label}.** {entry.summary} {entry.source}.")
+    if entry.others_compute:
+        st.markdown(f"*Others compute:* {entry.others_compute}")
+
+
+# Terms
+
+
+def _term(number: int, place: int, term: JSON, count: int) -> JSON:
+    entry = LOSSES[term["loss"]]
+    name = f"term.{place}"
+    with st.container(border=True):
+        left, right = st.columns([4, 1], vertical_alignment="bottom")
+        left.selectbox(
+            f"Term {place + 1}",
+            list(LOSSES),
+            index=list(LOSSES).index(entry.name),
+            format_func=lambda loss: LOSSES[loss].label,
+            help=entry.summary,
+            on_change=phases_state.change_loss,
+            args=(number, place, key(number, f"{name}.loss")),
+            key=key(number, f"{name}.loss"),
+        )
+        right.button(
+            "Remove",
+            icon=":material/delete:",
+            disabled=count == 1,
+            on_click=phases_state.remove_term,
+            args=(number, place),
+            key=key(number, f"{name}.remove"),
+        )
+        views = _views(number, name, term, entry)
+        settings = _settings(number, name, term, entry, views)
+    return {**term, **settings, "views": views}
+
+
+def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
+    if entry.reads == "triplets":
+        return []
+    current = {_marked(term["views"], i): view for i, view in enumerate(term["views"])}
+    options = [option for view in VIEWS for option in _options(view, current)]
+    picked = st.multiselect(
+        "Views",
+        options,
+        default=list(current),
+        format_func=lambda option: VIEWS[option.removesuffix(AGAIN)].label + (", again" if AGAIN in option else ""),
+        placeholder="The text as it is",
+        help=" · ".join(f"{view.label}: {view.summary}" for view in VIEWS.values()),
+        key=key(number, f"{name}.views"),
+    )
+    return [_view(number, name, option, current.get(option)) for option in picked]
+
+
+def _marked(views: Sequence[JSON], place: int) -> str:
+    earlier = any(view["view"] == views[place]["view"] for view in views[:place])
+    return views[place]["view"] + (AGAIN if earlier else "")
+
+
+def _options(view: str, current: dict[str, JSON]) -> list[str]:
+    again = VIEWS[view].kind == "text" or f"{view}{AGAIN}" in current
+    return [view, f"{view}{AGAIN}"] if again else [view]
+
+
+def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
+    """A view with its own settings, from the registry."""
+    view = option.removesuffix(AGAIN)
+    entry = VIEWS[view]
+    values = given or build(ViewConfig, {"view": view}).model_dump(mode="json")
+    if not entry.parameters:
+        return values
+    st.caption(f"{entry.label}{', again' if AGAIN in option else ''}")
+    columns = st.columns(COLUMNS)
+    read = {
+        parameter.name: parameter_widget(
+            columns[i % COLUMNS], parameter, values[parameter.name], key(number, f"{name}.{option}.{parameter.name}")
+        )
+        for i, parameter in enumerate(entry.parameters)
+    }
+    return values | read
+
+
+def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[JSON]) -> JSON:
+    """What is no slider above: every setting of the term that its other settings leave a meaning."""
+    columns: list[DeltaGenerator] = []
+    read: JSON = {}
+    for parameter in entry.parameters:
+        if not _matters(parameter, {**term, **read}, entry, views):
+            continue
+        if len(read) % COLUMNS == 0:
+            columns = st.columns(COLUMNS)
+        place = columns[len(read) % COLUMNS]
+        widget = key(number, f"{name}.{parameter.name}")
+        read[parameter.name] = parameter_widget(place, parameter, term[parameter.name], widget)
+    return read
+
+
+def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSON]) -> bool:
+    if parameter.knob:
+        # Cross-entropy's own are switched on here, and are sliders above once they are.
+        return entry.name == "cross_entropy" and term[parameter.name] == parameter.default
+    match parameter.name:
+        case "level":
+            return len(entry.levels) > 1
+        case "k" | "clusters":
+            return bool(term["level"] == "token")
+        case "layers" | "projection":
+            return bool(term.get("level") != "logits")
+        case "original":
+            return any(VIEWS[view["view"]].runs_encoder for view in views)
+        case "queue":
+            return bool(term["level"] == "sentence")
+        case "momentum":
+            return bool(term["queue"])
+    return True
+
+
+def _combine_and_add(number: int, objective: JSON) -> None:
+    with st.container(horizontal=True):
+        st.button(
+            "Add a term",
+            icon=":material/add:",
+            disabled=len(objective["terms"]) >= MOST_TERMS,
+            on_click=phases_state.add_term,
+            args=(number,),
+            key=key(number, "add_term"),
+        )
+        convex = objective["combine"] == "convex"
+        st.button(
+            "Weights one by one" if convex else "Bind weights by λ",
+            help="Convex weights, (1 − λ) and λ, sum to 1; one by one, each is free."
+            if convex
+            else "Two terms, one of them contrastive: (1 − λ) and λ.",
+            disabled=not convex and not _can_bind(objective["terms"]),
+            on_click=phases_state.change_combine,
+            args=(number,),
+            key=key(number, "combine"),
+        )
+
+
+def _can_bind(terms: Sequence[dict[str, Any]]) -> bool:
+    return len(terms) == 2 and sum(LOSSES[term["loss"]].contrastive for term in terms) == 1
+
+
+def structure(objective: ObjectiveConfig) -> tuple[Any, ...]:
+    """What makes an objective the kind it is, whatever its knobs say."""
+
+    def of_term(term: TermConfig) -> tuple[Any, ...]:
+        extras = [
+            bool(term.parameters.get(name)) for name in ("label_smoothing", "margin", "mixup", "clusters", "queue")
+        ]
+        views = tuple(view.view for view in term.views)
+        projection = term.parameters.get("projection")
+        return (term.loss, views, term.level, term.layers, term.original, projection, *extras)
+
+    return (objective.combine, *map(of_term, objective.terms))

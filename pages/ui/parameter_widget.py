@@ -1,0 +1,93 @@
+"""One widget for one parameter of the registry: its label, help and bounds come from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streamlit.delta_generator import DeltaGenerator
+
+from core.errors import ConfigError
+from core.objectives import Knob
+from core.parameters import RELATIVE_LAYERS, Parameter, Value
+
+RELATIVE_LABELS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
+CHOSEN = "chosen"
+# A span that hundredths would leave too few places in.
+NARROW = 0.2
+
+
+def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> Value:
+    """Draw a parameter at its value and read it.
+
+    Raises: ConfigError for block numbers that cannot be read.
+    """
+    match parameter.kind:
+        case "choice":
+            choices = parameter.choices or {}
+            return place.selectbox(
+                parameter.label,
+                list(choices),
+                index=list(choices).index(value),
+                format_func=choices.get,
+                help=parameter.help,
+                key=key,
+            )
+        case "switch":
+            return place.toggle(parameter.label, value, help=parameter.help, key=key)
+        case "name":
+            return place.text_input(parameter.label, value, max_chars=300, help=parameter.help, key=key)
+        case "layers":
+            return _layers(place, parameter, value, key)
+        case "integer":
+            low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
+            return int(place.number_input(parameter.label, low, high, int(value), help=parameter.help, key=key))
+    knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
+    return number_slider(place, knob, parameter.help, key)
+
+
+def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Callable[[], None] | None = None) -> float:
+    """A slider at a knob's value, over its span, made wider where the value lies outside of it."""
+    value = knob.value
+    low, high = min(knob.slider[0], value), max(knob.slider[1], value)
+    digits = 2 if high - low > NARROW and round(value, 2) == value else 3 if round(value, 3) == value else 4
+    return float(
+        place.slider(
+            knob.label,
+            low,
+            high,
+            value,
+            step=10.0**-digits,
+            format=f"%.{digits}f",
+            help=about or None,
+            on_change=on_change,
+            key=key,
+        )
+    )
+
+
+def _layers(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> str | tuple[int, ...]:
+    """A relative choice, or block numbers to type."""
+    named = value if isinstance(value, str) else CHOSEN
+    options = [*RELATIVE_LAYERS, CHOSEN]
+    picked = place.selectbox(
+        parameter.label,
+        options,
+        index=options.index(named),
+        format_func=lambda name: RELATIVE_LABELS.get(name, "Chosen blocks"),
+        help=parameter.help,
+        key=key,
+    )
+    if picked != CHOSEN:
+        return str(picked)
+    typed = place.text_input(
+        "Blocks",
+        "" if isinstance(value, str) else ", ".join(map(str, value)),
+        placeholder="1, 2",
+        help="Numbers from 1, the block behind the embeddings.",
+        key=f"{key}.blocks",
+    )
+    try:
+        return tuple(int(part) for part in typed.replace(",", " ").split())
+    except ValueError:
+        raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None

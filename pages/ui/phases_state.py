@@ -1,0 +1,129 @@
+"""The phases that the form edits, between reruns: kept as JSON, also while they are no valid config.
+
+Widgets carry a revision in their keys. Whatever changes the structure, a preset, a term more or less, another loss,
+counts it up, so that every widget begins anew at the value that now holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.objectives import ObjectiveConfig
+from core.presets import PRESETS
+from core.terms import TermConfig
+from core.validation import build
+from pages.ui import state
+
+JSON = dict[str, Any]
+
+CONTRASTIVE: JSON = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}], "combine": "additive"}
+
+
+def start_from(phases: list[JSON], origin: str) -> list[JSON]:
+    """The phases being edited; those given, when they come from somewhere else than the ones before."""
+    if state.remembered("phases.origin", lambda: None) != origin:
+        state.remember("phases.origin", origin)
+        _replace(phases)
+    return state.remembered("phases", lambda: phases)
+
+
+def key(number: int, name: str) -> str:
+    """The key of a widget of phase `number`."""
+    return f"form.{number}.{name}.{state.remembered('phases.revision', lambda: 0)}"
+
+
+def keep(number: int, phase: JSON) -> None:
+    """What the widgets of a phase say now."""
+    _phases()[number] = phase
+
+
+def keep_objective(number: int, objective: JSON) -> None:
+    _phases()[number] = _phases()[number] | {"objective": objective}
+
+
+def apply_preset(widget: str) -> None:
+    """Take the phases of the preset that was picked; batch, optimiser and steps stay."""
+    chosen = PRESETS.get(state.widget_value(widget))
+    if chosen is None:
+        return
+    phases = _phases()
+    steps = max(sum(phase["steps"] for phase in phases), len(chosen.objectives))
+    made = chosen.phases(phases[-1] | {"steps": steps})
+    _replace([phase | {"objective": full_objective(phase["objective"])} for phase in made])
+
+
+def change_loss(number: int, place: int, widget: str) -> None:
+    """Another loss in a term's place, with its own defaults; it takes the views that it needs."""
+    objective = _phases()[number]["objective"]
+    loss = state.widget_value(widget)
+    views = [{"view": "head_dropout"}] if loss == "rdrop" else [{"view": "dropout"}]
+    needed = views if loss in ("rdrop", "dscl", "simcse") else []
+    term = {"loss": loss, "weight": objective["terms"][place]["weight"], "views": needed}
+    terms = [*objective["terms"]]
+    terms[place] = full_term(term)
+    _with_terms(number, terms, objective["combine"])
+
+
+def add_term(number: int) -> None:
+    """One more term; the weights are free from then on."""
+    objective = _phases()[number]["objective"]
+    loss = "cross_entropy" if all(t["loss"] != "cross_entropy" for t in objective["terms"]) else "supcon"
+    _with_terms(number, [*objective["terms"], full_term({"loss": loss, "weight": 0.5})], "additive")
+
+
+def remove_term(number: int, place: int) -> None:
+    objective = _phases()[number]["objective"]
+    terms = [term for i, term in enumerate(objective["terms"]) if i != place]
+    if all(term["weight"] == 0 for term in terms):
+        terms = [term | {"weight": 1.0} for term in terms]
+    _with_terms(number, terms, "additive")
+
+
+def change_combine(number: int) -> None:
+    """Between weights bound by λ and weights of their own."""
+    objective = _phases()[number]["objective"]
+    terms = objective["terms"]
+    if objective["combine"] == "convex":
+        _with_terms(number, terms, "additive")
+        return
+    total = sum(term["weight"] for term in terms)
+    shares = [round(term["weight"] / total, 2) for term in terms]
+    shares[-1] = round(1 - sum(shares[:-1]), 2)
+    _with_terms(number, [t | {"weight": w} for t, w in zip(terms, shares, strict=True)], "convex")
+
+
+def add_phase() -> None:
+    """A contrastive phase in front of the one that is there, with half of its steps."""
+    last = _phases()[-1]
+    first = max(1, last["steps"] // 2)
+    contrastive = last | {"objective": full_objective(CONTRASTIVE), "steps": first}
+    _replace([contrastive, last | {"steps": max(1, last["steps"] - first)}])
+
+
+def remove_phase(number: int) -> None:
+    phases = _phases()
+    left = phases[1 - number]
+    _replace([left | {"steps": sum(phase["steps"] for phase in phases)}])
+
+
+def full_term(term: JSON) -> JSON:
+    return build(TermConfig, term).model_dump(mode="json")
+
+
+def full_objective(objective: JSON) -> JSON:
+    return build(ObjectiveConfig, objective).model_dump(mode="json")
+
+
+def _with_terms(number: int, terms: list[JSON], combine: str) -> None:
+    phases = [*_phases()]
+    phases[number] = phases[number] | {"objective": {"terms": terms, "combine": combine}}
+    _replace(phases)
+
+
+def _phases() -> list[JSON]:
+    return state.remembered("phases", list)
+
+
+def _replace(phases: list[JSON]) -> None:
+    state.remember("phases", phases)
+    state.remember("phases.revision", state.remembered("phases.revision", lambda: 0) + 1)
