@@ -21,7 +21,7 @@ from benchmarks.measure import in_turn, options, progress, report
 from core.config import RunConfig
 from core.encoders.model import load_encoder
 from core.encoders.trainable import apply_trainable, training_mode
-from core.losses.objective import Objective, Term
+from core.losses import scl_objective
 from core.tasks import TaskData
 from core.training.batches import make_sampler
 from core.training.schedule import learning_rate_factor
@@ -33,7 +33,7 @@ TARGET = "≤ 1.05"
 
 def bare_run(config: RunConfig, data: TaskData) -> Timed:
     """The same fine-tune, with nobody watching."""
-    phase = config.phase
+    phase = config.phases[0]
     torch.manual_seed(config.seed)
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
     learning = apply_trainable(encoder, phase.trainable)
@@ -44,7 +44,7 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
     optimiser = torch.optim.AdamW(groups, fused=True)
-    objective = Objective([Term(t.loss, t.weight, t.parameters) for t in phase.objective.terms])
+    temperature = phase.objective.temperature or 0.3
     sampler = make_sampler(config.task.sampler, data.train.labels, phase.batch_size, config.seed)
     labels = torch.tensor(data.train.labels)
 
@@ -55,7 +55,8 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
         for group in optimiser.param_groups:
             group["lr"] = phase.optimiser.learning_rate * factor
         pooled = encoder.pooled(tokenizer([data.train.texts[row] for row in rows]))  # [B, H]
-        loss = objective(pooled, encoder.logits(pooled), labels[rows]).total
+        logits = encoder.logits(pooled)
+        loss = scl_objective(logits, labels[rows], pooled, weight=WEIGHT, temperature=temperature)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, phase.optimiser.max_gradient_norm)
         optimiser.step()

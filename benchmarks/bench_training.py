@@ -34,10 +34,11 @@ from transformers import (
 )
 
 from benchmarks.measure import in_turn, need, options, progress, report, sentences, spread
-from core.config import RunConfig, mixed_objective, parse_config
+from core.config import RunConfig, parse_config
 from core.encoders.source import BUNDLED, encoder_folder
 from core.engine.worker import Link, Recorder
 from core.events import Step
+from core.objectives import mixed_objective
 from core.store import Store
 from core.tasks import TaskData
 from core.training.loop import train
@@ -84,8 +85,8 @@ def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
     return config, data, steps
 
 
-def our_run(config: RunConfig, data: TaskData, cache: VectorCache) -> Timed:
-    """Our loop as a worker runs it, until its last step is in the store."""
+def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int = SKIPPED) -> Timed:
+    """Our loop as a worker runs it, until its last step is in the store; timed from the end of step `skipped` on."""
     handler = signal.getsignal(signal.SIGTERM)
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as folder:
         store = Store(folder)
@@ -100,7 +101,7 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache) -> Timed:
             for event in train(config, data, controls=link, cache=cache):
                 recorder.record(event)
                 link.wait_while_paused()
-                if isinstance(event, Step) and event.step == SKIPPED:
+                if isinstance(event, Step) and event.step == skipped:
                     start = time.perf_counter()
                 elif isinstance(event, Step) and event.step == config.steps:
                     seconds, loss = time.perf_counter() - start, event.values["loss"]
@@ -123,8 +124,14 @@ class Clock(TrainerCallback):
         self.ends[state.global_step] = time.perf_counter()
 
 
-def trainer_seconds(config: RunConfig, data: TaskData, sampling: str) -> float:
-    """The same steps by `transformers.Trainer`; `sampling` is "random" or "group_by_length"."""
+def trainer_seconds(
+    config: RunConfig, data: TaskData, sampling: str, skipped: int = SKIPPED, frozen: int | None = None
+) -> float:
+    """The same steps by `transformers.Trainer`; `sampling` is "random" or "group_by_length".
+
+    Args:
+        frozen: how many of the lowest blocks, with the embeddings, do not learn; None for a fine-tune of everything.
+    """
     folder = encoder_folder(config.encoder.id)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokens = tokenizer(list(data.train.texts), truncation=True, max_length=MAX_LENGTH)["input_ids"]
@@ -133,6 +140,10 @@ def trainer_seconds(config: RunConfig, data: TaskData, sampling: str) -> float:
     model = AutoModelForSequenceClassification.from_pretrained(
         folder, num_labels=len(data.classes), dtype=torch.float32
     )
+    if frozen is not None:
+        base = model.base_model
+        for module in (base.embeddings, *base.encoder.layer[:frozen]):
+            module.requires_grad_(False)
     clock = Clock()
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as output:
         arguments = TrainingArguments(
@@ -142,9 +153,9 @@ def trainer_seconds(config: RunConfig, data: TaskData, sampling: str) -> float:
             per_device_train_batch_size=BATCH,
             max_steps=config.steps,
             learning_rate=LEARNING_RATE,
-            weight_decay=config.phase.optimiser.weight_decay,
-            warmup_steps=round(config.steps * config.phase.optimiser.warmup_fraction),
-            max_grad_norm=config.phase.optimiser.max_gradient_norm,
+            weight_decay=config.phases[0].optimiser.weight_decay,
+            warmup_steps=round(config.steps * config.phases[0].optimiser.warmup_fraction),
+            max_grad_norm=config.phases[0].optimiser.max_gradient_norm,
             optim="adamw_torch_fused",
             train_sampling_strategy=sampling,
             dataloader_drop_last=True,
@@ -165,7 +176,7 @@ def trainer_seconds(config: RunConfig, data: TaskData, sampling: str) -> float:
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
-    return clock.ends[config.steps] - clock.ends[SKIPPED]
+    return clock.ends[config.steps] - clock.ends[skipped]
 
 
 def main() -> None:

@@ -1,0 +1,68 @@
+"""Frozen blocks: their outputs are computed once per text and read in later epochs.
+
+Ours, as in a worker, against `transformers.Trainer` with the same blocks frozen and dynamic padding: cross-entropy,
+batches of 16, the bundled encoder of 6 blocks, CPU. Timed is everything after the first epoch.
+
+Targets, texts per second, ours / Trainer: at least 1.5 with the last 2 blocks trained (from arithmetic at most 1.67),
+at least 10 with the classifier only.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from benchmarks.bench_training import BATCH, our_run, prepared, trainer_seconds
+from benchmarks.measure import in_turn, need, options, progress, report, spread
+from core.config import RunConfig, TrainableConfig
+from core.training.untrained import MemoryCache
+
+BLOCKS = 6
+CASES = {
+    "last 2 of 6 blocks": (TrainableConfig(part="last_blocks", blocks=2), "≥ 1.5"),
+    "classifier only": (TrainableConfig(part="classifier"), "≥ 10"),
+}
+
+
+def frozen_blocks(trainable: TrainableConfig) -> int:
+    return BLOCKS if trainable.part == "classifier" else BLOCKS - trainable.blocks
+
+
+def with_epochs(config: RunConfig, trainable: TrainableConfig, steps: int) -> RunConfig:
+    phase = config.phases[0].model_copy(update={"trainable": trainable, "steps": steps})
+    return config.model_copy(
+        update={"phases": (phase,), "probe": config.probe.model_copy(update={"frame_steps": (0, steps)})}
+    )
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5, rows=320, epochs=3)
+    need("accelerate")
+    config, data, epoch = prepared(0.0, given.rows // BATCH)
+    steps = epoch * given.epochs
+    cache = MemoryCache()
+    print(f"{data.name}: {given.epochs} epochs of {epoch} steps of {BATCH} texts, the first is not timed", flush=True)
+    for name, (trainable, target) in CASES.items():
+        trained = with_epochs(config, trainable, steps)
+        found: dict[str, list[float]] = {"ours": [], "trainer": []}
+        for repetition in range(given.repeats + 1):
+            seeded = trained.model_copy(update={"seed": repetition})
+            rates = {}
+            for side in in_turn(repetition, list(found)):
+                gc.collect()
+                if side == "ours":
+                    seconds = our_run(seeded, data, cache, skipped=epoch).seconds
+                else:
+                    seconds = trainer_seconds(seeded, data, "random", skipped=epoch, frozen=frozen_blocks(trainable))
+                rates[side] = (steps - epoch) * BATCH / seconds
+            progress(repetition, rates, 1)
+            if repetition:
+                for side, rate in rates.items():
+                    found[side].append(rate)
+        for side, values in found.items():
+            print(f"{name}, {side}: {spread(values, 1)} texts/s")
+        ratios = [ours / other for ours, other in zip(found["ours"], found["trainer"], strict=True)]
+        report("ratio", f"throughput from the second epoch, {name}, ours / trainer", ratios, target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What further views cost: the time of a step with R-Drop, one-stage and two-stage, against plain cross-entropy.
+
+All three run our loop as a worker does, on the same batches of 16 sentences with the bundled encoder, CPU.
+
+Targets: one-stage at most 1.15 × of a step of cross-entropy, two-stage at most 2.1 ×.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from benchmarks.bench_training import our_run, prepared
+from benchmarks.measure import in_turn, options, progress, report
+from core.config import RunConfig
+from core.objectives import ObjectiveConfig
+from core.presets import PRESETS
+from core.training.untrained import MemoryCache
+from core.validation import build
+
+TARGETS = {"rdrop-one-stage": "≤ 1.15", "rdrop-two-stage": "≤ 2.1"}
+
+
+def with_preset(config: RunConfig, name: str) -> RunConfig:
+    objective = build(ObjectiveConfig, PRESETS[name].objectives[0])
+    return config.model_copy(update={"phases": (config.phases[0].model_copy(update={"objective": objective}),)})
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5, steps=48)
+    config, data, steps = prepared(0.0, given.steps)
+    cache = MemoryCache()
+    found: dict[str, list[float]] = {"ce": [], **{name: [] for name in TARGETS}}
+    for repetition in range(given.repeats + 1):
+        seeded = config.model_copy(update={"seed": repetition})
+        seconds = {}
+        for name in in_turn(repetition, list(found)):
+            gc.collect()
+            seconds[name] = our_run(with_preset(seeded, name), data, cache).seconds / steps
+        progress(repetition, seconds)
+        if repetition:
+            for name, value in seconds.items():
+                found[name].append(value)
+    for name, target in TARGETS.items():
+        ratios = [with_views / plain for with_views, plain in zip(found[name], found["ce"], strict=True)]
+        report("ratio", f"step time, {name} / cross-entropy", ratios, target)
+
+
+if __name__ == "__main__":
+    main()
