@@ -232,9 +232,7 @@ def assign(config: dict[str, Any], setting: str) -> None:
     if not equals or not all(names):
         raise ConfigError("set", setting, "give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
     if names[0] in PHASE_FIELDS:
-        if isinstance(config["phases"], list) and len(config["phases"]) > 1:
-            raise ConfigError("set", path, f"there are two phases; give phases.0.{path} or phases.1.{path}.")
-        names = ["phases", "0", *names]
+        names = ["phases", _phase_with(config["phases"], names, path), *names]
     place: Any = config
     for depth, name in enumerate(names[:-1]):
         place = _inside(place, name, ".".join(names[: depth + 1]))
@@ -243,6 +241,27 @@ def assign(config: dict[str, Any], setting: str) -> None:
         for name in place.keys() - KEPT_BESIDE[names[-1]]:
             del place[name]
     place[int(names[-1]) if isinstance(place, list) else names[-1]] = _value(text)
+
+
+def _phase_with(phases: Any, names: list[str], path: str) -> str:
+    """The number of the one phase that has a field, for a path that names none."""
+    if not isinstance(phases, list) or len(phases) < 2:
+        return "0"
+    having = [str(number) for number, phase in enumerate(phases) if _has(phase, names)]
+    if len(having) != 1:
+        raise ConfigError("set", path, f"there are two phases; give phases.0.{path} or phases.1.{path}.")
+    return having[0]
+
+
+def _has(place: Any, names: list[str]) -> bool:
+    for name in names:
+        if isinstance(place, list) and name.isdecimal() and int(name) < len(place):
+            place = place[int(name)]
+        elif isinstance(place, dict) and name in place:
+            place = place[name]
+        else:
+            return False
+    return True
 
 
 KEPT_BESIDE = {"loss": {"weight", "views"}, "view": set[str]()}

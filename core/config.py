@@ -58,6 +58,10 @@ class TrainableConfig(Part):
     lora_dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     reinitialised_blocks: Annotated[int, Field(ge=0, le=100)] = 0
 
+    def frozen(self, blocks: int) -> int:
+        """How many of the lowest blocks, of so many, neither learn nor lie above something that learns."""
+        return {"last_blocks": blocks - self.blocks, "classifier": blocks}.get(self.part, 0)
+
 
 class OptimiserConfig(Part):
     """AdamW or Adafactor with a linear warm-up and a linear decay to zero.

@@ -16,7 +16,7 @@ def total_latex(objective: ObjectiveConfig) -> str:
     """The weighted sum, such as L = 0.10 CE + 0.90 SCL."""
     alone = len(objective.terms) == 1
     parts = []
-    for key, term in zip(objective.keys, objective.terms, strict=True):
+    for key, term in objective.as_written:
         weight = "" if alone and term.weight == 1 else rf"{_shown(term.weight)}\,"
         parts.append(f"{weight}{_symbol(key, term)}")
     return rf"\mathcal{{L}}={'+'.join(parts)}"
@@ -43,6 +43,12 @@ def term_words(term: TermConfig) -> str:
     if term.layers != "last":
         chosen = term.layers.replace("_", " ") if isinstance(term.layers, str) else ", ".join(map(str, term.layers))
         words.append(f"one loss per layer ({chosen})")
+    if (head := term.parameters.get("projection", "none")) != "none":
+        words.append(f"through {'an MLP' if head == 'mlp' else 'a linear layer'} of its own")
+    if size := whole(term.parameters, "queue"):
+        words.append(f"a queue of {size:,} vectors as further candidates")
+    if not term.original:
+        words.append("without the unchanged text")
     if not term.parameters.get("normalize", True):
         words.append("vectors as they are, not normalised")
     if term.views:

@@ -32,8 +32,8 @@ class ObjectiveConfig(Part):
     """
 
     terms: Annotated[tuple[TermConfig, ...], Field(min_length=1, max_length=8)] = (
-        TermConfig(loss="cross_entropy", weight=0.1),
         TermConfig.model_validate({"loss": "supcon", "weight": 0.9, "temperature": 0.3}),
+        TermConfig(loss="cross_entropy", weight=0.1),
     )
     combine: Literal["convex", "additive"] = "convex"
 
@@ -56,6 +56,12 @@ class ObjectiveConfig(Part):
             seen[term.loss] += 1
             names.append(term.loss if seen[term.loss] == 1 else f"{term.loss}_{seen[term.loss]}")
         return tuple(names)
+
+    @property
+    def as_written(self) -> tuple[tuple[str, TermConfig], ...]:
+        """The terms with their keys as a formula has them: losses on the classifier first."""
+        pairs = zip(self.keys, self.terms, strict=True)
+        return tuple(sorted(pairs, key=lambda pair: pair[1].entry.contrastive))
 
     @property
     def contrastive(self) -> tuple[TermConfig, ...]:
@@ -94,7 +100,8 @@ class ObjectiveConfig(Part):
             knobs["lambda"] = Knob("Weight λ", self.weight, (0.0, 1.0))
         for key, term in zip(self.keys, self.terms, strict=True):
             label = f" of {self._called(key, term)}" if len(self.terms) > 1 else ""
-            if self.weight is None and len(self.terms) > 1 and self.combine == "additive":
+            bound = self.weight is not None and term.entry.contrastive
+            if not bound and len(self.terms) > 1 and self.combine == "additive":
                 knobs[f"{key}.weight"] = Knob(f"Weight{label}", term.weight, (0.0, 1.0))
             for parameter in term.entry.parameters:
                 if parameter.knob and parameter.slider and self._worth_turning(term, parameter):
@@ -170,8 +177,8 @@ def mixed_objective(
     """
     _check_weight(weight, combine)
     terms = [
-        {"loss": "cross_entropy", "weight": _complement(weight) if combine == "convex" else 1.0},
         {"loss": "supcon", "weight": weight, "temperature": temperature},
+        {"loss": "cross_entropy", "weight": _complement(weight) if combine == "convex" else 1.0},
     ]
     return build(ObjectiveConfig, {"terms": terms, "combine": combine})
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ConfigError
+from core.losses.registry import loss_entry
 
 JSON = dict[str, Any]
 
@@ -23,6 +24,7 @@ class Preset:
     Attributes:
         objectives: one per phase, in the JSON form of ObjectiveConfig.
         shares: of the steps, one per phase.
+        parts: what learns in a phase, where the paper says so; None leaves it as it is.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Preset:
     source: str
     objectives: tuple[JSON, ...]
     shares: tuple[float, ...] = (1.0,)
+    parts: tuple[str | None, ...] = (None, None)
 
     def phases(self, phase: JSON) -> list[JSON]:
         """Phases made from one: each with its objective and its share of the steps or epochs.
@@ -41,6 +44,9 @@ class Preset:
         Raises: ConfigError for fewer steps than phases.
         """
         made = [deepcopy(phase | {"objective": objective}) for objective in self.objectives]
+        for one, part in zip(made, self.parts, strict=False):
+            if part is not None:
+                one["trainable"] = {**one.get("trainable", {}), "part": part}
         steps, epochs = phase.get("steps"), phase.get("epochs")
         if len(made) == 1:
             return made
@@ -60,7 +66,8 @@ class Preset:
 
 
 def _objective(*terms: JSON, combine: str = "additive") -> JSON:
-    return {"terms": list(terms), "combine": combine}
+    """Contrast first: `objective.terms.0` is the term that people tune."""
+    return {"terms": sorted(terms, key=lambda term: not loss_entry(term["loss"]).contrastive), "combine": combine}
 
 
 def _ce(weight: float = 1.0, **settings: Any) -> JSON:
@@ -115,7 +122,7 @@ _ALL = (
         "Multi-view SCL",
         "Two masks of the pooled vector and the [CLS] of other layers, all views in one contrastive loss.",
         NOTES,
-        (_objective(_ce(0.1), _scl(0.9, views=_views("head_dropout", "layers")), combine="convex"),),
+        (_objective(_ce(), _scl(0.5, views=_views("head_dropout", "layers"))),),
     ),
     Preset(
         "token-scl",
@@ -168,16 +175,17 @@ _ALL = (
         "dscl",
         "DSCL",
         "CE and a contrastive loss that weighs a text's own second view apart from its class.",
-        "Xuan & Zhang, AAAI 2024",
+        "Xuan & Zhang, AAAI 2024; its weight of 0.9 beside CE is ours",
         (_objective(_ce(0.1), {"loss": "dscl", "weight": 0.9, "views": _views("dropout")}, combine="convex"),),
     ),
     Preset(
         "scl-classifier",
         "SCL, then classifier",
-        "The encoder learns from the contrastive loss alone, then with a classifier; the two stages of Khosla et al.",
+        "The encoder learns from the contrastive loss alone, then a classifier on the frozen encoder.",
         "Khosla et al. 2020, arXiv:2004.11362",
         (_objective(_scl(1.0, 0.1)), CLASSIFIER),
         TWO_PHASES,
+        (None, "classifier"),
     ),
     Preset(
         "simcse",
@@ -198,14 +206,14 @@ _ALL = (
     Preset(
         "consert",
         "ConSERT, then classifier",
-        "Token shuffle against feature cut-off, without labels; then the classifier.",
+        "Token shuffle against feature cut-off, all other vectors as negatives, no labels; then the classifier.",
         "Yan et al. 2021, arXiv:2105.11741",
         (
             _objective(
                 {
                     "loss": "simcse",
                     "temperature": 0.1,
-                    "symmetric": True,
+                    "candidates": "all",
                     "original": False,
                     "views": _views("token_shuffle", "feature_cutoff"),
                 }

@@ -16,16 +16,23 @@ class Tokenizer:
         self._max_length = max_length
         self._seen: dict[str | tuple[str, str], Tokens] = {}
 
-    def __call__(self, texts: Sequence[str | tuple[str, str]]) -> list[Tokens]:
-        """A pair gets the tokenizer's own pair template; its longer text is cut first."""
+    def __call__(self, texts: Sequence[str | tuple[str, str]], *, keep: bool = True) -> list[Tokens]:
+        """A pair gets the tokenizer's own pair template; its longer text is cut first.
+
+        Args:
+            keep: whether the tokens of new texts are kept for the next time.
+        """
         new = [text for text in dict.fromkeys(texts) if text not in self._seen]
         singles = [text for text in new if isinstance(text, str)]
         pairs = [text for text in new if not isinstance(text, str)]
+        fresh: dict[str | tuple[str, str], Tokens] = {}
         if singles:
-            self._seen.update(zip(singles, self._tokens(singles), strict=True))
+            fresh.update(zip(singles, self._tokens(singles), strict=True))
         if pairs:
-            self._seen.update(zip(pairs, self._tokens(*(list(side) for side in zip(*pairs, strict=True))), strict=True))
-        return [self._seen[text] for text in texts]
+            fresh.update(zip(pairs, self._tokens(*(list(side) for side in zip(*pairs, strict=True))), strict=True))
+        if keep:
+            self._seen |= fresh
+        return [fresh[text] if text in fresh else self._seen[text] for text in texts]
 
     def _tokens(self, *sides: list[str]) -> list[Tokens]:
         found = self._tokenizer(*sides, truncation=True, max_length=self._max_length)

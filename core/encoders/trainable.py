@@ -49,13 +49,10 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
     Returns: 0 … L; in evaluation mode their output for a text never changes.
     Raises: ConfigError when more blocks are asked for than there are.
     """
-    if trainable.part in ("all", "lora"):
-        return 0
-    if trainable.part == "classifier":
-        return len(encoder.blocks)
-    if trainable.blocks > len(encoder.blocks):
+    frozen = trainable.frozen(len(encoder.blocks))
+    if frozen < 0:
         raise ConfigError("trainable.blocks", trainable.blocks, f"the encoder has {len(encoder.blocks)} blocks.")
-    return len(encoder.blocks) - trainable.blocks
+    return frozen
 
 
 def merge_adapters(encoder: Encoder) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -96,12 +96,15 @@ def _supcon(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
 
 
 def _dscl(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
-    alpha, temperature = number(settings, "alpha"), number(settings, "temperature")
+    alpha: float | Literal["uniform"] = "uniform" if settings["uniform"] else number(settings, "alpha")
+    temperature = number(settings, "temperature")
     return _mean([dscl_loss(layer.vectors, labels, alpha=alpha, temperature=temperature) for layer in given.layers])
 
 
 def _simcse(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
     temperature, symmetric = number(settings, "temperature"), bool(settings["symmetric"])
+    if settings["candidates"] == "all":
+        return _mean([supcon_loss(vectors, temperature=temperature) for vectors, _ in given.layers])
     return _mean(
         [
             simcse_loss(vectors[:, 0], vectors[:, 1], temperature=temperature, symmetric=symmetric)

@@ -29,6 +29,9 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
     """
     if not given.layers:
         return None
+    if loss == "simcse" and settings.get("candidates") == "all":
+        n, v, _ = given.layers[0].vectors.shape
+        return ReferenceLines(torch.tensor(math.log(n * v - 1)), None)
     if loss in ("simcse", "simcse_supervised"):
         n, v, _ = given.layers[0].vectors.shape
         hard = math.exp(number(settings, "hard_negative_weight")) - 1
@@ -51,7 +54,7 @@ def _lines(
         others = others + len(queue[1])
         positives = positives + (labels.unsqueeze(1) == queue[1].unsqueeze(0)).sum(1)
     collapse = others.clamp(min=1).double().log()
-    if loss == "dscl":
+    if loss == "dscl" and not settings.get("uniform"):
         own = float(v - 1)
         bounds = _weights_entropy(number(settings, "alpha"), own, positives - own)
     else:

@@ -111,7 +111,8 @@ CONTRAST = (
         "projection",
         "Projection head",
         "none",
-        "Layers of its own in front of the loss, 128 wide, dropped afterwards. The papers on text have none.",
+        "Layers of its own in front of the loss, 128 wide, dropped afterwards. SimCSE trains with an MLP; SCL, DSCL "
+        "and the notes have none.",
         kind="choice",
         choices={"none": "None", "linear": "Linear", "mlp": "MLP"},
     ),
@@ -129,8 +130,8 @@ QUEUE = (
         "queue",
         "Queue",
         0,
-        "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none, MoCo's "
-        "usual size is 1,024.",
+        "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none. 1,024 "
+        "is a good size here; MoCo had 65,536.",
         kind="integer",
         low=0,
         high=65_536,
@@ -272,12 +273,21 @@ LOSSES: Mapping[str, LossEntry] = {
                 slider=(0.01, 0.99),
                 knob=True,
             ),
+            Parameter(
+                "uniform",
+                "Uniform α",
+                False,
+                "Weigh the own view like any other positive, α = (V − 1)/(|P| + V − 1) for each anchor: that is L_out.",
+                kind="switch",
+            ),
             _temperature(0.07),
             *(p for p in CONTRAST if p.name not in ("k", "clusters")),
         ),
+        latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
         others_compute=(
-            "The released code is this with α = 1/(1 + β). A widely copied variant multiplies logits by "
-            "(1 − α)|P|/(|P| − 1): its value depends on a constant shift and can be negative; it is not DSCL."
+            "More than two views are our extension: the own view becomes the mean over the own views. The released "
+            "code is this with α = 1/(1 + β). A widely copied variant multiplies logits by (1 − α)|P|/(|P| − 1): its "
+            "value depends on a constant shift and can be negative; it is not DSCL."
         ),
     ),
     "simcse": LossEntry(
@@ -297,6 +307,15 @@ LOSSES: Mapping[str, LossEntry] = {
         parameters=(
             _temperature(0.05),
             Parameter(
+                "candidates",
+                "Candidates",
+                "second",
+                "Who competes with the own other view: the second views of the batch, as in SimCSE, or all other "
+                "vectors in both directions, as in SimCLR's and ConSERT's NT-Xent.",
+                kind="choice",
+                choices={"second": "Second views", "all": "All other vectors"},
+            ),
+            Parameter(
                 "symmetric",
                 "Both directions",
                 False,
@@ -305,7 +324,12 @@ LOSSES: Mapping[str, LossEntry] = {
             ),
             *(p for p in CONTRAST if p.name not in ("k", "clusters")),
         ),
-        others_compute="SimCLR's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N second views.",
+        others_compute="SimCLR's and ConSERT's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N "
+        "second views.",
+        latex_notes={
+            "candidates": r"\sum_j\;\to\;\text{all } 2N-1 \text{ other vectors, both directions}",
+            "symmetric": r"z\;\leftrightarrow\;z'\quad\text{both directions, averaged}",
+        },
     ),
     "simcse_supervised": LossEntry(
         name="simcse_supervised",
@@ -334,6 +358,9 @@ LOSSES: Mapping[str, LossEntry] = {
             ),
             *(p for p in CONTRAST if p.name in ("layers", "projection")),
         ),
+        latex_notes={
+            "hard_negative_weight": r"e^{z_i\cdot z_i^-/\tau}\;\to\;e^{z_i\cdot z_i^-/\tau+{hard_negative_weight}}",
+        },
     ),
     "rdrop": LossEntry(
         name="rdrop",

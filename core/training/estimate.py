@@ -92,7 +92,8 @@ def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, t
 def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
     """Whether a phase reads its frozen blocks' outputs from memory once they were computed."""
     frozen = shape.blocks - _learning_blocks(phase.trainable, shape)
-    if not frozen or plan.changes_input or plan.reads_triplets or phase.micro_batch:
+    parts = phase.micro_batch and phase.micro_batch < phase.batch_size and frozen < shape.blocks
+    if not frozen or plan.changes_input or plan.reads_triplets or parts:
         return False
     # What lies between frozen blocks is read as they are computed, unless nothing above them learns.
     return frozen == shape.blocks or min([*plan.layers, *(layer for layer, _ in plan.tokens), shape.blocks]) > frozen
@@ -116,7 +117,7 @@ def step_operations(shape: EncoderShape, trainable: TrainableConfig, tokens: flo
 
 def _learning_blocks(trainable: TrainableConfig, shape: EncoderShape) -> int:
     """Blocks that gradients pass."""
-    return {"all": shape.blocks, "lora": shape.blocks, "last_blocks": trainable.blocks, "classifier": 0}[trainable.part]
+    return shape.blocks - trainable.frozen(shape.blocks)
 
 
 def measured_flops(steps: Sequence[Step], shape: EncoderShape, trainable: TrainableConfig) -> float | None:

@@ -5,6 +5,7 @@ A changed text is a function of seed, step, row and view, so that a resumed run 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class StepInputs:
     ) -> None:
         """`translations` is the file that keeps back-translations; None keeps them for this run only."""
         self._texts = data.train.inputs
+        self._sides = [data.train.texts] if data.train.seconds is None else [data.train.texts, data.train.seconds]
         self._triplets = data.triplets
         self._tokenizer = tokenizer
         self._special_ids = encoder.special_ids
@@ -49,6 +51,7 @@ class StepInputs:
             if wanted.view is not None and wanted.view.view == "back_translation"
         }
         self._passes = passes
+        self._streams = [_stream(wanted) for wanted in passes]
 
     def plain(self, rows: Sequence[int]) -> list[Tokens]:
         """Rows as they are."""
@@ -56,23 +59,25 @@ class StepInputs:
 
     def tokens(self, number: int, step: int, rows: Sequence[int]) -> list[Tokens]:
         """What pass `number` reads at a step; `rows` are row numbers, or triplet numbers for a pass over triplets."""
-        source, view, draw = self._passes[number]
+        source, view, _ = self._passes[number]
+        stream = self._streams[number]
         if source != "rows":
             return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
         if view is None or view.view in ("dropout", "adversarial") or view.entry.kind == "embedding":
             return self.plain(rows)
         if view.view == "token_shuffle":
             return [
-                shuffle_tokens(tokens, self._special_ids, row_generator(self._seed, step, row, draw))
+                shuffle_tokens(tokens, self._special_ids, row_generator(self._seed, step, row, stream))
                 for row, tokens in zip(rows, self.plain(rows), strict=True)
             ]
         if view.view == "back_translation":
             return self._tokenizer(self._translated(number, rows))
-        return self._tokenizer([self._augmented(view, self._texts[row], step, row, draw) for row in rows])
+        # Texts of one step are not met again: keeping their tokens would grow without end.
+        return self._tokenizer([self._augmented(view, self._texts[row], step, row, stream) for row in rows], keep=False)
 
-    def _augmented(self, view: ViewConfig, text: Input, step: int, row: int, draw: int) -> Input:
+    def _augmented(self, view: ViewConfig, text: Input, step: int, row: int, stream: int) -> Input:
         settings = view.parameters
-        rng = row_generator(self._seed, step, row, draw)
+        rng = row_generator(self._seed, step, row, stream)
 
         def changed(one: str) -> str:
             return eda(one, operation=str(settings["operation"]), rate=number(settings, "rate"), rng=rng)
@@ -80,11 +85,13 @@ class StepInputs:
         return changed(text) if isinstance(text, str) else (changed(text[0]), changed(text[1]))
 
     def _translated(self, number: int, rows: Sequence[int]) -> list[Input]:
-        round_trip = self._round_trips[number]
-        if all(isinstance(text, str) for text in self._texts):
-            return list(round_trip.translate_rows([str(text) for text in self._texts], rows))
-        sides = [round_trip.translate_rows([text[side] for text in self._texts], rows) for side in (0, 1)]
-        return list(zip(*sides, strict=True))
+        sides = [self._round_trips[number].translate_rows(side, rows) for side in self._sides]
+        return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
+
+
+def _stream(wanted: Pass) -> int:
+    """Tells the random draws of passes apart, also where two views of one kind differ in a setting only."""
+    return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw
 
 
 def _round_trip(view: ViewConfig, seed: int, cache: Translations, device: torch.device) -> RoundTrip:

@@ -40,6 +40,7 @@ from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
 from core.training.passes import Machine
 from core.training.phase import Phase
+from core.training.prepare import inert_terms
 from core.training.scores import classification_scores
 from core.training.untrained import (
     MemoryCache,
@@ -49,6 +50,7 @@ from core.training.untrained import (
     cache_key,
     untrained_vectors,
 )
+from core.views.synonyms import synonym_source
 
 
 def train(
@@ -77,13 +79,15 @@ def train(
     controls = controls or NoControls()
     run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, resume)
     yield run.started()
+    yield from run.cautions()
     yield from run.untrained_frame_if_cached()
 
     try:
         if run.step in run.frame_steps and run.step > 0:  # a stop may have cost the frame of the checkpoint's step
             yield from run.frame(controls)
         while run.step < config.steps and not controls.stop_requested():
-            run.enter_phase_of(run.step + 1)
+            if run.enter_phase_of(run.step + 1):
+                yield from run.cautions()
             yield from run.turn_knobs(controls.take_turns())
             yield run.take_step()
             yield from run.untrained_frame(controls)
@@ -161,13 +165,23 @@ class _Run:
 
     # Phases
 
-    def enter_phase_of(self, step: int) -> None:
-        """Go on to the phase that a step belongs to, when it is another one."""
+    def enter_phase_of(self, step: int) -> bool:
+        """Go on to the phase that a step belongs to; whether it is another one."""
         number = self.config.phase_at(step)
-        if number != self.phase.number:
-            self._leave_phase()
-            self._enter_phase(number)
-            self._follow_recorded_turns()
+        if number == self.phase.number:
+            return False
+        self._leave_phase()
+        self._enter_phase(number)
+        self._follow_recorded_turns()
+        return True
+
+    def cautions(self) -> Iterator[Notice]:
+        """What a person should know of the phase before its numbers mislead."""
+        for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
+            yield Notice(self.step, f"{label} moves nothing: all it contrasts is frozen. Train more blocks.")
+        augmented = any(p.view is not None and p.view.view == "eda" for p in self.phase.plan.passes)
+        if augmented and synonym_source() == "wordnet":
+            yield Notice(self.step, "Synonyms come from WordNet: the run repeats only where nltk has it too.")
 
     def _enter_phase(self, number: int) -> None:
         self.offset = self.config.phase_ends[number - 1] if number else 0

@@ -76,7 +76,8 @@ class Passes:
         self._start = frozen
         self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
         self.kept_states: OncePerRow[Tensor] | None = None
-        if frozen and not (plan.changes_input or plan.reads_triplets or part):
+        # Frozen outputs take no memory for gradients, so a gradient cache has nothing to save where all blocks are.
+        if frozen and not (plan.changes_input or plan.reads_triplets or (part and frozen < len(encoder.blocks))):
             self._keep(frozen, rows_of)
 
     def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
@@ -106,7 +107,9 @@ class Passes:
         return Batch(rows, labels, tokens, gradients)
 
     def _term_of(self, wanted: Pass) -> TermPlan:
-        return next(t for t in self._plan.terms if wanted.view in t.term.views)
+        """The term whose loss an adversarial step follows: the contrastive one, where several share the view."""
+        having = [t for t in self._plan.terms if wanted.view in t.term.views]
+        return max(having, key=lambda t: (t.term.entry.contrastive, t.term.weight > 0))
 
     def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | None]:
         """The encoder's outputs; with a gradient cache its `backward` has to follow the loss's."""

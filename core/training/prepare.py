@@ -124,7 +124,18 @@ def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: 
     raise ConfigError(
         f"{where}trainable",
         "classifier",
-        "the contrastive loss alone does not reach the classifier; lower λ or train blocks.",
+        "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a cross-entropy.",
+    )
+
+
+def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
+    """Terms that count in the loss and can move no weight, for all that they contrast is frozen."""
+    frozen = phase.trainable.frozen(blocks)
+    plan = plan_phase(phase.objective, blocks)
+    return tuple(
+        term.term.entry.label
+        for term in plan.terms
+        if term.groups and term.term.weight > 0 and max(v.layer for group in term.groups for v in group) <= frozen
     )
 
 
@@ -138,7 +149,7 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
             f"{where}objective",
             "simcse_supervised",
             f"{data.name} has no triplets: it needs pairs (columns text, text_b, label) with the labels "
-            "entailment and contradiction for one premise.",
+            "entailment and contradiction for one premise, and training rows enough to hold both.",
         )
     if plan.reads_triplets and phase.batch_size > len(data.triplets):
         count = len(data.triplets)

@@ -10,6 +10,7 @@ import streamlit as st
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape
 from core.engine.machine import has_gpu, memory_bytes
+from core.parameters import whole
 from core.store import RunSummary, Status, Store
 from core.tasks import TaskData
 from core.training.batches import anchors_without_positive, expected_positives
@@ -21,7 +22,8 @@ from core.training.estimate import (
     mean_tokens,
     measured_flops,
 )
-from core.training.plan import Plan, plan_phase
+from core.training.plan import Plan, TermPlan, plan_phase
+from core.training.prepare import inert_terms
 from pages.ui.form import use_balanced_sampler
 from pages.ui.parts import duration
 
@@ -39,23 +41,24 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         if not audited:
             continue
         st.markdown(f"**Positives in a batch{where}**")
-        for term in dict.fromkeys((t.views, t.term.entry.uses_labels) for t in audited if t.term.weight > 0):
-            _audit_term(config, phase, data, *term)
-        if not any(t.term.weight > 0 for t in audited):
-            _audit_term(config, phase, data, audited[0].views, audited[0].term.entry.uses_labels)
+        counted = [t for t in audited if t.term.weight > 0] or audited[:1]
+        for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in counted}.values():
+            _audit_term(config, phase, data, term)
         st.caption(_readings(plan))
+        for label in inert_terms(phase, blocks):
+            st.warning(f"{label} will move nothing, because all it contrasts is frozen: train more blocks.")
         if sentence := _selects_nothing(config, plan, data):
             st.info(sentence)
 
 
 def _readings(plan: Plan) -> str:
     times = {1: "once", 2: "twice"}.get(plan.readings, f"{plan.readings} times")
-    return f"A step reads every text {times}."
+    return "A step reads a premise and two sentences." if plan.reads_triplets else f"A step reads every text {times}."
 
 
 def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
     """Where k is not smaller than a text, the choice by attention chooses everything."""
-    words = mean_tokens(data.train.texts, config.encoder.max_length) - SPECIAL_TOKENS
+    words = mean_tokens(data.train.shown, config.encoder.max_length) - SPECIAL_TOKENS
     largest = max((k for _, k in plan.tokens), default=0)
     if largest < words or not largest:
         return ""
@@ -65,9 +68,15 @@ def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
     )
 
 
-def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, views: int, uses_labels: bool) -> None:
-    batch, sampler = phase.batch_size, config.task.sampler
-    if not uses_labels:
+def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: TermPlan) -> None:
+    batch, sampler, views = phase.batch_size, config.task.sampler, term.views
+    if term.term.entry.reads == "triplets":
+        st.caption(
+            f"One positive per premise, what it entails, against the other {batch - 1:,} and all {batch:,} "
+            f"contradictions; {len(data.triplets):,} triplets from the labels."
+        )
+        return
+    if not term.term.entry.uses_labels:
         st.caption(
             f"One positive per anchor, its own other view, against {batch - 1:,} other texts. No labels are used."
         )
@@ -93,7 +102,9 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, views: in
             ),
         },
     )
-    if max(starving) > STARVING and phase.objective.contrastive:
+    if queue := whole(term.term.parameters, "queue"):
+        st.caption(f"Beside these, up to {queue:,} vectors of past batches, which also hold positives.")
+    elif max(starving) > STARVING and phase.objective.contrastive:
         share = max(starving)
         st.warning(f"Up to {share:.0%} of the anchors of a class will find no positive. A larger batch helps.")
         if sampler == "random" and batch >= 2 * len(counts):
@@ -114,6 +125,9 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
         f"{config.steps:,} steps {duration(found.steps_s)} · {frames} frames of {config.probe.size} points "
         f"{duration(found.frames_s)} · test {duration(found.test_s)}; speed {source}."
     )
+    views = [view.view for phase in config.phases for term in phase.objective.terms for view in term.views]
+    if "back_translation" in views:
+        st.caption("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept.")
     if not has_gpu() and found.memory_bytes > memory_bytes():
         st.warning(f"{memory_bytes() / 2**30:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.")
 
@@ -128,11 +142,18 @@ def _estimate(store: Store, config: RunConfig, data: TaskData) -> Estimate:
 def _measured(store: Store, config: RunConfig) -> float | None:
     """The speed of the newest finished run with this encoder that computed all of it in every step."""
     for run in store.runs():
-        whole = all(phase.trainable.part in ("all", "lora") for phase in run.config.phases)
-        fits = run.config.encoder.id == config.encoder.id and run.last_step > 5 and whole
+        fits = run.config.encoder.id == config.encoder.id and run.last_step > 5 and _computes_all(run.config)
         if run.status == Status.FINISHED and fits:
             return _run_flops(store, run.id, run)
     return None
+
+
+def _computes_all(config: RunConfig) -> bool:
+    """Whether a run's tokens tell all that it computed: one phase, nothing frozen, nothing read twice."""
+    phase = config.phases[0]
+    plain = phase.micro_batch is None and not phase.gradient_checkpointing and phase.trainable.part in ("all", "lora")
+    plan = plan_phase(phase.objective, encoder_shape(config.encoder.id).blocks)
+    return len(config.phases) == 1 and plain and plan.readings == len(plan.passes)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)

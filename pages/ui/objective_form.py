@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -24,7 +25,7 @@ COLUMNS = 3
 # A text view may be taken twice, as CERT does; the second one carries this mark in the widget.
 AGAIN = "#2"
 HELP = {
-    "lambda": "The share of the contrastive part; 0 leaves it out.",
+    "lambda": "How much the contrastive part counts; 0 leaves it out.",
     "weight": "How much this term counts in the sum.",
 }
 
@@ -72,12 +73,12 @@ def _equation(objective: ObjectiveConfig) -> None:
     """The objective with the numbers filled in, what each term contrasts, and where it comes from."""
     st.latex(total_latex(objective))
     several = len(objective.terms) > 1
-    for term in objective.terms:
+    for _, term in objective.as_written:
         if term.loss == "cross_entropy" and several and len(term_latex(term)) == 1:
             continue  # everybody knows it, and the sum stands above
         for line in term_latex(term):
             st.latex(line)
-    for term in objective.terms:
+    for _, term in objective.as_written:
         if words := term_words(term):
             st.caption(f"{term.entry.label}: {words}.")
     with st.popover("Sources, and what others compute", type="tertiary"):
@@ -129,7 +130,7 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
     if entry.reads == "triplets":
         return []
     current = {_marked(term["views"], i): view for i, view in enumerate(term["views"])}
-    options = [option for view in VIEWS for option in _options(view, current)]
+    options = [option for view in VIEWS if _takes(entry, view) for option in _options(view, current)]
     picked = st.multiselect(
         "Views",
         options,
@@ -140,6 +141,11 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
         key=key(number, f"{name}.views"),
     )
     return [_view(number, name, option, current.get(option)) for option in picked]
+
+
+def _takes(entry: LossEntry, view: str) -> bool:
+    """Layers are views of pooled vectors in a loss on any number of views."""
+    return VIEWS[view].kind != "layers" or (entry.reads == "vectors" and entry.views[1] is None)
 
 
 def _marked(views: Sequence[JSON], place: int) -> str:
@@ -174,15 +180,30 @@ def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[
     """What is no slider above: every setting of the term that its other settings leave a meaning."""
     columns: list[DeltaGenerator] = []
     read: JSON = {}
+    hidden: JSON = {}
     for parameter in entry.parameters:
         if not _matters(parameter, {**term, **read}, entry, views):
+            if not parameter.knob:  # what nobody sees must not stand in the way
+                hidden[parameter.name] = parameter.default
             continue
         if len(read) % COLUMNS == 0:
             columns = st.columns(COLUMNS)
         place = columns[len(read) % COLUMNS]
         widget = key(number, f"{name}.{parameter.name}")
-        read[parameter.name] = parameter_widget(place, parameter, term[parameter.name], widget)
-    return read
+        offered = _offered(parameter, entry)
+        value = term[parameter.name]
+        if offered.choices and value not in offered.choices:
+            value = offered.default
+        read[parameter.name] = parameter_widget(place, offered, value, widget)
+    return read | hidden
+
+
+def _offered(parameter: Parameter, entry: LossEntry) -> Parameter:
+    """A parameter with only those choices that the loss takes."""
+    if parameter.name != "level":
+        return parameter
+    choices = {level: text for level, text in (parameter.choices or {}).items() if level in entry.levels}
+    return replace(parameter, choices=choices)
 
 
 def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSON]) -> bool:

@@ -70,7 +70,7 @@ def objective_label(config: RunConfig) -> str:
 
 
 def _phase_label(objective: ObjectiveConfig) -> str:
-    counted = [term for term in objective.terms if term.weight > 0]
+    counted = [term for _, term in objective.as_written if term.weight > 0]
     alone = len(counted) == 1
     mix = " + ".join(term.entry.symbol if alone else f"{term.weight:.3g} {term.entry.symbol}" for term in counted)
     tau = objective.temperature

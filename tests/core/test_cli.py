@@ -15,7 +15,8 @@ import pytest
 from core.cli import cli, draft_from, main
 from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
-from core.presets import PRESETS
+from core.losses.registry import LOSSES
+from core.presets import PRESETS, Preset
 from core.store import Status, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,24 +118,24 @@ def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv:
         (["--preset", "ce", "--temperature", "0.5"], "this preset has no contrastive loss; leave it out"),
         (["--preset", "dscl", "--temperature", "0"], "temperature = 0"),
         (["--preset", "simcse-supervised"], "film_reviews has no triplets"),
-        (["--preset", "multi-layer-sentence", "--set", "objective.terms.1.layers=[12]"], "supcon.layers = 12"),
+        (["--preset", "multi-layer-sentence", "--set", "objective.terms.0.layers=[12]"], "supcon.layers = 12"),
         (["--trainable", "lora", "--set", "trainable.lora_rank=0"], "phases.0.trainable.lora_rank = 0"),
         (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),
         (["--set", "=3"], "give FIELD=VALUE"),
         (["--set", "task..id=x"], "give FIELD=VALUE"),
         (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
-        (["--set", "objective.terms.0.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
+        (["--set", "objective.terms.1.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
         (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
         (["--set", "objective.terms.x.weight=3"], "give a number from 0 to 1"),
         (["--set", "phases.1.steps=3"], "phases has 1; give 0"),
-        (["--set", "objective.terms.1.views.0.view=dropout"], "is empty; give the whole list, such as"),
+        (["--set", "objective.terms.0.views.0.view=dropout"], "is empty; give the whole list, such as"),
         (["--seed", "3", "--set", "seed.x=1"], "set = 'seed.x' cannot be used: seed has no fields"),
         (["--set", "objective.combine.x=1"], "combine has no fields"),
         (["--set", "phases=3", "--set", "steps=5"], "phases has no fields"),
         (["--preset", "simcse", "--set", "steps=5"], "there are two phases; give phases.0.steps or phases.1.steps"),
         (["--set", "name=" + "[" * 50_000], "name = "),
         (["--set", "steps=5", "--set", "epochs=2"], "give steps or epochs"),
-        (["--set", 'objective.terms.1.views=[{"view": "blur"}]'], "view = 'blur'"),
+        (["--set", 'objective.terms.0.views=[{"view": "blur"}]'], "view = 'blur'"),
         (["--set", "objective.terms.0.weight=NaN"], "terms.0.weight = nan"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
@@ -160,6 +161,11 @@ def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_o
     assert run("presets", "--nonsense")[0] == 2
 
 
+def first_settings(preset: Preset) -> set[str]:
+    """Names of the settings that a preset's first term has."""
+    return {parameter.name for parameter in LOSSES[preset.objectives[0]["terms"][0]["loss"]].parameters}
+
+
 class TestDraft:
     """Options become a config."""
 
@@ -182,9 +188,14 @@ class TestDraft:
         def weights(preset: str) -> list[float]:
             return [t.weight for t in draft_from({"preset": preset, "weight": 0.25}).phases[0].objective.terms]
 
-        assert weights("ce-scl") == [0.75, 0.25]
-        assert weights("dscl") == [0.75, 0.25]
-        assert weights("token-scl") == [1.0, 0.25]
+        assert weights("ce-scl") == [0.25, 0.75]
+        assert weights("dscl") == [0.25, 0.75]
+        assert weights("token-scl") == [0.25, 1.0]
+
+    @pytest.mark.parametrize("name", [n for n, p in PRESETS.items() if "temperature" in first_settings(p)])
+    def test_the_temperature_of_the_first_term_can_be_set_in_every_contrastive_preset(self, name: str) -> None:
+        made = draft_from({"preset": name, "settings": ("objective.terms.0.temperature=0.1",)})
+        assert made.phases[0].objective.terms[0].parameters["temperature"] == 0.1
 
     def test_temperature_reaches_every_term_that_has_one(self) -> None:
         made = draft_from({"preset": "scl-classifier", "temperature": 0.05})
@@ -202,13 +213,13 @@ class TestDraft:
             ("task.sampler=balanced", lambda c: c.task.sampler, "balanced"),
             ("task.train_size=null", lambda c: c.task.train_size, None),
             ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
-            ("objective.terms.1.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
-            ("phases.0.objective.terms.1.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
-            ("objective.terms.1.layers=[1, 2]", lambda c: c.phases[0].objective.terms[1].layers, (1, 2)),
-            ("objective.terms.1.layers=last_third", lambda c: c.phases[0].objective.terms[1].layers, "last_third"),
+            ("objective.terms.0.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
+            ("phases.0.objective.terms.0.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
+            ("objective.terms.0.layers=[1, 2]", lambda c: c.phases[0].objective.terms[0].layers, (1, 2)),
+            ("objective.terms.0.layers=last_third", lambda c: c.phases[0].objective.terms[0].layers, "last_third"),
             (
-                'objective.terms.1.views=[{"view": "eda", "rate": 0.3}]',
-                lambda c: c.phases[0].objective.terms[1].views[0].parameters["rate"],
+                'objective.terms.0.views=[{"view": "eda", "rate": 0.3}]',
+                lambda c: c.phases[0].objective.terms[0].views[0].parameters["rate"],
                 0.3,
             ),
             ("optimiser.bias_correction=false", lambda c: c.phases[0].optimiser.bias_correction, False),
@@ -231,11 +242,11 @@ class TestDraft:
         assert made.phases[1 - number] == plain.phases[1 - number]
 
     def test_another_loss_or_view_begins_at_its_own_defaults(self) -> None:
-        settings = ("objective.terms.1.loss=rdrop", 'objective.terms.1.views=[{"view": "eda", "rate": 0.3}]')
-        made = draft_from({"settings": (*settings, "objective.terms.1.views.0.view=dropout")}).phases[0].objective
-        assert made.terms[1].parameters == {"alpha": 1.0}
-        assert made.terms[1].weight == 0.9
-        assert made.terms[1].views[0].parameters == {}
+        settings = ("objective.terms.0.loss=rdrop", 'objective.terms.0.views=[{"view": "eda", "rate": 0.3}]')
+        made = draft_from({"settings": (*settings, "objective.terms.0.views.0.view=dropout")}).phases[0].objective
+        assert made.terms[0].parameters == {"alpha": 1.0}
+        assert made.terms[0].weight == 0.9
+        assert made.terms[0].views[0].parameters == {}
 
     def test_the_last_of_two_settings_wins(self) -> None:
         assert draft_from({"seed": 1, "settings": ("seed=2", "seed=3")}).seed == 3

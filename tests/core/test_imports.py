@@ -22,7 +22,7 @@ ALLOWED = {
     "terms": {"errors", "losses.registry", "parameters", "views.registry"},
     "objectives": {"errors", "losses.registry", "parameters", "terms", "validation"},
     "config": {"errors", "objectives", "validation"},
-    "presets": {"errors"},
+    "presets": {"errors", "losses.registry"},
     "equation": {"losses.registry", "objectives", "parameters", "terms"},
     "events": set[str](),
     "losses": {"errors", "parameters"},

@@ -262,18 +262,30 @@ class TestKnobs:
         assert made.turned("supcon.weight", 0.1) == objective(CE, SCL | {"weight": 0.1}, SCL)
 
 
+def test_a_formula_has_the_classifier_first_wherever_its_term_stands() -> None:
+    assert [key for key, _ in objective(SCL, CE, SCL).as_written] == ["cross_entropy", "supcon", "supcon_2"]
+
+
+def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back() -> None:
+    made = objective(SCL | {"weight": 0.2}, CE)
+    assert {"lambda", "cross_entropy.weight"} <= made.knobs.keys()
+    away = made.turned("cross_entropy.weight", 0.5)
+    assert {"supcon.weight", "cross_entropy.weight"} <= away.knobs.keys()
+    assert away.turned("cross_entropy.weight", 1.0) == made
+
+
 class TestMixedObjective:
     @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
     def test_convex_weights_sum_to_one(self, weight: float) -> None:
         objective = mixed_objective(weight, 0.2)
-        assert [t.loss for t in objective.terms] == ["cross_entropy", "supcon"]
-        assert [t.weight for t in objective.terms] == [pytest.approx(1 - weight, abs=1e-12), weight]
+        assert [t.loss for t in objective.terms] == ["supcon", "cross_entropy"]
+        assert [t.weight for t in objective.terms] == [weight, pytest.approx(1 - weight, abs=1e-12)]
         assert objective.weight == weight
         assert objective.temperature == 0.2
 
     def test_the_additive_form_leaves_cross_entropy_whole(self) -> None:
         objective = mixed_objective(2.5, 0.2, "additive")
-        assert [(t.loss, t.weight) for t in objective.terms] == [("cross_entropy", 1.0), ("supcon", 2.5)]
+        assert [(t.loss, t.weight) for t in objective.terms] == [("supcon", 2.5), ("cross_entropy", 1.0)]
 
     def test_the_default_objective_is_the_papers_usual_best(self) -> None:
         assert ObjectiveConfig().weight == mixed_objective(0.9, 0.3).weight

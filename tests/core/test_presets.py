@@ -66,7 +66,7 @@ def test_the_papers_numbers_are_the_defaults() -> None:
     assert one_stage.terms[0].views[0].view == "head_dropout"
     assert two_stage.terms[0].views[0].view == "dropout"
     (tokens,) = objectives("token-scl")
-    assert (tokens.terms[1].level, tokens.terms[1].parameters["k"], tokens.weight) == ("token", 30, 0.2)
+    assert (tokens.terms[0].level, tokens.terms[0].parameters["k"], tokens.weight) == ("token", 30, 0.2)
 
 
 @pytest.mark.parametrize("name", TWO)

@@ -162,23 +162,23 @@ def test_terms_are_added_changed_and_removed(opened: Callable[..., AppTest]) -> 
 def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("dscl").run()
-    widget(app, "form.0.term.1.views").set_value([]).run()
+    widget(app, "form.0.term.0.views").set_value([]).run()
     assert button(app, "Launch").disabled
     assert any("at least two views" in error.value.replace("\\", "") for error in app.error)
-    widget(app, "form.0.term.1.views").set_value(["eda"]).run()
+    widget(app, "form.0.term.0.views").set_value(["eda"]).run()
     assert not button(app, "Launch").disabled
 
 
 def test_settings_of_a_term_come_from_the_registry(opened: Callable[..., AppTest], folder: Path) -> None:
     app = opened("fine_tune")
-    widget(app, "form.0.term.1.level").set_value("token").run()
-    widget(app, "form.0.term.1.k").set_value(12).run()
-    widget(app, "form.0.term.1.clusters").set_value(3).run()
-    widget(app, "form.0.term.1.layers").set_value("chosen").run()
-    revision = widget(app, "form.0.term.1.layers").key.rpartition(".")[2]
-    widget(app, f"form.0.term.1.layers.{revision}.blocks").set_value("2, 5").run()
+    widget(app, "form.0.term.0.level").set_value("token").run()
+    widget(app, "form.0.term.0.k").set_value(12).run()
+    widget(app, "form.0.term.0.clusters").set_value(3).run()
+    widget(app, "form.0.term.0.layers").set_value("chosen").run()
+    revision = widget(app, "form.0.term.0.layers").key.rpartition(".")[2]
+    widget(app, f"form.0.term.0.layers.{revision}.blocks").set_value("2, 5").run()
     button(app, "Launch").click().run()
-    term = Store(folder).runs()[0].config.phases[0].objective.terms[1]
+    term = Store(folder).runs()[0].config.phases[0].objective.terms[0]
     assert (term.level, term.parameters["k"], term.parameters["clusters"], term.layers) == ("token", 12, 3, (2, 5))
 
 
@@ -425,3 +425,33 @@ def test_markdown_from_outside_is_inert() -> None:
     assert escaped("<b> $x$ **y** [z](u) :red[w]\n# h") == (
         "\\<b\\> \\$x\\$ \\*\\*y\\*\\* \\[z\\]\\(u\\) \\:red\\[w\\] \\# h"
     )
+
+
+HIDDEN = [
+    ("form.0.term.0.projection", "linear", "form.0.term.0.level", "logits"),
+    ("form.0.term.0.queue", 64, "form.0.term.0.level", "token"),
+    ("form.0.term.0.layers", "last_third", "form.0.term.0.level", "logits"),
+]
+
+
+@pytest.mark.parametrize(("first", "value", "then", "choice"), HIDDEN)
+def test_a_setting_that_loses_its_meaning_does_not_stand_in_the_way(
+    opened: Callable[..., AppTest], first: str, value: Any, then: str, choice: str
+) -> None:
+    app = opened("fine_tune")
+    widget(app, first).set_value(value).run()
+    widget(app, then).set_value(choice).run()
+    assert not button(app, "Launch").disabled
+
+
+def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("simcse").run()
+    assert "Token" not in options(app, "form.0.term.0.level")
+    assert "Layers as views" not in options(app, "form.0.term.0.views")
+
+
+def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.trainable").set_value("classifier").run()
+    assert any("will move nothing" in warning.value for warning in app.warning)

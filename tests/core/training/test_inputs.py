@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def test_token_shuffle_keeps_special_tokens_in_their_places(draft: Draft) -> Non
 def test_both_texts_of_a_pair_are_changed(draft: Draft, tmp_path: Path) -> None:
     deleted = view("eda", operation="delete", rate=0.01)  # one word of each text
     made = Made(draft, Pass("rows", deleted), Pass(), path=nli_csv(tmp_path / "nli.csv"))
-    made.inputs._tokenizer = lambda texts: texts  # type: ignore[assignment, return-value]
+    made.inputs._tokenizer = lambda texts, keep: texts  # type: ignore[assignment, return-value]
     pairs: Any = made.inputs.tokens(0, 1, ROWS)
     for row, changed in zip(ROWS, pairs, strict=True):
         for before, after in zip(made.data.train.inputs[row], changed, strict=True):
@@ -158,3 +159,28 @@ def test_translations_lie_in_the_file_that_was_given(
     Made(draft, Pass("rows", TRANSLATED), translations=tmp_path / "translations.db")
     Made(draft, Pass("rows", TRANSLATED))
     assert [type(cache).__name__ for cache in caches] == ["TranslationCache", "MemoryTranslationCache"]
+
+
+def test_two_views_of_one_kind_draw_words_of_their_own(draft: Draft) -> None:
+    """Deleting a tenth and duplicating a tenth must not hit the same words of every text."""
+    delete, duplicate = (view("eda", operation=operation, rate=0.3) for operation in ("delete", "duplicate"))
+    made = Made(draft, Pass("rows", delete), Pass("rows", duplicate))
+    rows = list(range(30))
+    plain, deleted, doubled = made.plain(rows), made.inputs.tokens(0, 1, rows), made.inputs.tokens(1, 1, rows)
+
+    def lost(row: int) -> Counter[int]:
+        return Counter(plain[row].ids) - Counter(deleted[row].ids)
+
+    def gained(row: int) -> Counter[int]:
+        return Counter(doubled[row].ids) - Counter(plain[row].ids)
+
+    assert sum(lost(row) == gained(row) for row in rows) < len(rows) / 2
+
+
+def test_tokens_of_augmented_texts_are_not_kept(draft: Draft) -> None:
+    made = Made(draft, Pass("rows", EDA))
+    made.plain(range(20))
+    before = len(made.tokenizer._seen)
+    for step in range(1, 20):
+        made.inputs.tokens(0, step, range(20))
+    assert len(made.tokenizer._seen) == before

@@ -19,6 +19,7 @@ from core.errors import TrainingError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
 from core.losses.supcon import collapse_line
 from core.objectives import mixed_objective
+from core.presets import PRESETS
 from core.tasks import TaskData
 from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
@@ -578,3 +579,25 @@ def test_the_bundled_encoder_learns_the_bundled_task() -> None:
     assert scores["baseline"]["accuracy"] > 0.55
     losses = [step.values["loss"] for step in steps_of(events)]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+
+def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) -> None:
+    """Contrast on a frozen encoder: the run goes as without it, and a notice says so."""
+
+    def told(weight: float) -> tuple[list[str], list[float]]:
+        terms = [{"loss": "supcon", "weight": weight}, {"loss": "cross_entropy"}]
+        made = draft(objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"})
+        config, data = prepare(made, gpu=False)
+        events = list(train(config, data))
+        notices = [e.message for e in events if isinstance(e, Notice)]
+        return notices, [e.values["loss.cross_entropy"] for e in events if isinstance(e, Step)]
+
+    (first, light), (second, heavy) = told(0.1), told(5.0)
+    assert any("moves nothing" in message for message in first)
+    assert first == second
+    assert light == pytest.approx(heavy, rel=1e-6)
+
+
+def test_the_classifier_of_the_two_stages_learns_on_a_frozen_encoder(draft: Draft) -> None:
+    phases = PRESETS["scl-classifier"].phases({"steps": 6, "batch_size": 8})
+    assert [phase.get("trainable", {}).get("part", "all") for phase in phases] == ["all", "classifier"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from core.encoders import model as model_module
 from core.encoders.model import Encoder
 from core.encoders.packing import Tokens
+from core.encoders.trainable import training_mode
 from core.training import frozen
 from core.training.phase import Phase
 from tests.core.training.made import Draft, made_phase, preset_phases, take_steps, weights
@@ -313,3 +315,50 @@ def test_the_optimiser_of_the_phase_is_used(draft: Draft, optimiser: dict[str, A
     ]
     assert found[0][0] == found[1][0]
     assert found[0][1:] != found[1][1:]
+
+
+def test_a_gradient_cache_as_large_as_the_batch_or_over_frozen_blocks_changes_nothing(draft: Draft) -> None:
+    whole = made_phase(draft(**preset_phases("ce", trainable={"part": "last_blocks", "blocks": 1}, micro_batch=B)[0]))
+    assert whole.passes.kept_states is not None
+    frozen = made_phase(draft(**preset_phases("ce", trainable={"part": "classifier"}, micro_batch=2)[0]))
+    assert frozen.passes.kept_outputs is not None
+    parts = made_phase(draft(**preset_phases("ce", trainable={"part": "last_blocks", "blocks": 1}, micro_batch=2)[0]))
+    assert parts.passes.kept_states is None
+
+
+def test_an_adversarial_step_follows_the_contrastive_loss_among_those_that_share_it(draft: Draft) -> None:
+    views = [{"view": "adversarial"}]
+    terms = [{"loss": "cross_entropy", "views": views}, {"loss": "supcon", "weight": 0.5, "views": views}]
+    made = made_phase(draft(objective={"terms": terms, "combine": "additive"}))
+    (adversarial,) = (p for p in made.plan.passes if p.view is not None)
+    assert made.passes._term_of(adversarial).key == "supcon"
+
+
+def test_all_other_vectors_as_candidates_is_nt_xent(draft: Draft) -> None:
+    term = {"loss": "simcse", "candidates": "all", "temperature": 0.2, "views": [{"view": "dropout"}]}
+    made = made_phase(draft(objective={"terms": [term], "combine": "additive"}))
+    (values,) = take_steps(made, 1)
+    again = made_phase(draft(objective={"terms": [term], "combine": "additive"}))
+    training_mode(again.encoder, again.learning)
+    pooled = again.passes.encode(1, again._batch(1))[0].pooled[2].detach()  # [2, B, H]
+    z = torch.nn.functional.normalize(pooled.double(), dim=-1).flatten(0, 1)  # [2B, H], view after view
+    expected = 0.0
+    for i in range(2 * B):
+        own = (i + B) % (2 * B)
+        others = [float(z[i] @ z[j]) / 0.2 for j in range(2 * B) if j != i]
+        expected += math.log(sum(math.exp(s) for s in others)) - float(z[i] @ z[own]) / 0.2
+    assert values["loss"] == pytest.approx(expected / (2 * B), rel=1e-5)
+    assert values["collapse_line.simcse"] == pytest.approx(math.log(2 * B - 1), rel=1e-6)
+
+
+def test_uniform_dscl_is_supcon(draft: Draft) -> None:
+    views = [{"view": "dropout"}]
+    losses = []
+    for term in (
+        {"loss": "dscl", "uniform": True, "temperature": 0.2, "views": views},
+        {"loss": "supcon", "temperature": 0.2, "views": views},
+    ):
+        made = made_phase(draft(objective={"terms": [term], "combine": "additive"}))
+        (values,) = take_steps(made, 1)
+        losses.append((values["loss"], values[f"lower_bound.{term['loss']}"]))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)

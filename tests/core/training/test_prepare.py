@@ -115,7 +115,7 @@ def test_a_run_on_the_cpu_has_its_defaults_on_a_machine_with_a_gpu_too(draft: Dr
 
 def test_a_contrastive_loss_alone_cannot_teach_the_classifier_alone(draft: Draft) -> None:
     alone = {"objective": mixed_objective(1.0).model_dump(), "trainable": {"part": "classifier"}}
-    with pytest.raises(ConfigError, match="lower λ or train blocks"):
+    with pytest.raises(ConfigError, match="contrast alone does not reach the classifier"):
         prepare(draft(**alone), gpu=False)
 
 
@@ -279,7 +279,8 @@ class TestTriplets:
             prepare(draft(**self.SUPERVISED), gpu=False)
         assert str(caught.value) == (
             "objective = 'simcse_supervised' cannot be used: small.csv has no triplets: it needs pairs (columns text, "
-            "text_b, label) with the labels entailment and contradiction for one premise."
+            "text_b, label) with the labels entailment and contradiction for one premise, and training rows enough to "
+            "hold both."
         )
 
     def test_a_batch_is_no_larger_than_there_are(self, draft: Draft, tmp_path: Path) -> None:
