@@ -97,6 +97,11 @@ class PhaseConfig(Part):
     micro_batch: Annotated[int, Field(ge=1, le=4096)] | None = None
     gradient_checkpointing: bool = False
 
+    @property
+    def part(self) -> int | None:
+        """Texts that the encoder reads at a time; None where that is the whole batch."""
+        return self.micro_batch if self.micro_batch is not None and self.micro_batch < self.batch_size else None
+
     @model_validator(mode="after")
     def _one_length(self) -> PhaseConfig:
         if self.steps is not None and self.epochs is not None:

@@ -15,10 +15,18 @@ from core.views.registry import ViewEntry, view_entry
 WEIGHT_MAX = 1000.0
 
 
-class ViewConfig(BaseModel):
-    """One further view of a text. Its own parameters (`rate`, …) stand beside `view`."""
+class _WithSettings(BaseModel):
+    """Takes the settings of its registry entry beside its own fields."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    @property
+    def parameters(self) -> dict[str, Value]:
+        return dict(self.model_extra or {})
+
+
+class ViewConfig(_WithSettings):
+    """One further view of a text. Its own parameters (`rate`, …) stand beside `view`."""
 
     view: str
 
@@ -34,15 +42,9 @@ class ViewConfig(BaseModel):
     def entry(self) -> ViewEntry:
         return view_entry(self.view)
 
-    @property
-    def parameters(self) -> dict[str, Value]:
-        return dict(self.model_extra or {})
 
-
-class TermConfig(BaseModel):
+class TermConfig(_WithSettings):
     """One weighted loss on the views of a text. Its own parameters (`temperature`, `level`, …) stand beside them."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     loss: str
     weight: Annotated[float, Field(ge=0.0, le=WEIGHT_MAX)] = 1.0
@@ -64,10 +66,6 @@ class TermConfig(BaseModel):
     @property
     def entry(self) -> LossEntry:
         return loss_entry(self.loss)
-
-    @property
-    def parameters(self) -> dict[str, Value]:
-        return dict(self.model_extra or {})
 
     @property
     def level(self) -> str:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from core.losses.objective import Contrasted, Settings, TermInput
+from core.losses.supcon import collapse_line
 from core.parameters import number
 
 
@@ -31,7 +32,7 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
         return None
     if loss == "simcse" and settings.get("candidates") == "all":
         n, v, _ = given.layers[0].vectors.shape
-        return ReferenceLines(torch.tensor(math.log(n * v - 1)), None)
+        return ReferenceLines(torch.tensor(collapse_line(n * v)), None)
     if loss in ("simcse", "simcse_supervised"):
         n, v, _ = given.layers[0].vectors.shape
         hard = math.exp(number(settings, "hard_negative_weight")) - 1

@@ -10,8 +10,6 @@ from torch import Tensor
 from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.supcon import supcon_loss
 
-__all__ = ["cross_entropy_loss", "scl_objective"]
-
 
 def scl_objective(
     logits: Tensor,

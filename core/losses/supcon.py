@@ -172,13 +172,6 @@ def collapse_line(candidates: int) -> float:
     return math.log(candidates - 1) if candidates > 1 else 0.0
 
 
-def lower_bound(labels: Tensor) -> float:
-    """Mean of ln|P| over the anchors that have a positive, for one view each, nats; the loss cannot fall below it."""
-    counts = labels.bincount()[labels] - 1
-    counts = counts[counts > 0]
-    return counts.double().log().mean().item() if len(counts) else 0.0
-
-
 def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
     """Softmax over the allowed entries of each row; a row that allows none is zero."""
     any_allowed = allowed.any(1, keepdim=True)

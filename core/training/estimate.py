@@ -91,12 +91,7 @@ def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, t
 
 def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
     """Whether a phase reads its frozen blocks' outputs from memory once they were computed."""
-    frozen = shape.blocks - _learning_blocks(phase.trainable, shape)
-    parts = phase.micro_batch and phase.micro_batch < phase.batch_size and frozen < shape.blocks
-    if not frozen or plan.changes_input or plan.reads_triplets or parts:
-        return False
-    # What lies between frozen blocks is read as they are computed, unless nothing above them learns.
-    return frozen == shape.blocks or min([*plan.layers, *(layer for layer, _ in plan.tokens), shape.blocks]) > frozen
+    return plan.keeps_frozen(phase.trainable.frozen(shape.blocks), shape.blocks, in_parts=phase.part is not None)
 
 
 def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> float:

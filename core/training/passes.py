@@ -67,7 +67,7 @@ class Passes:
         Args:
             rows_of: the rows of step 1, 2, …
             frozen: how many of the lowest blocks do not learn.
-            part: texts that the encoder reads at a time where a batch is larger than memory.
+            part: texts that the encoder reads at a time; None for the whole batch.
             translations: file that keeps back-translations.
         """
         self._plan, self._encoder, self._machine, self._part = plan, encoder, machine, part
@@ -76,17 +76,15 @@ class Passes:
         self._start = frozen
         self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
         self.kept_states: OncePerRow[Tensor] | None = None
-        # Frozen outputs take no memory for gradients, so a gradient cache has nothing to save where all blocks are.
-        if frozen and not (plan.changes_input or plan.reads_triplets or (part and frozen < len(encoder.blocks))):
+        if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=part is not None):
             self._keep(frozen, rows_of)
 
     def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
-        plan, blocks = self._plan, len(self._encoder.blocks)
-        width = self._encoder.base.config.hidden_size * FLOAT_BYTES
-        if frozen == blocks:
+        plan, width = self._plan, self._encoder.base.config.hidden_size * FLOAT_BYTES
+        if frozen == len(self._encoder.blocks):
             vectors = max(1, len(plan.layers)) + sum(k for _, k in plan.tokens)
             self.kept_outputs = OncePerRow(rows_of, self._frozen_outputs, lambda _: vectors * width)
-        elif min([*plan.layers, *(layer for layer, _ in plan.tokens), blocks]) > frozen:
+        else:
             self.kept_states = OncePerRow(
                 rows_of, self._frozen_states, lambda row: len(self.inputs.plain([row])[0].ids) * width
             )
@@ -113,12 +111,12 @@ class Passes:
 
     def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | None]:
         """The encoder's outputs; with a gradient cache its `backward` has to follow the loss's."""
-        size = len(batch.tokens[0])
         if self.kept_outputs is not None:
             return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None
         if self.kept_states is not None:
             return self._from_kept_states(batch, self.kept_states.items(step, batch.rows)), None
-        if self._part is not None and self._part < size:
+        size = len(batch.tokens[0])
+        if self._part is not None:
             cache = GradientCache(partial(self.run, batch), size, self._part)
             return cache.encode(), cache
         return _with_gradient(self.run(batch, 0, size)), None

@@ -109,12 +109,6 @@ class Phase:
             self.passes = self._passes(plan)
         self.plan = plan
 
-    @property
-    def _part(self) -> int | None:
-        """Texts that the encoder reads at a time; None where that is the whole batch."""
-        part = self.config.micro_batch
-        return part if part is not None and part < self.config.batch_size else None
-
     def _passes(self, plan: Plan) -> Passes:
         return Passes(
             plan,
@@ -125,7 +119,7 @@ class Phase:
             seed=self.seed,
             rows_of=self.sampler.rows,
             frozen=frozen_blocks(self.encoder, self.config.trainable),
-            part=self._part,
+            part=self.config.part,
             translations=self.translations,
         )
 

@@ -93,6 +93,17 @@ class Plan:
         """Whether the encoder has to give the same, whatever the terms make of it."""
         return (self.passes, self.layers, self.tokens) == (other.passes, other.layers, other.tokens)
 
+    def keeps_frozen(self, frozen: int, blocks: int, *, in_parts: bool) -> bool:
+        """Whether the outputs of the lowest `frozen` of `blocks` blocks can be kept and read again.
+
+        Not where something changes a text on its way in, nor where a term reads a frozen block below one that learns. A
+        gradient cache reads in parts; with all blocks frozen it has nothing to save.
+        """
+        if not frozen or self.changes_input or self.reads_triplets:
+            return False
+        lowest = min([*self.layers, *(layer for layer, _ in self.tokens), blocks])
+        return frozen == blocks or (not in_parts and lowest > frozen)
+
     @property
     def reads_triplets(self) -> bool:
         return any(p.source != "rows" for p in self.passes)

@@ -42,13 +42,16 @@ def keep_objective(number: int, objective: JSON) -> None:
 
 
 def apply_preset(widget: str) -> None:
-    """Take the phases of the preset that was picked; batch, optimiser and steps stay."""
+    """Take the phases of the preset that was picked; what learns, batch, optimiser and steps stay.
+
+    They come from the first phase: the second may train a part that its preset chose.
+    """
     chosen = PRESETS.get(state.widget_value(widget))
     if chosen is None:
         return
     phases = _phases()
     steps = max(sum(phase["steps"] for phase in phases), len(chosen.objectives))
-    made = chosen.phases(phases[-1] | {"steps": steps})
+    made = chosen.phases(phases[0] | {"steps": steps})
     _replace([phase | {"objective": full_objective(phase["objective"])} for phase in made])
 
 

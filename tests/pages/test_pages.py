@@ -455,3 +455,11 @@ def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Callabl
     app = opened("fine_tune")
     widget(app, "form.0.trainable").set_value("classifier").run()
     assert any("will move nothing" in warning.value for warning in app.warning)
+
+
+def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("scl-classifier").run()
+    assert [widget(app, f"form.{number}.trainable").value for number in (0, 1)] == ["all", "classifier"]
+    widget(app, "form.0.preset").set_value("ce").run()
+    assert widget(app, "form.0.trainable").value == "all"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from core.losses.scl import cross_entropy_loss, scl_objective
+from core.losses import cross_entropy_loss, scl_objective
 from core.losses.supcon import supcon_loss
 
 LABELS = torch.tensor([0, 1, 0, 1, 1])

@@ -11,11 +11,21 @@ import torch
 from torch import Tensor
 
 from core.losses import blockwise, supcon
-from core.losses.supcon import collapse_line, contrastive_coefficients, lower_bound, supcon_loss
+from core.losses.objective import Contrasted, TermInput
+from core.losses.reference import reference_lines
+from core.losses.supcon import collapse_line, contrastive_coefficients, supcon_loss
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 VARIANTS = ["out", "in"]
 Related = Callable[[int, int], bool]
+
+
+def lower_bound(labels: Tensor) -> float:
+    """The bound that a curve shows for one vector per text."""
+    lines = reference_lines("supcon", TermInput(layers=(Contrasted(torch.ones(len(labels), 1, 2)),)), labels, {})
+    assert lines is not None
+    assert lines.bound is not None
+    return lines.bound.item()
 
 
 @pytest.fixture(params=["one matrix", "strips"], autouse=True)
