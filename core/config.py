@@ -12,28 +12,64 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from core.errors import ConfigError
 from core.objectives import ObjectiveConfig
 from core.validation import Part, build
 
 MAX_STEPS = 1_000_000
+FILE_TASK = "file"
+
+
+class ReadingConfig(Part):
+    """How a file is read; what is None is guessed.
+
+    `text`, `text_b`, `label` and `split` name columns; "" says that there is no second text, or no split column.
+    `kind` is what the label column holds: classes, or (for pairs) a similarity score.
+    """
+
+    text: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    text_b: Annotated[str, Field(max_length=200)] | None = None
+    label: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    split: Annotated[str, Field(max_length=200)] | None = None
+    kind: Literal["classes", "similarity"] | None = None
+    encoding: Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None = None
+    delimiter: Literal[",", "\t", ";", "|"] | None = None
+    header: bool | None = None
 
 
 class TaskConfig(Part):
     """What is learned, and from which rows.
 
-    `id` names a bundled task, or is "csv" with a `path`. The content hash ties the run to its exact rows.
+    `id` names a bundled task, a task of the library, or is "file" with a `path`, how it is read, and the kinds of
+    problems whose rows may be dropped. The content hash ties the run to its exact rows; `name` is what people call the
+    task. The settings below touch the training split alone, in this order, and are seeded by the run:
+
+    `imbalance` thins the classes out, exponentially from the first to the last, until the largest has so many times
+    the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555); `train_size` takes a stratified few-shot
+    sample; `label_noise` ρ gives that share of each class's rows another label, drawn evenly; `text_noise` r changes
+    that share of the words of each text (EDA, one operation per text).
     """
 
     id: str = "film_reviews"
+    name: Annotated[str, Field(max_length=80)] | None = None
     path: str | None = None
     test_path: str | None = None
+    reading: ReadingConfig = ReadingConfig()
+    drop: tuple[str, ...] = ()
     content_hash: str | None = None
+    imbalance: Annotated[float, Field(ge=1.0, le=1000.0)] = 1.0
     train_size: Annotated[int, Field(ge=2)] | None = None
+    label_noise: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    text_noise: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     validation_size: Annotated[int, Field(ge=2)] | None = None
     sampler: Literal["random", "balanced"] = "random"
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _former_name(cls, given: Any) -> Any:
+        return FILE_TASK if given == "csv" else given  # what it was called when only CSV was read
 
 
 class EncoderConfig(Part):

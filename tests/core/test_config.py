@@ -17,7 +17,18 @@ from core.validation import build
 FULL: dict[str, Any] = {
     "version": 1,
     "name": "λ sweep",
-    "task": {"id": "csv", "path": "/a/train.csv", "test_path": "/a/test.csv", "train_size": 20, "sampler": "balanced"},
+    "task": {
+        "id": "file",
+        "path": "/a/train.csv",
+        "test_path": "/a/test.csv",
+        "reading": {"text": "review", "text_b": "", "encoding": "cp949", "delimiter": "\t", "header": True},
+        "drop": ["duplicate"],
+        "imbalance": 4.0,
+        "train_size": 20,
+        "label_noise": 0.1,
+        "text_noise": 0.2,
+        "sampler": "balanced",
+    },
     "encoder": {"id": "roberta-base", "pooling": "mean", "max_length": 64},
     "phases": [
         {
@@ -286,7 +297,7 @@ def test_a_long_value_is_cut_in_the_message() -> None:
         (terms("supcon"), "give an object with loss, weight, views."),
         (terms({"loss": "supcon", "views": ["dropout"]}), "give an object with view."),
         (terms({}), "it is missing, and has no default."),
-        ({"task": 3}, "give an object with id, path, test_path, "),
+        ({"task": 3}, "give an object with id, name, path, test_path, "),
         (phase(objective={"terms": "supcon"}), "give a list."),
         ({"name": "x" * 81}, ": it should have at most 80 characters."),
         ({"phases": []}, ": it should have at least 1 item"),

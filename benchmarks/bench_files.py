@@ -1,0 +1,100 @@
+"""Reading files of people: a CSV of 200 MB and a million rows, of which a sample is kept, and one of 100,000 rows.
+
+Each reading is a new Python process, timed from after its imports to the rows with their problems; its peak memory is
+what the system tells of it. The texts are made of words of all lengths, some beyond ASCII, some with a comma or a
+quotation mark.
+
+Targets: 10 s and 1,000 MB for the million rows; 3 s for the 100,000.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import ROOT, options, progress, report
+
+SEED = 0
+# Rows, characters of a text, and the target in seconds.
+FILES = {"1,000,000 rows, 200 MB": (1_000_000, 203, 10), "100,000 rows, 20 MB": (100_000, 203, 3)}
+MEMORY_MB = 1_000
+TIMEOUT_S = 300
+READER = """
+import json, resource, sys, time
+from pathlib import Path
+from core.tasks.files.reading import read_file
+
+start = time.perf_counter()
+reading = read_file(Path(sys.argv[1]))
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({
+    "seconds": seconds,
+    "peak_mb": peak / (2**20 if sys.platform == "darwin" else 2**10),
+    "told": reading.source_sentence,
+    "problems": sum(reading.counts.values()),
+}))
+"""
+
+
+def made_rows(rows: int, chars: int) -> Iterator[tuple[str, str]]:
+    """Texts of about so many bytes with one of five labels; one in a hundred repeats the text above."""
+    rng = random.Random(SEED)
+    letters = "etaoinshrdlucmfwypvbgkqjxz"
+    words = ["".join(rng.choices(letters, k=rng.randint(1, 12))) for _ in range(20_000)]
+    words += [word[:1] + rng.choice("éüß猫한") + word[1:] for word in words[:2_000]]
+    words += [word + rng.choice([",", ".", '"', ";"]) for word in words[:2_000]]
+    pool = " ".join(rng.choices(words, k=400_000))
+    text = ""
+    for row in range(rows):
+        if row % 100 or not row:  # one in a hundred is the one above again
+            start = rng.randrange(len(pool) - 2 * chars)
+            text = pool[start : start + rng.randint(chars // 2, chars * 3 // 2)]
+        yield text, str(row % 5)
+
+
+def write_file(path: Path, rows: int, chars: int) -> float:
+    """Write a CSV file; returns its size in MB."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows(made_rows(rows, chars))
+    return path.stat().st_size / 2**20
+
+
+def read_once(path: Path) -> dict[str, float | str]:
+    """Seconds and peak memory of a new process that reads the file."""
+    command = [sys.executable, "-c", READER, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    told: dict[str, float | str] = json.loads(done.stdout)
+    return told
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5)
+    with tempfile.TemporaryDirectory(prefix="scl-bench-") as folder:
+        for name, (rows, chars, target_s) in FILES.items():
+            path = Path(folder) / f"{rows}.csv"
+            size_mb = write_file(path, rows, chars)
+            print(f"{name}: {size_mb:.1f} MB", flush=True)
+            seconds, peaks = [], []
+            for repetition in range(given.repeats + 1):  # number 0 fills the file cache
+                found = read_once(path)
+                progress(repetition, {key: float(found[key]) for key in ("seconds", "peak_mb")}, digits=2)
+                if repetition:
+                    seconds.append(float(found["seconds"]))
+                    peaks.append(float(found["peak_mb"]))
+            print(f"{found['told']}; {found['problems']:,} problems")
+            path.unlink()
+            report("seconds", f"read {name}", seconds, f"≤ {target_s}", digits=2)
+            report("MB", f"peak memory, {name}", peaks, f"< {MEMORY_MB:,}", digits=0)
+
+
+if __name__ == "__main__":
+    main()

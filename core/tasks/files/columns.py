@@ -1,0 +1,277 @@
+"""Which column holds the texts, which the labels: guessed from the names first, then from what stands in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from core.config import ReadingConfig
+from core.errors import ConfigError, TaskError, shown
+from core.tasks.rows import Kind, SplitName
+
+GUESS_ALL = ReadingConfig()
+# Names as `plain_name` leaves them; where a file has several, the one that stands first here is taken.
+PAIR_NAMES = (
+    ("text_a", "text_b"),
+    ("text", "text_b"),
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("sentence_1", "sentence_2"),
+    ("sentence_a", "sentence_b"),
+    ("question1", "question2"),
+    ("question_1", "question_2"),
+    ("text1", "text2"),
+    ("text_1", "text_2"),
+    ("sent1", "sent2"),
+    ("s1", "s2"),
+    ("1_string", "2_string"),
+    ("문장1", "문장2"),
+    ("句子1", "句子2"),
+    ("文本1", "文本2"),
+    ("question", "sentence"),
+    ("question", "passage"),
+    ("question", "answer"),
+    ("query", "passage"),
+    ("query", "document"),
+    ("anchor", "positive"),
+)
+TEXT_NAMES = (
+    *("text", "texts", "sentence", "sentences", "review", "reviews", "review_text", "review_body", "reviewtext"),
+    *("content", "contents", "document", "documents", "comment", "comments", "comment_text", "message", "messages"),
+    *("tweet", "tweets", "post", "body", "utterance", "phrase", "passage", "question", "query", "input", "prompt"),
+    *("description", "abstract", "premise", "sentence1", "question1", "text_a", "headline", "title", "summary"),
+    *("문장", "텍스트", "리뷰", "내용", "본문", "댓글", "문서", "질문", "제목"),
+    *("文本", "内容", "評論", "评论", "句子", "正文", "评价", "文章", "问题", "标题", "texto", "frase", "reseña"),
+    *("texte", "phrase", "commentaire", "avis", "satz", "kommentar", "bewertungstext", "testo", "recensione"),
+)
+TEXT_B_NAMES = (
+    *("text_b", "text2", "text_2", "sentence2", "sentence_2", "sentence_b", "hypothesis", "question2", "question_2"),
+    *("sent2", "s2", "2_string", "문장2", "句子2", "文本2"),
+)
+LABEL_NAMES = (
+    *("label", "labels", "gold_label", "class", "category", "target", "sentiment", "score", "similarity"),
+    *("similarity_score", "similarity_label", "relatedness_score", "label_text", "class_label", "class_name"),
+    *("class_index", "classes", "categories", "polarity", "emotion", "intent", "topic", "rating", "stars", "star"),
+    *("quality", "is_duplicate", "duplicate", "is_paraphrase", "entailment_judgment", "acceptability", "toxic", "spam"),
+    *(
+        "tag",
+        "type",
+        "genre",
+        "output",
+        "answer",
+        "y",
+        "라벨",
+        "레이블",
+        "감정",
+        "감성",
+        "분류",
+        "점수",
+        "평점",
+        "주제",
+    ),
+    *(
+        "标签",
+        "標籤",
+        "类别",
+        "類別",
+        "分类",
+        "情感",
+        "分数",
+        "相似度",
+        "主题",
+        "etiqueta",
+        "clase",
+        "étiquette",
+        "classe",
+    ),
+    *("klasse", "kategorie", "stimmung", "categoria", "categoría", "catégorie"),
+)
+SPLIT_COLUMN_NAMES = ("split", "splits", "set", "subset", "partition", "fold", "dataset", "분할", "划分")
+SCORE_NAMES = frozenset(
+    {
+        *("score", "scores", "similarity", "similarity_score", "similarity_label", "relatedness_score", "sim"),
+        *("sts_score", "점수", "相似度", "分数"),
+    }
+)
+SPLITS: dict[str, SplitName] = {
+    **dict.fromkeys(("train", "training", "trn"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev", "development", "eval_dev"), "validation"),
+    **dict.fromkeys(("test", "testing", "tst", "eval", "evaluation"), "test"),
+}
+LABEL_MEAN_CHARS = 40
+LABEL_DISTINCT = 10
+LABEL_DISTINCT_SHARE = 0.25
+SCORE_DISTINCT_MIN = 6
+# A column with a word of a label's or a text's name is taken for it when what stands in it agrees.
+TEXT_MEAN_CHARS = 10
+SPLIT_SHARE = 0.9
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def plain_name(column: str) -> str:
+    """`Gold Label`, `gold-label` and `#1 String` as gold_label and 1_string."""
+    return re.sub(r"\W+", "_", column.casefold()).strip("_")
+
+
+KNOWN_NAMES = frozenset(
+    {*TEXT_NAMES, *LABEL_NAMES, *TEXT_B_NAMES, *SPLIT_COLUMN_NAMES, *(n for p in PAIR_NAMES for n in p)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What the first rows show of a column: how many values, how many different ones, and how long they are."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def distinct(self) -> int:
+        return len(set(self.values))
+
+    @property
+    def mean_chars(self) -> float:
+        return sum(map(len, self.values)) / len(self.values) if self.values else 0.0
+
+    @property
+    def like_label(self) -> bool:
+        """Few different short values, of which some come again."""
+        few = self.distinct <= max(LABEL_DISTINCT, LABEL_DISTINCT_SHARE * len(self.values))
+        again = self.distinct < len(self.values) or len(self.values) <= 2
+        return bool(self.values) and few and again and self.mean_chars <= LABEL_MEAN_CHARS
+
+    @property
+    def decimals(self) -> bool:
+        """Numbers, many different, some with a decimal point."""
+        numbers = all(NUMBER.fullmatch(value) for value in self.values)
+        many = self.distinct >= min(SCORE_DISTINCT_MIN, max(2, len(self.values)))
+        return bool(self.values) and numbers and many and any("." in value for value in self.values)
+
+
+def guess_columns(
+    columns: Sequence[str], preview: Sequence[Sequence[str]], given: ReadingConfig = GUESS_ALL
+) -> ReadingConfig:
+    """`given`, with the columns and the kind of label filled in.
+
+    Args:
+        columns: their names, all different.
+        preview: the first rows.
+        given: what is settled; None is guessed, "" means none.
+    Returns: text, text_b, label, split and kind, none of them None.
+    Raises: ConfigError for a column that does not exist or has two parts; TaskError when there is no column for the
+        texts or the labels.
+    """
+    check_columns(columns, given)
+    known = {name: _column(name, place, preview) for place, name in enumerate(columns)}
+    taken = {name for name in (given.text, given.text_b, given.label, given.split) if name}
+    free = [column for column in known.values() if column.name not in taken]
+    text, text_b = given.text, given.text_b
+    if text is None and text_b is None and (pair := _pair(free)):
+        text, text_b = pair
+    free = _without(free, (text, text_b))
+    split = given.split if given.split is not None else _split(free)
+    free = _without(free, (split,))
+    label = given.label or _named_label(free)
+    text = text or _named(_without(free, (label,)), TEXT_NAMES)
+    free = _without(free, (text, label))
+    text_b = text_b if text_b is not None else (_named(free, TEXT_B_NAMES) or "")
+    free = _without(free, (text_b,))
+    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", "labels", columns)
+    text = text or _text_by_content(_without(free, (label,))) or _missing("text", "texts", columns)
+    kind = given.kind or _kind(known[label], paired=bool(text_b))
+    full = given.model_copy(update={"text": text, "text_b": text_b, "label": label, "split": split, "kind": kind})
+    check_columns(columns, full)
+    return full
+
+
+def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
+    """Raises: ConfigError for a column that does not exist, or that is named for two things."""
+    parts = {"text": given.text, "text_b": given.text_b, "label": given.label, "split": given.split}
+    named: dict[str, str] = {}
+    for part, name in parts.items():
+        if not name:
+            continue
+        if name not in columns:
+            raise ConfigError(part, name, f"the file has the columns {shown(', '.join(columns))}.")
+        if name in named:
+            raise ConfigError(part, name, f"this column is the {named[name]} already; choose another one.")
+        named[name] = part
+    if given.kind == "similarity" and given.text_b == "":
+        raise ConfigError("kind", given.kind, "a similarity is one of two texts; choose a second text.")
+
+
+def _column(name: str, place: int, preview: Iterable[Sequence[str]]) -> Column:
+    cells = (row[place].strip() for row in preview if len(row) > place)
+    return Column(name, tuple(cell for cell in cells if cell))
+
+
+def _without(columns: Iterable[Column], names: Collection[str | None]) -> list[Column]:
+    return [column for column in columns if column.name not in names]
+
+
+def _named(columns: Sequence[Column], names: Sequence[str]) -> str | None:
+    found = {plain_name(column.name): column.name for column in reversed(columns)}
+    return next((found[name] for name in names if name in found), None)
+
+
+def _pair(columns: Sequence[Column]) -> tuple[str, str] | None:
+    found = {plain_name(column.name): column for column in reversed(columns)}
+    for first, second in PAIR_NAMES:
+        if first in found and second in found:
+            # A question's answer may be a class, as "yes" and "no" are.
+            if found[second].like_label and found[second].mean_chars < TEXT_MEAN_CHARS:
+                continue
+            return found[first].name, found[second].name
+    return None
+
+
+def _named_label(columns: Sequence[Column]) -> str | None:
+    """A label by its whole name, then by a word of it (`airline_sentiment`) where the values agree."""
+    exact = _named(columns, LABEL_NAMES)
+    if exact is not None:
+        return exact
+    worded = [c for c in columns if c.like_label and set(plain_name(c.name).split("_")) & set(LABEL_NAMES)]
+    return worded[0].name if worded else None
+
+
+def _split(columns: Sequence[Column]) -> str:
+    """A column by name whose values are names of splits; else "", for none."""
+    name = _named(columns, SPLIT_COLUMN_NAMES)
+    values = next((column.values for column in columns if column.name == name), ())
+    fitting = sum(value.casefold() in SPLITS for value in values)
+    return name if name and values and fitting >= SPLIT_SHARE * len(values) else ""
+
+
+def _label_by_content(columns: Sequence[Column], *, needs_text: bool) -> str | None:
+    """The column of short values with the fewest different ones, two at least; among equals, the last.
+
+    In a file that is sorted by its labels, the first rows have only one: then the first such column.
+    """
+    if needs_text and len(columns) < 2:
+        return None
+    likely = [column for column in columns if column.like_label]
+    telling = [column for column in likely if column.distinct >= 2]
+    if telling:
+        return min(reversed(telling), key=lambda column: column.distinct).name
+    return likely[0].name if likely else None
+
+
+def _text_by_content(columns: Sequence[Column]) -> str | None:
+    """The column with the longest values; words, not numbers."""
+    worded = [column for column in columns if not all(NUMBER.fullmatch(value) for value in column.values)]
+    return max(worded, key=lambda column: column.mean_chars).name if worded else None
+
+
+def _kind(label: Column, *, paired: bool) -> Kind:
+    if not paired:
+        return "classes"
+    numbers = bool(label.values) and all(NUMBER.fullmatch(value) for value in label.values)
+    return "similarity" if (plain_name(label.name) in SCORE_NAMES and numbers) or label.decimals else "classes"
+
+
+def _missing(part: str, what: str, columns: Sequence[str]) -> str:
+    raise TaskError(
+        f"no column looks like the {what} among {shown(', '.join(columns))}: choose the {part} column, "
+        f"or name it {part} in the first line."
+    )

@@ -1,0 +1,329 @@
+"""A file of people as a table of texts: CSV, TSV, JSON lines or Parquet, whatever its encoding.
+
+What is not such a file is refused in one sentence, and so is everything that a damaged file makes a library raise.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TextIO
+
+from core.config import ReadingConfig
+from core.errors import TaskError, shown
+from core.settings import PREFIX, Settings, settings
+from core.tasks.files.columns import GUESS_ALL
+from core.tasks.files.delimited import (
+    Dialect,
+    Record,
+    find_dialect,
+    has_header,
+    irregular_rows,
+    quoting_evidence,
+    records,
+)
+from core.tasks.files.encodings import Encoding, chunks, codec_of, detect_encoding, refused_encoding, undecodable_line
+from core.tasks.files.kinds import file_family
+from core.tasks.files.parquet import check_size, column_names, open_parquet, parquet_records
+from core.tasks.rows import one_line
+
+Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
+
+PREVIEW_ROWS = 200
+SAMPLE_CHARS = 2**16
+HEAD_BYTES = 2**12
+COLUMN_MAX_CHARS = 200
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file that was opened: what it is, its columns and its first rows.
+
+    Attributes:
+        encoding: None for Parquet.
+        delimiter: None where there is none.
+        quoted: whether quotation marks enclose fields; where not, they are characters of the text.
+        header: whether the first line names the columns; where not, they are column 1, column 2, …
+        preview: the first rows, at most 200.
+    """
+
+    name: str
+    format: Format
+    encoding: Encoding | None
+    delimiter: str | None
+    quoted: bool
+    header: bool
+    columns: tuple[str, ...]
+    preview: tuple[tuple[str, ...], ...]
+    reader: Callable[[Collection[int] | None], Iterator[Record]] = field(repr=False, compare=False)
+
+    def records(self, used: Collection[str] | None = None) -> Iterator[Record]:
+        """Rows with their line as people count (Parquet: the row), one reading at a time.
+
+        A row may have more or fewer fields than there are columns, and none when it cannot be read at all.
+
+        Args:
+            used: columns that matter (None: all); others may be left empty to save time.
+        Raises: TaskError for a file that turns out to be damaged.
+        """
+        return self.reader(None if used is None else {self.columns.index(column) for column in used})
+
+    @property
+    def place(self) -> str:
+        """What a record's number counts."""
+        return "row" if self.format == "Parquet" else "line"
+
+
+def open_table(source: Path | BinaryIO, name: str | None = None, options: ReadingConfig = GUESS_ALL) -> Table:
+    """Open a file and find out how to read it.
+
+    Args:
+        source: a path, or a file that was opened for reading bytes, which stays open and is read from its start.
+        name: what to call it, with the suffix that says what it is (None: its own name).
+        options: what is settled already.
+    Raises: TaskError for what is no table, is too large or is damaged.
+    """
+    limits = settings()
+    name = name or getattr(source, "name", None) or "file"
+    shown_name = shown(Path(name).name)
+    with told(shown_name), opened(source, shown_name) as stream:
+        _check_size(stream, shown_name, limits)
+        stream.seek(0)
+        family = file_family(name, shown_name, stream.read(HEAD_BYTES))
+        if family == "parquet":
+            table = _parquet_table(source, stream, name, limits)
+        elif family == "json":
+            table = _json_table(source, stream, name, options)
+        else:
+            table = _delimited_table(source, stream, name, options)
+    if len(table.columns) > limits.max_columns:
+        raise TaskError(
+            f"{shown_name} has {len(table.columns):,} columns and at most {limits.max_columns:,} are read: "
+            f"give fewer, or raise {PREFIX}MAX_COLUMNS."
+        )
+    return table
+
+
+@contextmanager
+def opened(source: Path | BinaryIO, name: str) -> Iterator[BinaryIO]:
+    """The bytes of a file; a path is opened and closed, an open file is left open."""
+    if not isinstance(source, str | Path):
+        yield source
+        return
+    path = Path(source)
+    if not path.is_file():  # a fifo or a device would block or never end
+        what = "is not a file" if path.exists() else f"was not found in {shown(str(path.parent))}"
+        raise TaskError(f"{name} {what}: check the path.")
+    with path.open("rb") as stream:
+        yield stream
+
+
+@contextmanager
+def told(name: str) -> Iterator[None]:
+    """Turn what libraries raise for damaged files into one sentence."""
+    try:
+        yield
+    except TaskError:
+        raise
+    except MemoryError:
+        raise TaskError(f"{name} needs more memory than there is: give fewer rows, or shorter texts.") from None
+    except OSError as error:
+        raise TaskError(f"{name} cannot be read ({one_line(error)}): check the file.") from None
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        csv.Error,
+    ) as error:
+        raise TaskError(f"{name} is damaged ({one_line(error)}): write the file again.") from None
+    except Exception as error:
+        # Arrow's errors are of classes of its own, which are not imported for files that need no Arrow.
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise TaskError(f"{name} is damaged ({one_line(error)}): write the file again.") from None
+
+
+def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
+    size = stream.seek(0, os.SEEK_END)
+    if size > limits.max_file_mb * 2**20:
+        raise TaskError(
+            f"{name} has {size / 2**20:,.1f} MB and at most {limits.max_file_mb:,} MB are read: "
+            f"give fewer rows, or raise {PREFIX}MAX_FILE_MB."
+        )
+    if not size:
+        raise TaskError(f"{name} is empty: give a file with texts and labels.")
+
+
+def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
+    """Names that are all there, all different and none too long."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for place, cell in enumerate(cells, 1):
+        base = " ".join(cell.split())
+        base = f"{base[: COLUMN_MAX_CHARS - 20]}…" if len(base) > COLUMN_MAX_CHARS - 20 else base or f"column {place}"
+        name, again = base, 2
+        while name in taken:
+            name, again = f"{base} ({again})", again + 1
+        names.append(name)
+        taken.add(name)
+    return tuple(names)
+
+
+@contextmanager
+def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
+    """A file as text, line ends as they stand. Raises: TaskError naming the line that is in another encoding."""
+    with told(name), opened(source, name) as stream:
+        codec = codec_of(stream, encoding)
+        text = io.TextIOWrapper(stream, encoding=codec, newline="")
+        try:
+            yield text
+        except UnicodeDecodeError:
+            codec_of(stream, encoding)
+            raise refused_encoding(name, encoding, undecodable_line(stream, codec)) from None
+        except TaskError as error:
+            raise TaskError(f"{name}, {error}") from None
+        finally:
+            text.detach()  # lets go of the bytes without closing them
+
+
+def _delimited_table(source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig) -> Table:
+    shown_name = shown(Path(name).name)
+    encoding = options.encoding or detect_encoding(stream, shown_name)
+    with _text(source, shown_name, encoding) as text:
+        sample, whole = _sample(text)
+        prefers_tabs = Path(name).suffix.lower() == ".tsv"
+        dialect = find_dialect(sample, whole=whole, delimiter=options.delimiter, prefers_tabs=prefers_tabs)
+    if not whole and quoting_evidence(sample, dialect.delimiter, whole=whole) == 0:
+        dialect = _seen_whole(source, shown_name, encoding, dialect)
+    first = _first_rows(sample, dialect, whole=whole)
+    header = options.header
+    if header is None:
+        asked = {name for name in (options.text, options.text_b, options.label, options.split) if name}
+        header = bool(asked & set(first[0])) or has_header(first)  # what somebody calls a column is its name
+    width = len(first[0]) if header else Counter(map(len, first)).most_common(1)[0][0]
+    columns = named_columns(first[0] if header else [""] * width)
+    if not columns:
+        raise TaskError(
+            f"{shown_name}, line 1, has a quotation mark in the wrong place: mend the names of the columns."
+        )
+
+    def read(used: Collection[int] | None) -> Iterator[Record]:
+        with _text(source, shown_name, encoding) as text:
+            yield from islice(records(text, dialect), int(header), None)
+
+    format_: Format = "TSV" if dialect.delimiter == "\t" else "CSV"
+    preview = tuple(first[int(header) :][:PREVIEW_ROWS])
+    return Table(name, format_, encoding, dialect.delimiter, dialect.quoted, header, columns, preview, read)
+
+
+def _seen_whole(source: Path | BinaryIO, name: str, encoding: Encoding, quoted: Dialect) -> Dialect:
+    """Whether quotes mean something in a file whose beginning does not show it: not where more rows fit without."""
+    with opened(source, name) as stream:
+        if not any(b'"' in chunk for chunk in chunks(stream)):
+            return quoted
+    with _text(source, name, encoding) as text:
+        misfits = irregular_rows(text, quoted)
+    if not misfits:
+        return quoted
+    plain = Dialect(quoted.delimiter, quoted=False)
+    with _text(source, name, encoding) as text:
+        return plain if irregular_rows(text, plain) < misfits else quoted
+
+
+def _sample(text: TextIO) -> tuple[str, bool]:
+    """The beginning of a file, and whether that is all of it."""
+    sample = text.read(SAMPLE_CHARS)
+    return sample, not text.read(1)
+
+
+def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str, ...]]:
+    """The rows of the preview and one for a header; the last row of a sample that was cut is left out."""
+    rows: list[tuple[str, ...]] = []
+    with suppress(TaskError):  # reading all of it will say where
+        for _, fields in islice(records(io.StringIO(sample, newline=""), dialect), PREVIEW_ROWS + 2):
+            rows.append(fields)
+    if not whole and 1 < len(rows) < PREVIEW_ROWS + 2:
+        rows.pop()
+    return rows[: PREVIEW_ROWS + 1] or [()]
+
+
+def _json_table(source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig) -> Table:
+    shown_name = shown(Path(name).name)
+    encoding = options.encoding or detect_encoding(stream, shown_name)
+    with _text(source, shown_name, encoding) as text:
+        first = list(islice(_objects(text), PREVIEW_ROWS))
+    keys = list(dict.fromkeys(key for _, found in first for key in found or ()))
+    if not keys:
+        line = first[0][0] if first else 1
+        raise TaskError(
+            f"{shown_name}, line {line:,}, is not a JSON object with values: write one object on each line, "
+            "without a list around them."
+        )
+
+    def read(used: Collection[int] | None) -> Iterator[Record]:
+        with _text(source, shown_name, encoding) as text:
+            for line, found in _objects(text):
+                yield line, _fields(found, keys)
+
+    preview = tuple(_fields(found, keys) for _, found in first)
+    return Table(name, "JSONL", encoding, None, False, True, named_columns(keys), preview, read)
+
+
+def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The object of each line that is not blank, numbers as they are written; None for what is no JSON object."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+            if "\\u" in line:  # an escaped half of a character is no text
+                json.dumps(found, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            found = None
+        yield number, found if isinstance(found, dict) else None
+
+
+def _fields(found: dict[str, Any] | None, keys: Sequence[str]) -> tuple[str, ...]:
+    return () if found is None else tuple(_json_text(found.get(key)) for key in keys)
+
+
+def _json_text(value: Any) -> str:
+    """A value as text: what is nested as JSON, nothing for null."""
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits: Settings) -> Table:
+    shown_name, max_mb = shown(Path(name).name), limits.max_file_mb
+    file = open_parquet(stream)
+    names = column_names(file)
+    check_size(file, shown_name, max_mb)
+    twice = next((column for column, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise TaskError(f"{shown_name} has more than one column {shown(twice)}: keep one.")
+
+    def read(used: Collection[int] | None) -> Iterator[Record]:
+        with told(shown_name), opened(source, shown_name) as again:
+            yield from parquet_records(open_parquet(again), shown_name, max_mb, used)
+
+    preview = tuple(fields for _, fields in islice(parquet_records(file, shown_name, max_mb, None), PREVIEW_ROWS))
+    return Table(name, "Parquet", None, None, False, True, named_columns(names), preview, read)

@@ -1,0 +1,137 @@
+"""Rows of texts with labels, as they were in a file, and their own file: one Parquet file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from core.errors import TaskError, shown
+
+SplitName = Literal["train", "validation", "test"]
+Kind = Literal["classes", "similarity"]
+
+SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+META_KEY = b"scl_rows"
+META_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Texts and labels in the order of their file.
+
+    Attributes:
+        texts: one for each row.
+        labels: text as in the file, without white space around it; a similarity score as it was written.
+        seconds: second texts, where the rows are pairs.
+        splits: where the file says which split a row belongs to.
+        kind: what a label is: the name of a class, or a similarity score.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    seconds: tuple[str, ...] | None = None
+    splits: tuple[SplitName, ...] | None = None
+    kind: Kind = "classes"
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, indices: Sequence[int]) -> Rows:
+        """These rows, in this order."""
+        return Rows(
+            tuple(self.texts[i] for i in indices),
+            tuple(self.labels[i] for i in indices),
+            None if self.seconds is None else tuple(self.seconds[i] for i in indices),
+            None if self.splits is None else tuple(self.splits[i] for i in indices),
+            self.kind,
+        )
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256, in hex, of the kind and of every row in order."""
+        digest = hashlib.sha256()
+        for part in (self.kind, self.texts, self.labels, self.seconds, self.splits):
+            digest.update(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+
+def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
+    """Write rows and what is told about them to one Parquet file: columns text, text_b?, label, split?.
+
+    It is written under a temporary name and renamed, so that a reader finds a whole file or none.
+
+    Raises: TaskError when the disk is full or the folder cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    partial = path.with_name(f".{uuid.uuid4().hex}.partial")
+    columns = {"text": rows.texts, "text_b": rows.seconds, "label": rows.labels, "split": rows.splits}
+    about = {"version": META_VERSION, "kind": rows.kind, "metadata": dict(metadata)}
+    try:
+        table = pa.table(
+            {name: pa.array(values, pa.string()) for name, values in columns.items() if values is not None}
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            parquet.write_table(table.replace_schema_metadata({META_KEY: json.dumps(about)}), file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise TaskError(f"The rows file {shown(path.name)} could not be written ({one_line(error)}).") from error
+    finally:
+        with suppress(OSError):  # what stands in the way was told already
+            partial.unlink(missing_ok=True)
+
+
+def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
+    """What `write_rows` wrote.
+
+    Raises: TaskError for a file that is missing or damaged.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        if not path.is_file():  # a fifo would block
+            raise TaskError(f"The rows file {shown(path.name)} is missing: add the data again.")
+        with path.open("rb") as file:
+            return _checked(parquet.read_table(file))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise TaskError(
+            f"The rows file {shown(path.name)} is damaged ({one_line(error)}): add the data again."
+        ) from error
+
+
+def _checked(table: Any) -> tuple[Rows, dict[str, str]]:
+    """Rows and metadata of a table. Raises: ValueError, KeyError or the like for what `write_rows` does not write."""
+    about = json.loads((table.schema.metadata or {})[META_KEY])
+    columns = {name: tuple(table.column(name).to_pylist()) for name in table.column_names}
+    if about["version"] != META_VERSION or about["kind"] not in KINDS:
+        raise ValueError(f"version {shown(about['version'])}, kind {shown(about['kind'])}")
+    if not {"text", "label"} <= columns.keys() <= {"text", "text_b", "label", "split"}:
+        raise ValueError(f"columns {shown(', '.join(columns))}")
+    if not all(isinstance(value, str) for values in columns.values() for value in values):
+        raise ValueError("a value that is no text")
+    if not set(columns.get("split", ())) <= set(SPLIT_NAMES):
+        raise ValueError("an unknown split")
+    rows = Rows(columns["text"], columns["label"], columns.get("text_b"), columns.get("split"), about["kind"])
+    return rows, {str(key): str(value) for key, value in about["metadata"].items()}
+
+
+def one_line(error: BaseException, most: int = 160) -> str:
+    """What a library says of its error, short enough for a sentence: its first line, without a full stop."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = " ".join("".join(c if c.isprintable() else " " for c in reason.split("\n")[0]).split()).rstrip(".:")
+    return text if len(text) <= most else f"{text[:most]}…"

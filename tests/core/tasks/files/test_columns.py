@@ -1,0 +1,209 @@
+"""Which column is guessed for what, in files as they are handed around."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from core.config import ReadingConfig
+from core.errors import ConfigError, TaskError
+from core.tasks.files.columns import LABEL_NAMES, PAIR_NAMES, SPLITS, TEXT_NAMES, guess_columns, plain_name
+
+WORDS = ["the", "film", "was", "dull", "and", "long", "but", "its", "music", "felt", "tender", "warm", "clever"]
+TEXT, LABEL, WORD, NUMBER, SCORE, ID = "text", "label", "word", "number", "score", "id"
+SPLIT, STAMP, NONE = "split", "stamp", "none"
+
+
+def cells(kind: str, row: int) -> str:
+    rng = random.Random(f"{kind} {row}")
+    return {
+        TEXT: " ".join(rng.choices(WORDS, k=rng.randint(5, 20))),
+        LABEL: rng.choice(["good", "bad", "so-so"]),
+        WORD: rng.choice(WORDS) + str(row),
+        NUMBER: str(row % 2),
+        SCORE: f"{rng.random() * 5:.2f}",
+        ID: str(570_000 + row),
+        SPLIT: rng.choice(["train", "Dev", "test"]),
+        STAMP: f"2015-02-24 11:{row % 60:02d}:52",
+        NONE: "",
+    }[kind]
+
+
+def preview(kinds: list[str], rows: int = 200) -> list[tuple[str, ...]]:
+    return [tuple(cells(kind, row) for kind in kinds) for row in range(rows)]
+
+
+def guess(columns: dict[str, str], given: ReadingConfig = ReadingConfig()) -> tuple[str | None, ...]:  # noqa: B008
+    found = guess_columns(tuple(columns), preview(list(columns.values())), given)
+    return found.text, found.text_b, found.label, found.split, found.kind
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"text": TEXT, "label": NUMBER}, ("text", "", "label", "", "classes")),
+        ({"label": NUMBER, "text": TEXT}, ("text", "", "label", "", "classes")),
+        ({"Text": TEXT, "Label": LABEL}, ("Text", "", "Label", "", "classes")),
+        ({"text": TEXT, "text_b": TEXT, "label": LABEL}, ("text", "text_b", "label", "", "classes")),
+        ({"text_a": TEXT, "text_b": TEXT, "label": LABEL}, ("text_a", "text_b", "label", "", "classes")),
+        ({"text_a": TEXT, "text_b": TEXT, "score": SCORE}, ("text_a", "text_b", "score", "", "similarity")),
+        ({"text_a": TEXT, "text_b": TEXT, "score": NUMBER}, ("text_a", "text_b", "score", "", "similarity")),
+        ({"text_a": TEXT, "text_b": TEXT, "score": LABEL}, ("text_a", "text_b", "score", "", "classes")),
+        ({"text_a": TEXT, "text_b": TEXT, "label": SCORE}, ("text_a", "text_b", "label", "", "similarity")),
+        ({"text": TEXT, "score": SCORE}, ("text", "", "score", "", "classes")),
+        ({"review": TEXT, "sentiment": LABEL}, ("review", "", "sentiment", "", "classes")),
+        ({"id": ID, "document": TEXT, "label": NUMBER}, ("document", "", "label", "", "classes")),
+        ({"문장": TEXT, "라벨": LABEL}, ("문장", "", "라벨", "", "classes")),
+        ({"문장1": TEXT, "문장2": TEXT, "점수": SCORE}, ("문장1", "문장2", "점수", "", "similarity")),
+        ({"文本": TEXT, "标签": LABEL}, ("文本", "", "标签", "", "classes")),
+        ({"texte": TEXT, "étiquette": LABEL}, ("texte", "", "étiquette", "", "classes")),
+        ({"Satz": TEXT, "Klasse": LABEL}, ("Satz", "", "Klasse", "", "classes")),
+        (
+            {"index": ID, "question": TEXT, "sentence": TEXT, "label": LABEL},
+            ("question", "sentence", "label", "", "classes"),
+        ),
+        (
+            {"Quality": NUMBER, "#1 ID": ID, "#2 ID": ID, "#1 String": TEXT, "#2 String": TEXT},
+            ("#1 String", "#2 String", "Quality", "", "classes"),
+        ),
+        (
+            {"id": ID, "qid1": ID, "qid2": ID, "question1": TEXT, "question2": TEXT, "is_duplicate": NUMBER},
+            ("question1", "question2", "is_duplicate", "", "classes"),
+        ),
+        (
+            {"gold_label": LABEL, "sentence1_parse": TEXT, "sentence1": TEXT, "sentence2": TEXT, "pairID": ID},
+            ("sentence1", "sentence2", "gold_label", "", "classes"),
+        ),
+        (
+            {"index": ID, "genre": WORD, "source1": NONE, "sentence1": TEXT, "sentence2": TEXT, "score": SCORE},
+            ("sentence1", "sentence2", "score", "", "similarity"),
+        ),
+        ({"question": TEXT, "passage": TEXT, "answer": NUMBER}, ("question", "passage", "answer", "", "classes")),
+        ({"question": TEXT, "answer": NUMBER}, ("question", "", "answer", "", "classes")),
+        (
+            {"tweet_id": ID, "airline_sentiment": LABEL, "airline": WORD, "text": TEXT, "tweet_created": STAMP},
+            ("text", "", "airline_sentiment", "", "classes"),
+        ),
+        ({"idx": ID, "text": TEXT, "label": NUMBER, "label_text": LABEL}, ("text", "", "label", "", "classes")),
+        ({"split": SPLIT, "text": TEXT, "label": LABEL}, ("text", "", "label", "split", "classes")),
+        ({"text": TEXT, "class": LABEL, "set": SPLIT}, ("text", "", "class", "set", "classes")),
+        ({"text": TEXT, "label": LABEL, "fold": NUMBER}, ("text", "", "label", "", "classes")),
+        ({"v1": LABEL, "v2": TEXT, "column 3": NONE}, ("v2", "", "v1", "", "classes")),
+        ({"column 1": NUMBER, "column 2": TEXT}, ("column 2", "", "column 1", "", "classes")),
+        ({"column 1": TEXT, "column 2": NUMBER}, ("column 1", "", "column 2", "", "classes")),
+        ({"column 1": LABEL, "column 2": WORD, "column 3": TEXT}, ("column 3", "", "column 1", "", "classes")),
+        ({"a": ID, "b": STAMP, "c": TEXT, "d": LABEL}, ("c", "", "d", "", "classes")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_columns_are_found(columns: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert guess(columns) == expected
+
+
+@pytest.mark.parametrize("pair", PAIR_NAMES, ids=" ".join)
+def test_pairs_are_found_in_any_order(pair: tuple[str, str]) -> None:
+    first, second = pair
+    assert guess({"label": LABEL, second: TEXT, first: TEXT})[:3] == (first, second, "label")
+
+
+@pytest.mark.parametrize("name", TEXT_NAMES)
+def test_a_text_is_found_by_its_name(name: str) -> None:
+    assert guess({"longer": TEXT, name: WORD, "label": LABEL})[0] == name
+
+
+@pytest.mark.parametrize("name", LABEL_NAMES)
+def test_a_label_is_found_by_its_name(name: str) -> None:
+    assert guess({"fewer": NUMBER, name: LABEL, "text": TEXT})[2] == name
+
+
+def test_few_rows_are_enough() -> None:
+    assert guess_columns(("text", "label"), [("a", "x")]).label == "label"
+    found = guess_columns(("column 1", "column 2"), [("a good film", "x"), ("a bad film", "y")])
+    assert (found.text, found.label) == ("column 1", "column 2")
+    assert guess_columns(("text", "label"), []).text == "text"
+
+
+def test_a_file_sorted_by_its_labels_shows_one_of_them() -> None:
+    rows = [("0", cells(ID, row), "NO_QUERY", cells(TEXT, row)) for row in range(200)]
+    found = guess_columns(("column 1", "column 2", "column 3", "column 4"), rows)
+    assert (found.text, found.label) == ("column 4", "column 1")
+
+
+def test_ragged_rows_do_no_harm() -> None:
+    rows = [("a good film",), (), ("a bad film", "x", "y"), ("well, well", "y")]
+    assert guess_columns(("one", "two"), rows).label == "two"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"label": "stars"}, ("review", "", "stars", "", "classes")),
+        ({"text": "title"}, ("title", "", "sentiment", "", "classes")),
+        ({"text_b": "title"}, ("review", "title", "sentiment", "", "classes")),
+        ({"text_b": "title", "label": "stars", "kind": "similarity"}, ("review", "title", "stars", "", "similarity")),
+        ({"split": "part"}, ("review", "", "sentiment", "part", "classes")),
+        ({"text": "sentiment", "label": "review"}, ("sentiment", "", "review", "", "classes")),
+    ],
+)
+def test_what_is_settled_stays(given: dict[str, str], expected: tuple[str, ...]) -> None:
+    columns = {"title": WORD, "review": TEXT, "sentiment": LABEL, "stars": NUMBER, "part": SPLIT}
+    assert guess(columns, ReadingConfig(**given)) == expected
+
+
+def test_other_options_pass_through() -> None:
+    given = ReadingConfig(encoding="cp949", delimiter=";", header=False)
+    found = guess_columns(("text", "label"), preview([TEXT, LABEL]), given)
+    assert (found.encoding, found.delimiter, found.header) == ("cp949", ";", False)
+
+
+def test_no_second_text_and_no_split_can_be_settled() -> None:
+    columns = {"split": SPLIT, "text_a": TEXT, "text_b": TEXT, "label": LABEL}
+    assert guess(columns, ReadingConfig(text_b="", split="")) == ("text_a", "", "label", "", "classes")
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"text": "missing"}, "text = 'missing' cannot be used: the file has the columns 'text, label'."),
+        ({"label": "Label"}, "label = 'Label'"),
+        ({"split": "missing"}, "split = 'missing'"),
+        ({"text_b": "text"}, None),
+        ({"text": "label", "label": "label"}, "label = 'label' cannot be used: this column is the text already"),
+        ({"text_b": "", "kind": "similarity"}, "kind = 'similarity' cannot be used"),
+        ({"kind": "similarity"}, "kind = 'similarity' cannot be used"),
+    ],
+)
+def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | None) -> None:
+    if part is None:
+        with pytest.raises(TaskError, match="no column looks like the texts"):
+            guess({"text": TEXT, "label": LABEL}, ReadingConfig(**given))
+        return
+    with pytest.raises(ConfigError) as caught:
+        guess({"text": TEXT, "label": LABEL}, ReadingConfig(**given))
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "part"),
+    [
+        ({"one": TEXT}, "no column looks like the labels among 'one': choose the label column"),
+        ({"one": TEXT, "two": TEXT}, "no column looks like the labels among 'one, two'"),
+        (
+            {"a": ID, "b": ID, "label": LABEL},
+            "no column looks like the texts among 'a, b, label': choose the text column",
+        ),
+        ({"label": LABEL}, "no column looks like the texts"),
+    ],
+)
+def test_what_cannot_be_found_is_asked_for(columns: dict[str, str], part: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        guess(columns)
+    assert part in str(caught.value)
+
+
+def test_names_are_compared_without_case_and_signs() -> None:
+    assert plain_name(" Gold-Label ") == "gold_label"
+    assert plain_name("#1 String") == "1_string"
+    assert plain_name("문장") == "문장"
+    assert set(SPLITS.values()) == {"train", "validation", "test"}

@@ -1,0 +1,158 @@
+"""Real-looking text in every encoding, short and long, is told apart."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import pytest
+
+from core.errors import TaskError
+from core.tasks.files.encodings import ENCODING_LABELS, ENCODINGS, codec_of, detect_encoding, undecodable_line
+
+CHINESE = [
+    "房间很干净，服务员态度也不错，下次还会再来。",
+    "早餐种类太少，而且味道一般，不值这个价钱。",
+    "离地铁站很近，出行非常方便。",
+    "隔音效果太差了，晚上根本睡不着觉！",
+    "这部电影的故事情节很感人，演员表演也很自然。",
+    "手机屏幕用了两个月就坏了，客服也不理人。",
+]
+KOREAN = [
+    "정말 재미있게 봤습니다. 배우들의 연기도 훌륭했어요.",
+    "시간이 아까운 영화였다. 다시는 보고 싶지 않다.",
+    "음식이 맛있고 직원분들도 친절하셨습니다.",
+    "배송이 너무 늦어서 화가 났지만 제품은 괜찮네요 ㅋㅋㅋ",
+    "가격에 비해 품질이 좋지 않은 것 같아요.",
+]
+FRENCH = [
+    "Le film était plutôt réussi, même si la fin m'a déçu.",
+    "Où est passé le scénario ? C'est très gênant.",
+    "Un cœur brisé, une fête gâchée… quelle déception !",
+    "Ça commence bien, puis l'intérêt s'éteint.",
+]
+GERMAN = [
+    "Der Film war für mich eine große Enttäuschung.",
+    "Schöne Bilder, schöne Musik – völlig unglaubwürdige Geschichte.",
+    "Die Zimmer waren sauber, das Frühstück könnte größer sein.",
+    "„Nie wieder“, sagte meine Frau über dieses Hotel.",
+]
+SPANISH = ["El baño estaba sucio.", "¿Dónde está la habitación que pedí?", "¡Qué película más aburrida, señor!"]
+LANGUAGES = {"cp1252": [FRENCH, GERMAN, SPANISH], "gb18030": [CHINESE], "cp949": [KOREAN]}
+ASCII = ["a plain film", "nothing, really", "it is what it is"]
+
+
+def file_of(lines: list[str], header: str = "text,label") -> str:
+    return "\n".join([header, *(f'"{line}",{i % 2}' for i, line in enumerate(lines))]) + "\n"
+
+
+def detect(raw: bytes) -> str:
+    stream = io.BytesIO(raw)
+    found = detect_encoding(stream, "'rows.csv'")
+    assert stream.tell() == 0
+    return found
+
+
+@pytest.mark.parametrize(
+    ("encoding", "lines"), [(encoding, lines) for encoding, texts in LANGUAGES.items() for lines in texts]
+)
+class TestTextsOfALanguage:
+    def test_a_few_hundred_bytes_are_enough(self, encoding: str, lines: list[str]) -> None:
+        rng = random.Random(0)
+        for _ in range(20):
+            raw = file_of(rng.sample(lines, 3)).encode(encoding)
+            assert len(raw) < 400
+            assert detect(raw) == encoding
+
+    def test_one_line_is_enough(self, encoding: str, lines: list[str]) -> None:
+        assert [detect(file_of([line]).encode(encoding)) for line in lines] == [encoding] * len(lines)
+
+    def test_they_are_found_behind_a_long_stretch_of_ascii(self, encoding: str, lines: list[str]) -> None:
+        raw = (file_of(ASCII * 100_000) + file_of(lines)).encode(encoding)
+        assert len(raw) > 4 * 2**20
+        assert detect(raw) == encoding
+
+    def test_line_ends_do_not_matter(self, encoding: str, lines: list[str]) -> None:
+        for end in ("\r\n", "\r"):
+            assert detect(file_of(lines).replace("\n", end).encode(encoding)) == encoding
+
+    @pytest.mark.parametrize("unicode", ["utf-8", "utf-8-sig"])
+    def test_utf8_is_found(self, encoding: str, lines: list[str], unicode: str) -> None:
+        assert detect(file_of(lines).encode(unicode)) == "utf-8"
+
+    @pytest.mark.parametrize("order", ["utf-16", "utf-16-le", "utf-16-be"])
+    def test_utf16_is_found_and_its_order(self, encoding: str, lines: list[str], order: str) -> None:
+        text = file_of(lines)
+        raw = text.encode(order)
+        assert detect(raw) == "utf-16"
+        stream = io.BytesIO(raw)
+        codec = codec_of(stream, "utf-16")
+        assert stream.read().decode(codec) == text
+
+
+def test_ascii_is_utf8() -> None:
+    assert detect(file_of(ASCII).encode()) == "utf-8"
+
+
+def test_every_cut_of_utf8_into_chunks_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = file_of(CHINESE + KOREAN).encode()
+    for size in range(1, 40):
+        monkeypatch.setattr("core.tasks.files.encodings.CHUNK_BYTES", size)
+        assert detect(raw) == "utf-8"
+
+
+@pytest.mark.parametrize("damage", ["cut within a character", "a wrong byte"])
+def test_damaged_utf8_stays_utf8(damage: str) -> None:
+    raw = file_of(CHINESE * 5).encode()
+    raw = raw.rstrip(b'",01\n')[:-1] if damage.startswith("cut") else raw[:200] + b"\xff" + raw[200:]
+    with pytest.raises(UnicodeDecodeError):
+        raw.decode()
+    assert detect(raw) == "utf-8"
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    stream = io.BytesIO(b"\xef\xbb\xbftext")
+    assert codec_of(stream, "utf-8") == "utf-8"
+    assert stream.read() == b"text"
+    assert codec_of(stream, "cp1252") == "cp1252"
+    assert stream.read() == b"\xef\xbb\xbftext"
+
+
+@pytest.mark.parametrize(
+    ("raw", "part"),
+    [
+        (b"", "is empty"),
+        (b" \r\n\t", "is empty"),
+        (b"\xef\xbb\xbf \n", "is empty"),
+        (b"\xff\xfe", "is empty"),
+        (b"\xfe\xff\0 \0\n", "is empty"),
+        (b"text,label\na\0b,x\n", "binary data, not text (a NUL at byte 13)"),
+        (b"a,b\n" * 100_000 + b"\0", "binary data, not text (a NUL at byte 400,001)"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
+        (bytes(range(1, 256)) * 10, "binary data"),
+        (random.Random(0).randbytes(5_000), "binary data"),
+        ("text\n".encode("utf-32"), "is UTF-32"),
+        (b"x" * (17 * 2**20), "has a line of more than 16 MB"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_one_sentence(raw: bytes, part: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        detect(raw)
+    assert part in str(caught.value)
+    assert str(caught.value).startswith("'rows.csv' ")
+    assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "cp949", "utf-16-le"])
+def test_the_line_that_cannot_be_read_is_named(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = "".join(f"{line}\n" for line in (KOREAN if encoding == "cp949" else CHINESE)).encode(encoding)
+    bad = b"\x00\xd8\x41\x00" if encoding == "utf-16-le" else b"\xff\xff"
+    lines = good.decode(encoding).count("\n")
+    for size in (1, 7, 50, 10_000):
+        monkeypatch.setattr("core.tasks.files.encodings.CHUNK_BYTES", size)
+        assert undecodable_line(io.BytesIO(good + bad + good), encoding) == lines + 1
+    assert undecodable_line(io.BytesIO(good + bad[:1]), encoding) == lines + 1
+
+
+def test_every_encoding_has_a_name() -> None:
+    assert set(ENCODING_LABELS) == set(ENCODINGS)

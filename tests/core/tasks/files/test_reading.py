@@ -1,0 +1,416 @@
+"""Rows with their problems; slow loops count what the reader should have found."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import random
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.config import ReadingConfig
+from core.errors import ConfigError, TaskError
+from core.tasks.files.problems import PROBLEMS
+from core.tasks.files.reading import Found, Reading, Sampler, read_file, read_rows, score
+from core.tasks.files.tables import open_table
+from core.tasks.rows import Rows
+
+HEADER = b"text,label\n"
+
+
+def read(raw: bytes | str, name: str = "rows.csv", **options: Any) -> Reading:
+    given = ReadingConfig(**options)
+    raw = raw.encode() if isinstance(raw, str) else raw
+    return read_rows(open_table(io.BytesIO(raw), name, given), given)
+
+
+def refusal(raw: bytes | str, name: str = "rows.csv", **options: Any) -> str:
+    with pytest.raises((TaskError, ConfigError)) as caught:
+        read(raw, name, **options)
+    message = str(caught.value)
+    assert message.isprintable()
+    assert message.endswith(".")
+    assert len(message) < 400
+    return message
+
+
+def one_problem(raw: bytes | str, name: str = "rows.csv", **options: Any) -> tuple[str, int, str]:
+    """The kind, the line and the message of the only problem; its row is not among the rows."""
+    reading = read(raw, name, **options)
+    (problem,) = reading.problems
+    assert reading.counts == {problem.kind: 1}
+    assert reading.dropped == int(PROBLEMS[problem.kind].must_drop)
+    assert len(reading.rows) == reading.total - reading.dropped
+    assert (problem.line in reading.lines) == (not PROBLEMS[problem.kind].must_drop)
+    return tuple(problem)
+
+
+class TestRows:
+    def test_what_stands_in_a_file_is_read(self) -> None:
+        reading = read('id,text,label\n1, a film ,1\n2,"another\none", 0\n')
+        assert reading.rows == Rows(("a film", "another\none"), ("1", "0"))
+        assert reading.lines == (2, 3)
+        assert reading.problems == ()
+        assert reading.counts == {}
+        assert (reading.total, reading.dropped, reading.sampled) == (2, 0, False)
+        assert (reading.name, reading.format, reading.encoding, reading.delimiter) == ("rows.csv", "CSV", "utf-8", ",")
+        assert reading.columns == ("id", "text", "label")
+
+    def test_the_mapping_is_full_and_reads_the_same_again(self) -> None:
+        raw = "premise;hypothesis;gold_label;set\nüber a;b;x;Train\nc;für d;y;dev\n".encode("cp1252")
+        reading = read(raw)
+        assert reading.mapping == ReadingConfig(
+            text="premise",
+            text_b="hypothesis",
+            label="gold_label",
+            split="set",
+            kind="classes",
+            encoding="cp1252",
+            delimiter=";",
+            header=True,
+        )
+        assert reading.rows == Rows(("über a", "c"), ("x", "y"), ("b", "für d"), ("train", "validation"))
+        assert read(raw, **reading.mapping.model_dump()) == reading
+
+    def test_scores_stay_as_they_are_written(self) -> None:
+        reading = read("text_a,text_b,score\na,b,4.00\nc,d,0.2\n")
+        assert reading.rows == Rows(("a", "c"), ("4.00", "0.2"), ("b", "d"), None, "similarity")
+
+    @pytest.mark.parametrize(
+        ("name", "names"),
+        [
+            ("train", ["train", "Training", "TRN"]),
+            ("validation", ["validation", "valid", "val", "dev", "Development"]),
+            ("test", ["test", "testing", "eval", " Test "]),
+        ],
+    )
+    def test_usual_names_of_splits_are_understood(self, name: str, names: list[str]) -> None:
+        rows = "".join(f"text {i},x,{split}\n" for i, split in enumerate(names))
+        assert read("text,label,split\n" + rows).rows.splits == (name,) * len(names)
+
+    def test_other_columns_can_be_chosen(self) -> None:
+        raw = "title,text,label,stars\nA,long text,x,5\nB,another,y,4\n"
+        assert read(raw, text="title", label="stars").rows == Rows(("A", "B"), ("5", "4"))
+
+    @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"])
+    def test_the_formats_give_the_same_rows(self, name: str) -> None:
+        rows = [("a film", 1, "train"), ('no\tfilm, 猫 "x"', 0, "test"), ("=)", 1, "train")]
+        names = ("text", "label", "split")
+        out = io.BytesIO()
+        if name.endswith("parquet"):
+            parquet.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), out)
+        elif name.endswith("jsonl"):
+            out.write("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows).encode())
+        else:
+            text = io.TextIOWrapper(out, "utf-8", newline="")
+            csv.writer(text, delimiter="\t" if name.endswith("tsv") else ",").writerows([names, *rows])
+            text.detach()
+        reading = read(out.getvalue(), name)
+        assert reading.rows == Rows(
+            tuple(text for text, _, _ in rows), ("1", "0", "1"), None, ("train", "test", "train")
+        )
+        assert reading.lines == ((1, 2, 3) if name.endswith(("parquet", "jsonl")) else (2, 3, 4))
+
+    def test_a_path_is_read(self, tmp_path: Path) -> None:
+        (tmp_path / "rows.csv").write_bytes(HEADER + b"a,x\nb,y\n")
+        assert read_file(tmp_path / "rows.csv").rows == Rows(("a", "b"), ("x", "y"))
+        assert read_file(tmp_path / "rows.csv", ReadingConfig(text="label", label="text")).rows.texts == ("x", "y")
+
+
+class TestSource:
+    @pytest.mark.parametrize(
+        ("raw", "name", "sentence"),
+        [
+            (HEADER + b"a,x\nb,y\n", "reviews.csv", "reviews.csv: CSV, UTF-8, comma; 2 rows"),
+            (b"text\tlabel\na\tx\nb\ty\n", "a.tsv", "a.tsv: TSV, UTF-8, tab; 2 rows"),
+            (HEADER + b"a,x\nb,\n", "reviews.csv", "reviews.csv: CSV, UTF-8, comma; 1 of 2 rows"),
+            (b'{"text": "a", "label": 1}', "a.jsonl", "a.jsonl: JSONL, UTF-8; 1 row"),
+            ("text;label\ngrößer;x\nschön;y\n".encode("utf-16"), "a.csv", "a.csv: CSV, UTF-16, semicolon; 2 rows"),
+        ],
+    )
+    def test_a_sentence_says_what_was_read(self, raw: bytes, name: str, sentence: str) -> None:
+        assert read(raw, name).source_sentence == sentence
+
+    def test_a_sample_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_ROWS", "10")
+        reading = read(HEADER + b"".join(b"a%d,x\n" % i for i in range(1234)))
+        assert reading.source_sentence == "rows.csv: CSV, UTF-8, comma; a sample of 10 of 1,234 rows"
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("raw", "expected"),
+        [
+            (HEADER + b"a,x\nb\nc,y\n", ("fields", 3, "Line 3 has 1 field where there are 2 columns.")),
+            (HEADER + b"a,x\na, b,y\n", ("fields", 3, "Line 3 has 3 fields where there are 2 columns.")),
+            (
+                HEADER + b'a,x\n"b\nc",y,z\nd,y\n',
+                ("fields", 3, "Line 3 has 3 fields, over 2 lines, where there are 2 columns."),
+            ),
+            (
+                HEADER + b'a,x\n"b"c,x\n"d, d",y\n"e, e",y\n',
+                ("fields", 3, "Line 3 has a quotation mark in the wrong place."),
+            ),
+            (HEADER + b"a,x\n ,y\n", ("empty_text", 3, "Line 3 has nothing in the column 'text'.")),
+            (HEADER + b"a,x\nb,\n", ("empty_label", 3, "Line 3 has nothing in the column 'label'.")),
+            (
+                b"text_a,text_b,label\na,b,x\nc, ,y\n",
+                ("empty_text", 3, "Line 3 has nothing in the column 'text_b'."),
+            ),
+            (
+                HEADER + b"a,x\n" + b"b" * 20_001 + b",y\n",
+                ("long_text", 3, f"Line 3 has a text of 20,001 characters and at most 20,000 are read: '{'b' * 59}…"),
+            ),
+            (
+                HEADER + b"a,x\nb," + b"y" * 101 + b"\n",
+                ("long_label", 3, f"Line 3 has a label of 101 characters and at most 100 are read: '{'y' * 59}…"),
+            ),
+            (
+                b"text,label,split\na,x,train\nb,y,\nc,x,test\ne,x,dev\nf,y,dev\ng,x,dev\nh,x,dev\ni,x,dev\nj,y,dev\n",
+                ("bad_split", 3, "Line 3 is in the split '', which is none of train, validation and test."),
+            ),
+            (
+                b"text_a,text_b,score\na,b,1\n" + b"c,d,nan\n",
+                None,
+            ),
+            (
+                HEADER + b"A  film,x\nb,y\na film ,x\n",
+                ("duplicate", 4, "Line 4 repeats line 2: 'a film'."),
+            ),
+            (
+                HEADER + b'a,x\nb,y\n=HYPERLINK(""),x\n',
+                ("formula", 4, "Line 4 has a cell that a spreadsheet would run: '=HYPERLINK(\"\")'."),
+            ),
+        ],
+    )
+    def test_each_is_told_with_its_line(self, raw: bytes, expected: tuple[str, int, str] | None) -> None:
+        if expected is None:
+            found = one_problem(raw, kind="similarity")
+            assert found == ("bad_score", 3, "Line 3 has the score 'nan', which is no number.")
+            return
+        kind, line, message = one_problem(raw)
+        assert (kind, line) == expected[:2]
+        assert message == expected[2] or (expected[2].endswith("…") and message.startswith(expected[2]))
+
+    def test_a_text_with_two_labels_is_told_for_each_of_its_rows(self) -> None:
+        reading = read(HEADER + b"a film,x\nother,x\nA FILM,y\n")
+        assert reading.counts == {"two_labels": 2}
+        assert [tuple(problem) for problem in reading.problems] == [
+            ("two_labels", 2, "Line 2 has the label 'x' and line 4 has 'y' for the same text: 'a film'."),
+            ("two_labels", 4, "Line 4 has the label 'y' and line 2 has 'x' for the same text: 'A FILM'."),
+        ]
+        assert len(reading.rows) == 3
+
+    def test_a_pair_is_repeated_when_both_texts_are(self) -> None:
+        reading = read("text_a,text_b,label\na,b,x\na,c,x\nab,,x\nb,a,x\na,B,x\n")
+        assert reading.counts == {"empty_text": 1, "duplicate": 1}
+        assert reading.optional == {"duplicate": (3,)}
+
+    def test_scores_are_compared_as_numbers(self) -> None:
+        reading = read("text_a,text_b,score\na,b,4\na,b,4.0\nc,d,1\nc,d,1.5\n")
+        assert reading.counts == {"duplicate": 1, "two_labels": 2}
+
+    def test_rows_of_other_formats_are_told_too(self) -> None:
+        raw = b'{"text": "a", "label": 1}\n{"text": "b"\n{"text": "c"}\n{"text": "d", "label": 0}\n'
+        reading = read(raw, "rows.jsonl")
+        assert [problem.message for problem in reading.problems] == [
+            "Line 2 is not a JSON object.",
+            "Line 3 has nothing in the column 'label'.",
+        ]
+        out = io.BytesIO()
+        parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1]}), out)
+        assert read(out.getvalue(), "rows.parquet").problems[0].message == "Row 2 has nothing in the column 'text'."
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_a_slow_loop_finds_the_same(self, seed: int) -> None:
+        rng = random.Random(seed)
+        texts = ["", " ", "a", "A ", "b  c", "B c", "d", "=SUM(1)", "x" * 20_001]
+        rows = [[rng.choice(texts), rng.choice(["x", "y", "", "z" * 101])] for _ in range(120)]
+        for row in rows:
+            if rng.random() < 0.1:
+                row.append("more")
+        out = io.StringIO()
+        csv.writer(out).writerows([["text", "label"], *rows])
+        reading = read(out.getvalue())
+        counts: Counter[str] = Counter()
+        kept: list[tuple[int, str, str]] = []
+        for line, row in enumerate(rows, 2):
+            text, label = row[0].strip(), row[1].strip()
+            if len(row) == 3:
+                counts["fields"] += 1
+            elif not text:
+                counts["empty_text"] += 1
+            elif not label:
+                counts["empty_label"] += 1
+            elif len(text) > 20_000:
+                counts["long_text"] += 1
+            elif len(label) > 100:
+                counts["long_label"] += 1
+            else:
+                kept.append((line, text, label))
+        for place, (_, text, label) in enumerate(kept):
+            same = [(i, y) for i, (_, t, y) in enumerate(kept) if t.lower().split() == text.lower().split()]
+            counts["duplicate"] += any(i < place and y == label for i, y in same)
+            counts["two_labels"] += any(y != label for _, y in same)
+            counts["formula"] += text.startswith("=")
+        assert reading.counts == {kind: count for kind, count in counts.items() if count}
+        assert reading.rows == Rows(tuple(text for _, text, _ in kept), tuple(label for _, _, label in kept))
+        assert list(reading.lines) == [line for line, _, _ in kept]
+        told = [problem.line for problem in reading.problems]
+        assert told == sorted(told)
+        assert Counter(problem.kind for problem in reading.problems) == reading.counts
+
+    def test_many_problems_are_all_counted_and_the_first_listed(self) -> None:
+        rows = b"same,x\n" * 8_000 + b",x\n" * 12_000
+        reading = read(HEADER + rows)
+        assert reading.counts == {"empty_text": 12_000, "duplicate": 7_999}
+        assert len(reading.problems) == 10_000
+        assert reading.problems[-1].line == 8_001 + 2_001
+        assert len(reading.rows) == 8_000
+
+
+class TestDropping:
+    RAW = HEADER + b"a,x\nA,x\na ,y\nb,y\n=SUM(1),x\nb,y\n,x\n"
+
+    def texts(self, *kinds: str) -> list[tuple[str, str]]:
+        rows = read(self.RAW).dropping(kinds)
+        return list(zip(rows.texts, rows.labels, strict=True))
+
+    def test_all_that_can_be_used_is_kept_unless_it_is_asked(self) -> None:
+        everything = [("a", "x"), ("A", "x"), ("a", "y"), ("b", "y"), ("=SUM(1)", "x"), ("b", "y")]
+        assert self.texts() == everything
+        assert self.texts("empty_text", "fields") == everything
+
+    def test_the_first_of_repeated_rows_stays(self) -> None:
+        assert self.texts("duplicate") == [("a", "x"), ("a", "y"), ("b", "y"), ("=SUM(1)", "x")]
+
+    def test_all_rows_of_a_text_with_two_labels_go(self) -> None:
+        assert self.texts("two_labels") == [("b", "y"), ("=SUM(1)", "x"), ("b", "y")]
+
+    def test_formulas_go(self) -> None:
+        assert ("=SUM(1)", "x") not in self.texts("formula")
+        assert self.texts("formula", "duplicate", "two_labels") == [("b", "y")]
+
+    def test_a_kind_that_does_not_exist_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="drop = 'typo' cannot be used: choose from fields, "):
+            self.texts("typo")
+
+    def test_nothing_left_is_refused(self) -> None:
+        reading = read(HEADER + b"a,x\na,y\n")
+        with pytest.raises(TaskError, match="no row left"):
+            reading.dropping(["two_labels"])
+
+
+class TestLimits:
+    def made(self, rows: int) -> str:
+        return "text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(rows))
+
+    def test_a_file_at_the_limit_is_read_whole(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_ROWS", "50")
+        for rule in ("sample", "refuse"):
+            monkeypatch.setenv("SCL_EXCESS_ROWS", rule)
+            reading = read(self.made(50))
+            assert not reading.sampled
+            assert len(reading.rows) == 50
+
+    def test_one_row_more_is_refused_where_the_rule_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_ROWS", "50")
+        monkeypatch.setenv("SCL_EXCESS_ROWS", "refuse")
+        assert refusal(self.made(51)) == (
+            "'rows.csv' has more than 50 rows (line 52 is one too many): give fewer, or raise SCL_MAX_ROWS."
+        )
+
+    def test_a_sample_keeps_its_order_and_is_the_same_each_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_ROWS", "50")
+        reading = read(self.made(1000) + "bad\n")
+        assert reading.sampled
+        assert (len(reading.rows), reading.total, reading.counts) == (50, 1001, {"fields": 1})
+        assert list(reading.lines) == sorted(set(reading.lines))
+        assert reading.rows.texts == tuple(f"text {line - 2}" for line in reading.lines)
+        assert read(self.made(1000) + "bad\n") == reading
+        assert min(reading.lines) < 200
+        assert max(reading.lines) > 800
+
+    def test_too_many_classes_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        raw = "text,label\n" + "".join(f"text {i},{i}\n" for i in range(101))
+        assert "has 101 different labels in the column 'label' and at most 100 are learned" in refusal(raw)
+        monkeypatch.setenv("SCL_MAX_CLASSES", "101")
+        assert len(read(raw).rows) == 101
+
+    def test_scores_are_no_classes(self) -> None:
+        raw = "text_a,text_b,score\n" + "".join(f"text {i},b,{i / 7:.3f}\n" for i in range(300))
+        assert len(read(raw).rows) == 300
+
+    def test_lengths_are_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_TEXT_CHARS", "10")
+        monkeypatch.setenv("SCL_MAX_LABEL_CHARS", "2")
+        reading = read("text,label\n0123456789,xx\n01234567890,x\n0,xxx\n")
+        assert reading.counts == {"long_text": 1, "long_label": 1}
+        assert reading.rows == Rows(("0123456789",), ("xx",))
+
+
+class TestSampler:
+    @pytest.mark.parametrize(("size", "rows"), [(10, 100), (10, 11), (100, 250)])
+    def test_every_row_is_kept_equally_often(self, size: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        times, kept = 4_000, Counter[int]()
+        found = [Found(i, "", "", "", None) for i in range(rows)]
+        for seed in range(times):
+            monkeypatch.setattr("core.tasks.files.reading.SAMPLE_SEED", seed)
+            sampler = Sampler(size)
+            for row in found:
+                sampler.add(row)
+            chosen = [row.line for row in sampler.rows()]
+            assert len(chosen) == size
+            assert chosen == sorted(set(chosen))
+            kept.update(chosen)
+        mean = times * size / rows
+        deviation = (times * size / rows * (1 - size / rows)) ** 0.5
+        assert max(abs(kept[i] - mean) for i in range(rows)) < 4.5 * deviation
+
+    def test_pairs_of_rows_are_kept_equally_often(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        together: dict[tuple[int, int], int] = defaultdict(int)
+        for seed in range(6_000):
+            monkeypatch.setattr("core.tasks.files.reading.SAMPLE_SEED", seed)
+            sampler = Sampler(3)
+            for i in range(6):
+                sampler.add(Found(i, "", "", "", None))
+            for pair in itertools.combinations([row.line for row in sampler.rows()], 2):
+                together[pair] += 1
+        expected = 6_000 * 3 / 15
+        assert all(abs(count - expected) < 4.5 * expected**0.5 for count in together.values())
+        assert len(together) == 15
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("raw", "part"),
+        [
+            (HEADER, "has columns and no rows"),
+            (HEADER + b"\n\n", "has columns and no rows"),
+            (
+                HEADER + b",x\n,y\nb,\n",
+                "no row that can be used; of 3, 2 are rows without a text (line 2 has nothing in the column 'text').",
+            ),
+            (b"id,stars\n1,5\n2,4\n", "'rows.csv': no column looks like the texts among 'id, stars'"),
+            (b"just words\nand more\n", "no column looks like the labels"),
+            (HEADER + b'"so, fine",x\n' * 200 + b'"never closed,x\n' + b"a,x\n" * 100, "line 202 has a quotation mark"),
+        ],
+    )
+    def test_what_cannot_be_used_is_refused_in_one_sentence(self, raw: bytes, part: str) -> None:
+        assert part in refusal(raw)
+
+    def test_an_unknown_column_is_refused(self) -> None:
+        message = refusal(HEADER + b"a,x\n", label="stars")
+        assert message == "label = 'stars' cannot be used: the file has the columns 'text, label'."
+
+
+def test_a_score_is_a_finite_number() -> None:
+    assert [score(text) for text in ("4.0", "-1", "1e2", ".5")] == [4.0, -1.0, 100.0, 0.5]
+    assert [score(text) for text in ("", "nan", "inf", "1_0", "4,5", "x")] == [None] * 6

@@ -1,0 +1,325 @@
+"""Files as tables: what is read, how it is recognised, and the one sentence that refuses the rest."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import ReadingConfig
+from core.errors import TaskError
+from core.tasks.files.tables import Table, named_columns, open_table
+
+HEADER = b"text,label\n"
+
+
+def opened(raw: bytes, name: str = "rows.csv", **options: Any) -> Table:
+    return open_table(io.BytesIO(raw), name, ReadingConfig(**options))
+
+
+def fields(table: Table) -> list[tuple[str, ...]]:
+    return [row for _, row in table.records()]
+
+
+def lines(table: Table) -> list[int]:
+    return [line for line, _ in table.records()]
+
+
+def refusal(source: Path | io.BytesIO, name: str | None = None) -> str:
+    with pytest.raises(TaskError) as caught:
+        list(open_table(source, name).records())
+    message = str(caught.value)
+    assert message.isprintable()
+    assert message.endswith(".")
+    assert len(message) < 300
+    return message
+
+
+class TestDelimited:
+    @pytest.mark.parametrize(
+        ("raw", "rows"),
+        [
+            (b"text,label\na b,x\nc,y\n", [("a b", "x"), ("c", "y")]),
+            (b"text,label\r\na,x\r\nc,y\r\n", [("a", "x"), ("c", "y")]),
+            (b"text,label\ra,x\rc,y\r", [("a", "x"), ("c", "y")]),
+            (b"text,label\na,x", [("a", "x")]),
+            (b"\xef\xbb\xbftext,label\na,x\n", [("a", "x")]),
+            (b" text , label \na, x \n", [("a", " x ")]),
+            (b"text,label\na,x\n\n\nb,y\n\n", [("a", "x"), ("b", "y")]),
+            (b'text,label\n"one, ""two""",x\n', [('one, "two"', "x")]),
+            (b'text,label\n"one\ntwo\r\nthree",x\nb,y\n', [("one\ntwo\r\nthree", "x"), ("b", "y")]),
+            (b"text,label\n<b onclick=x>&amp;</b>,<i>\n", [("<b onclick=x>&amp;</b>", "<i>")]),
+            ("text,label\nnaïve 猫 🐈,ß\n".encode(), [("naïve 猫 🐈", "ß")]),
+            (b"text,label\n=cmd(),x\n", [("=cmd()", "x")]),
+            (b"text;label\na, b;x\n", [("a, b", "x")]),
+            (b"text\tlabel\na, b\tx\n", [("a, b", "x")]),
+            (b"text|label\na, b|x\n", [("a, b", "x")]),
+        ],
+    )
+    def test_rows_are_read_as_they_stand(self, raw: bytes, rows: list[tuple[str, ...]]) -> None:
+        table = opened(raw)
+        assert table.columns == ("text", "label")
+        assert table.header
+        assert fields(table) == rows
+        assert list(table.preview) == rows
+
+    @pytest.mark.parametrize(
+        ("encoding", "codec"),
+        [
+            ("utf-8", "utf-8"),
+            ("utf-8", "utf-8-sig"),
+            ("utf-16", "utf-16"),
+            ("utf-16", "utf-16-le"),
+            ("utf-16", "utf-16-be"),
+            ("gb18030", "gb18030"),
+        ],
+    )
+    def test_encodings_are_found_and_can_be_settled(self, encoding: str, codec: str) -> None:
+        rows = [("房间很干净，服务员态度也不错。", "1"), ("早餐种类太少，而且味道一般。", "0")] * 20
+        raw = "".join(f"{text},{label}\n" for text, label in [("text", "label"), *rows]).encode(codec)
+        for options in ({}, {"encoding": encoding}):
+            table = opened(raw, **options)
+            assert table.encoding == encoding
+            assert fields(table) == rows
+
+    def test_a_wrongly_settled_encoding_is_refused_with_its_line(self) -> None:
+        raw = HEADER + b"fine,x\n" * 50_000 + "größer,x\n".encode("cp1252")
+        with pytest.raises(TaskError, match=r"'rows.csv', line 50,002, is not UTF-8 text"):
+            list(opened(raw, encoding="utf-8").records())
+
+    def test_without_a_header_the_columns_are_numbered(self) -> None:
+        table = opened(b"A film that I liked a lot.\t1\nNot so good, really.\t0\n", "yelp_labelled.txt")
+        assert (table.format, table.header, table.columns) == ("TSV", False, ("column 1", "column 2"))
+        assert fields(table) == [("A film that I liked a lot.", "1"), ("Not so good, really.", "0")]
+        assert lines(table) == [1, 2]
+
+    @pytest.mark.parametrize(("header", "first"), [(True, ("a", "x")), (False, ("text", "label")), (None, ("a", "x"))])
+    def test_a_header_can_be_settled(self, header: bool | None, first: tuple[str, ...]) -> None:
+        table = opened(b"text,label\na,x\n", header=header)
+        assert table.header == (header is not False)
+        assert fields(table)[0] == first == table.preview[0]
+
+    def test_a_delimiter_can_be_settled(self) -> None:
+        table = opened(b"text;label,x\na;b,c\n", delimiter=";")
+        assert table.columns == ("text", "label,x")
+        assert fields(table) == [("a", "b,c")]
+
+    def test_lines_are_those_of_an_editor(self) -> None:
+        assert lines(opened(b'text,label\n"a\nb",x\n\nc,y\n')) == [2, 5]
+
+    def test_quotes_of_a_tsv_may_be_plain(self) -> None:
+        raw = b"sentence\tlabel\n" + b'"so" he said, "fine\t1\n' * 5 + b'5" and "6\t0\n' * 5
+        table = opened(raw, "train.tsv")
+        assert not table.quoted
+        assert fields(table)[0] == ('"so" he said, "fine', "1")
+        assert len(fields(table)) == 10
+
+    @pytest.mark.parametrize(
+        ("name", "delimiter"), [("train.tsv", "\t"), ("train.txt", "\t"), ("train.csv", ","), ("train.csv", "|")]
+    )
+    def test_stray_quotes_far_down_a_file_without_others_are_plain(self, name: str, delimiter: str) -> None:
+        rows = [(f"line {i}", str(i % 2)) for i in range(20_000)]
+        rows[15_000] = ('"line of 15000', "0")
+        rows[17_000] = ('the "line" of 17000', "0")
+        raw = "".join(f"{text}{delimiter}{label}\n" for text, label in [("text", "label"), *rows]).encode()
+        assert fields(opened(raw, name)) == rows
+        raw = raw.replace(b"line 7" + delimiter.encode(), f"line{delimiter}7{delimiter}".encode())
+        assert fields(opened(raw, name)) == [*rows[:7], ("line", "7", "1"), *rows[8:]]
+
+    def test_quotes_far_down_that_mean_something_are_seen(self) -> None:
+        rows = [(f"line {i}", str(i % 2)) for i in range(20_000)] + [("line, with a comma", "1")]
+        raw = "text,label\n" + "".join(f'"{text}",{y}\n' if "," in text else f"{text},{y}\n" for text, y in rows)
+        assert fields(opened(raw.encode())) == rows
+
+    def test_quotes_that_mean_something_stay_in_a_long_file_with_tabs(self) -> None:
+        rows = [f'"line\twith a tab {i}"\t{i % 2}\n' for i in range(5_000)]
+        rows[4_000] = '"one "bad" row"\t1\n'
+        found = fields(opened(("text\tlabel\n" + "".join(rows)).encode(), "train.tsv"))
+        assert found[4_000] == ()
+        assert (found[0], found[4_999]) == (("line\twith a tab 0", "0"), ("line\twith a tab 4999", "1"))
+
+    def test_rows_of_another_length_are_left_to_the_reader(self) -> None:
+        assert fields(opened(HEADER + b"a,x\n" * 20 + b"a,b,x\nc\n"))[20:] == [("a", "b", "x"), ("c",)]
+
+    def test_the_preview_has_the_first_rows(self) -> None:
+        table = opened(HEADER + b"".join(b"a%d,x\n" % i for i in range(50_000)))
+        assert len(table.preview) == 200
+        assert list(table.preview) == fields(table)[:200]
+
+    def test_it_can_be_read_again_and_a_file_left_half_way(self) -> None:
+        source = io.BytesIO(HEADER + b"a,x\nb,y\n" * 10_000)
+        table = open_table(source, "rows.csv")
+        half = table.records()
+        next(half)
+        half.close()
+        assert not source.closed
+        assert list(table.records()) == list(table.records())
+        assert not source.closed
+
+
+class TestJsonLines:
+    def test_values_keep_their_written_form(self) -> None:
+        raw = b'{"text": "a", "label": 1}\n{"text": "b", "label": 1.50}\n\n{"text": null, "label": true, "more": 1e5}\n'
+        table = opened(raw, "rows.jsonl")
+        assert (table.format, table.columns, table.encoding) == ("JSONL", ("text", "label", "more"), "utf-8")
+        assert list(table.records()) == [(1, ("a", "1", "")), (2, ("b", "1.50", "")), (4, ("", "true", "1e5"))]
+
+    def test_what_is_nested_is_told_as_json(self) -> None:
+        table = opened('{"text": ["a", {"b": "é"}], "label": {}}\n'.encode(), "rows.ndjson")
+        assert fields(table) == [('["a", {"b": "é"}]', "{}")]
+
+    def test_what_is_no_object_has_no_fields(self) -> None:
+        bad = ["[1]", "3", '{"text": ', '"text"', '{"text": "\\ud800"}', "{'text': 1}", "[" * 100_000, "null", "x"]
+        raw = "\n".join(['{"text": "a", "label": "x"}', *bad, '{"text": "\\ud83d\\ude00", "label": "y"}'])
+        table = opened(raw.encode(), "rows.json")
+        assert fields(table) == [("a", "x"), *[()] * len(bad), ("😀", "y")]
+        assert lines(table) == list(range(1, len(bad) + 3))
+
+    def test_a_huge_number_is_no_trouble(self) -> None:
+        assert fields(opened(b'{"text": "a", "label": ' + b"9" * 10_000 + b"}", "rows.json"))[0][1] == "9" * 10_000
+
+    def test_encodings_are_found(self) -> None:
+        lines = [json.dumps({"text": "정말 재미있게 봤습니다.", "label": "긍정"}, ensure_ascii=False)] * 3
+        for codec in ("cp949", "utf-16", "utf-8-sig"):
+            table = opened("\r\n".join(lines).encode(codec), "rows.jsonl")
+            assert fields(table) == [("정말 재미있게 봤습니다.", "긍정")] * 3
+
+    @pytest.mark.parametrize(
+        "raw", [b'[{"text": "a"},\n{"text": "b"}]', b'{\n"text": "a"\n}', b"[]", b"{}\n{}", b"text"]
+    )
+    def test_other_json_is_refused(self, raw: bytes) -> None:
+        assert "line 1, is not a JSON object with values: write one object on each line" in refusal(
+            io.BytesIO(raw), "rows.json"
+        )
+
+
+@pytest.mark.parametrize(
+    ("cells", "names"),
+    [
+        (["text", "label"], ("text", "label")),
+        ([" a\tb ", ""], ("a b", "column 2")),
+        (["a", "a", "a"], ("a", "a (2)", "a (3)")),
+        (["column 2", ""], ("column 2", "column 2 (2)")),
+        (["x" * 500], ("x" * 180 + "…",)),
+    ],
+)
+def test_columns_have_names_that_can_be_told_apart(cells: list[str], names: tuple[str, ...]) -> None:
+    assert named_columns(cells) == names
+
+
+def archived(name: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(name, b"text,label\n")
+    return out.getvalue()
+
+
+class TestOtherFiles:
+    @pytest.mark.parametrize(
+        ("raw", "what"),
+        [
+            (archived("rows.csv"), "a ZIP archive, not CSV: unpack it first."),
+            (archived("xl/workbook.xml"), "a spreadsheet, not CSV: save its sheet as CSV in UTF-8."),
+            (gzip.compress(HEADER), "a gzip archive, not CSV: unpack it first."),
+            (bz2.compress(HEADER), "a bzip2 archive"),
+            (lzma.compress(HEADER), "an xz archive"),
+            (pickle.dumps([1], protocol=4), "a Python pickle, which is never opened, not CSV"),
+            (b"\0" * 257 + b"ustar\x0000", "a tar archive"),
+            (b"PAR1" + b"\0" * 20 + b"PAR1", "a Parquet file by what is in it, not CSV: give it the suffix .parquet."),
+            (b"%PDF-1.7\n", "a PDF file"),
+            (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+            (b"SQLite format 3\0", "an SQLite database"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file"),
+            (b"\n<!DOCTYPE html><html>", "a web page or XML"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_they_are_recognised_whatever_their_suffix(self, raw: bytes, what: str) -> None:
+        assert refusal(io.BytesIO(raw), "rows.csv").startswith(f"'rows.csv' is {what}")
+        assert what.split(",", maxsplit=1)[0] in refusal(io.BytesIO(raw), "rows.xyz")
+
+    @pytest.mark.parametrize("name", ["rows.xlsx", "rows", "rows.csv.bak", ".csv", "rows.docx"])
+    def test_other_suffixes_are_refused(self, name: str) -> None:
+        message = refusal(io.BytesIO(HEADER), name)
+        assert "has none of the suffixes .csv, .tsv, .txt, .jsonl, .ndjson, .json, .parquet" in message
+
+    def test_a_parquet_file_begins_like_one(self) -> None:
+        assert "is not a Parquet file, or a damaged one" in refusal(io.BytesIO(HEADER), "rows.parquet")
+
+    def test_capitals_in_the_suffix_do_not_matter(self) -> None:
+        assert fields(opened(HEADER + b"a,x\n", "ROWS.CSV")) == [("a", "x")]
+
+    @pytest.mark.parametrize("raw", [b"", b" \n\t\n", b"\xef\xbb\xbf", b"\xff\xfe"])
+    @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl"])
+    def test_an_empty_file_is_refused(self, raw: bytes, name: str) -> None:
+        assert "is empty" in refusal(io.BytesIO(raw), name)
+
+    def test_a_name_is_shown_safely(self) -> None:
+        assert refusal(io.BytesIO(b""), "a\nb\x1b[31m" + "x" * 200 + ".csv").startswith("'a\\nb")
+
+
+class TestPaths:
+    def test_a_file_is_read_by_its_path(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.csv"
+        path.write_bytes(HEADER + b"a,x\n")
+        table = open_table(path)
+        assert (table.name, fields(table)) == ("rows.csv", [("a", "x")])
+
+    @pytest.mark.parametrize("name", ["missing.csv", "no/such/folder.csv", "nul\0.csv", "x" * 300 + ".csv"])
+    def test_a_missing_file_is_refused(self, tmp_path: Path, name: str) -> None:
+        refusal(tmp_path / name)
+
+    def test_a_folder_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "folder.csv").mkdir()
+        assert "'folder.csv' is not a file" in refusal(tmp_path / "folder.csv")
+
+    def test_a_fifo_is_refused_and_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "rows.csv")
+        assert "is not a file" in refusal(tmp_path / "rows.csv")
+
+    def test_a_file_that_goes_away_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.csv"
+        path.write_bytes(HEADER + b"a,x\n")
+        table = open_table(path)
+        path.unlink()
+        with pytest.raises(TaskError, match="was not found"):
+            list(table.records())
+
+    def test_a_closed_upload_is_refused(self) -> None:
+        source = io.BytesIO(HEADER)
+        source.close()
+        assert "closed file" in refusal(source, "rows.csv")
+
+
+class TestLimits:
+    def test_too_large_a_file_is_refused_before_it_is_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SCL_MAX_FILE_MB", "5")
+        path = tmp_path / "rows.csv"
+        with path.open("wb") as file:
+            file.write(HEADER)
+            file.truncate(6 * 2**20)
+        monkeypatch.setattr("core.tasks.files.tables.detect_encoding", lambda *_: pytest.fail("it was read"))
+        message = refusal(path)
+        assert "has 6.0 MB and at most 5 MB are read: give fewer rows, or raise SCL_MAX_FILE_MB." in message
+
+    @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+    def test_too_many_columns_are_refused(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_COLUMNS", "3")
+        four = ["a", "b", "c", "d"]
+        raw = json.dumps(dict.fromkeys(four, "x")) if name.endswith("l") else ",".join(four) + "\n1,2,3,4"
+        message = refusal(io.BytesIO(raw.encode()), name)
+        assert "has 4 columns and at most 3 are read: give fewer, or raise SCL_MAX_COLUMNS." in message
+
+    def test_a_line_without_end_is_refused(self) -> None:
+        assert "a line of more than 16 MB" in refusal(io.BytesIO(HEADER + b"a" * (20 * 2**20)), "rows.csv")
