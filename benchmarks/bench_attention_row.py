@@ -26,7 +26,7 @@ from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import Tokens
 from core.encoders.source import BUNDLED
 from core.encoders.taps import Taps
-from core.tasks.csv_file import read_csv
+from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
 
 BATCH, MAX_LENGTH, K = 16, 128, 30
@@ -37,7 +37,7 @@ def texts(count: int) -> list[str]:
     """The first real sentences, fewer where there are not so many."""
     task, _ = sentences()
     path = Path(task["path"]) if "path" in task else task_entry(FALLBACK_TASK).folder / "train.csv"
-    return list(read_csv(path)[0][:count])
+    return list(read_file(path).rows.texts[:count])
 
 
 def loaded() -> tuple[Encoder, Tokenizer]:

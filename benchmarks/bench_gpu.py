@@ -77,7 +77,7 @@ def made_task(path: Path, rows: int) -> None:
 
 def config_of(folder: Path, weight: float, steps: int, batch: int) -> tuple[RunConfig, TaskData]:
     draft = {
-        "task": {"id": "csv", "path": str(folder / "task.csv"), "validation_size": 8},
+        "task": {"id": "file", "path": str(folder / "task.csv"), "validation_size": 8},
         "encoder": {"id": str(folder / "encoder"), "max_length": TOKENS},
         "phases": [{"objective": mixed_objective(weight).model_dump(), "batch_size": batch, "steps": SKIPPED + steps}],
         "probe": {"size": 8, "frame_steps": ()},

@@ -64,8 +64,8 @@ def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
     Returns: the config with SKIPPED steps more, the data, and the number of timed steps.
     """
     task, rows = sentences()
-    # A CSV file gives a fifth of its rows to the test split.
-    available = rows - (rows // 5 if task["id"] == "csv" else 0) - HELD_OUT
+    # A file without splits gives a fifth of its rows to the test split.
+    available = rows - (rows // 5 if task["id"] == "file" else 0) - HELD_OUT
     steps = min(steps, available // BATCH)
     draft = {
         "task": task | {"train_size": steps * BATCH, "validation_size": HELD_OUT},

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from core.tasks.csv_file import read_csv
+from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,8 +66,8 @@ def in_turn(repetition: int, names: Sequence[str]) -> list[str]:
 def sentences() -> tuple[dict[str, Any], int]:
     """The task field of a draft that reads real sentences, and how many rows its training file has."""
     if SST2.is_file():
-        return {"id": "csv", "path": str(SST2)}, len(read_csv(SST2)[0])
-    return {"id": FALLBACK_TASK}, len(read_csv(task_entry(FALLBACK_TASK).folder / "train.csv")[0])
+        return {"id": "file", "path": str(SST2)}, len(read_file(SST2).rows)
+    return {"id": FALLBACK_TASK}, len(read_file(task_entry(FALLBACK_TASK).folder / "train.csv").rows)
 
 
 @contextmanager

@@ -14,15 +14,18 @@ import click
 from tqdm import tqdm
 
 from core import __version__
-from core.config import PhaseConfig, RunConfig, parse_config
+from core.cli_tasks import tasks
+from core.config import FILE_TASK, PhaseConfig, RunConfig, parse_config
 from core.engine import LocalEngine
 from core.engine.machine import has_gpu
+from core.engine.rows import TASKS_FOLDER
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS, preset
 from core.replay import write_replay
 from core.store import RunRecord, Status, Store, default_folder
-from core.tasks.registry import CSV_TASK, TASKS
+from core.tasks import TASKS, TaskLibrary
+from core.tasks.files.problems import PROBLEMS
 from core.training.prepare import prepare
 from core.validation import build
 
@@ -43,9 +46,25 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--task", metavar="NAME_OR_CSV", help=f"A bundled task ({', '.join(TASKS)}) or a CSV file (text,label).")
-@click.option("--test", metavar="CSV", help="CSV file with the test split.")
+@click.option(
+    "--task",
+    metavar="NAME_OR_FILE",
+    help=f"A bundled task ({', '.join(TASKS)}), one of your own by its name, or a CSV, TSV, JSONL or Parquet file.",
+)
+@click.option("--test", metavar="FILE", help="File with the test split.")
+@click.option("--text-column", metavar="NAME", help="Column with the texts. [default: guessed]")
+@click.option("--second-column", metavar="NAME", help="Column with the second texts of pairs. [default: guessed]")
+@click.option("--label-column", metavar="NAME", help="Column with the labels. [default: guessed]")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="PROBLEM",
+    help=f"Drop rows with a problem ({', '.join(PROBLEMS)}), or all; repeatable. [default: refuse what cannot be used]",
+)
 @click.option("--train-size", type=int, metavar="N", help="Few-shot: stratified sample of N training rows.")
+@click.option("--label-noise", type=float, metavar="RHO", help="Share of each class's training labels made wrong.")
+@click.option("--text-noise", type=float, metavar="R", help="Share of the words of each training text changed (EDA).")
+@click.option("--imbalance", type=float, metavar="RATIO", help="Thin the classes out until largest / smallest = RATIO.")
 @click.option("--steps", type=int, metavar="S", help="Optimiser steps of the whole run. [default: 120 for each phase]")
 @click.option("--epochs", type=float, help="Passes over the training rows in the whole run, instead of steps.")
 @click.option("--batch-size", type=int, metavar="B", help="Texts per step. [default: 16]")
@@ -81,9 +100,12 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     if config_file and given:
         name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
         raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
-    draft = parse_config(_read(config_file)) if config_file else draft_from(given)
+    library = TaskLibrary(Path(folder or default_folder()).expanduser() / TASKS_FOLDER)
+    draft = parse_config(_read(config_file)) if config_file else draft_from(given, library)
     # Checked before the store is opened: a refused run leaves nothing behind.
-    config, _ = prepare(draft, gpu=has_gpu())
+    config, data = prepare(draft, gpu=has_gpu(), library=library)
+    for note in data.notes:
+        click.echo(note, err=True)
     engine = _engine(folder)
     _follow(engine, engine.submit(config), as_json)
 
@@ -166,9 +188,11 @@ def export(run: str, output: str | None, folder: str | None, replay: str | None)
         raise ConfigError("output", output, f"{error.strerror}; give a file that can be written.") from None
 
 
-def draft_from(options: dict[str, Any]) -> RunConfig:
+def draft_from(options: dict[str, Any], library: TaskLibrary | None = None) -> RunConfig:
     """A draft from command-line options; what is not given keeps its default.
 
+    Args:
+        library: where a task that is neither bundled nor a file is looked up by its name.
     Raises: ConfigError naming the field, the value and the remedy.
     """
 
@@ -177,7 +201,11 @@ def draft_from(options: dict[str, Any]) -> RunConfig:
 
     phase = picked(steps="steps", epochs="epochs", batch_size="batch_size")
     phase |= {"optimiser": picked(learning_rate="lr"), "trainable": _trainable(options.get("trainable", "all"))}
-    task = picked(train_size="train_size", test_path="test", sampler="sampler") | _task(options.get("task"))
+    task = picked(train_size="train_size", test_path="test", sampler="sampler", imbalance="imbalance")
+    task |= picked(label_noise="label_noise", text_noise="text_noise") | _task(options.get("task"), library)
+    task["reading"] = picked(text="text_column", text_b="second_column", label="label_column")
+    if "drop" in options:
+        task["drop"] = list(PROBLEMS) if "all" in options["drop"] else list(options["drop"])
     encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
     given = picked(seed="seed", name="name", device="device") | {"task": task, "encoder": encoder}
     given["phases"] = [
@@ -295,11 +323,16 @@ def _value(text: str) -> Any:
         return text
 
 
-def _task(name_or_csv: str | None) -> dict[str, Any]:
-    if name_or_csv is None:
+def _task(name_or_file: str | None, library: TaskLibrary | None) -> dict[str, Any]:
+    if name_or_file is None:
         return {}
-    is_file = name_or_csv not in TASKS and (Path(name_or_csv).suffix or "/" in name_or_csv)
-    return {"id": CSV_TASK, "path": name_or_csv} if is_file else {"id": name_or_csv}
+    if name_or_file in TASKS:
+        return {"id": name_or_file}
+    own = {name: task.id for task in (library.tasks() if library else ()) for name in (task.name, task.id)}
+    if name_or_file in own:
+        return {"id": own[name_or_file]}
+    is_file = Path(name_or_file).suffix or "/" in name_or_file
+    return {"id": FILE_TASK, "path": name_or_file} if is_file else {"id": name_or_file}
 
 
 def _trainable(text: str) -> dict[str, Any]:
@@ -389,6 +422,9 @@ def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     if result["test_accuracy"] is not None:
         text += f": test accuracy {result['test_accuracy']:.3f}, macro-F1 {result['macro_f1']:.3f}"
     return text + "."
+
+
+cli.add_command(tasks)
 
 
 def main() -> int:

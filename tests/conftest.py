@@ -103,7 +103,7 @@ def draft(tiny_encoder: Path, small_csv: Path) -> Callable[..., RunConfig]:
 
     def make(*, task: dict[str, Any] | None = None, more: dict[str, Any] | None = None, **phase: Any) -> RunConfig:
         given: dict[str, Any] = {
-            "task": {"id": "csv", "path": str(small_csv)} | (task or {}),
+            "task": {"id": "file", "path": str(small_csv)} | (task or {}),
             "encoder": {"id": str(tiny_encoder), "max_length": 32},
             "phases": [{"steps": 8, "batch_size": 8} | phase],
             "device": "cpu",

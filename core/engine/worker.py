@@ -15,13 +15,13 @@ from pathlib import Path
 import torch
 
 from core.engine.machine import gpu_ids
+from core.engine.rows import run_rows
 from core.errors import PlaygroundError, StaleAttemptError, StoreError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
 from core.representation.projections import Points, pca_map
 from core.store import Status, Store
 from core.store.liveness import HEARTBEAT_S
 from core.store.store import Attempt
-from core.tasks import load_task
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.untrained import FolderCache
@@ -59,7 +59,7 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
 def _train(store: Store, attempt: Attempt, link: Link) -> Status:
     run = store.run(attempt.run_id)
     config = store.effective_config(run.id)
-    data = load_task(config.task, config.seed)
+    data = run_rows(store, config)
     checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, guard=attempt.check)
     recorder = Recorder(store, attempt)
     events = train(

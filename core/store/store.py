@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
@@ -21,6 +20,7 @@ from core.config import KnobTurn, RunConfig, check_turn, parse_config
 from core.errors import EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
 from core.events import Evaluation, Frame, Probe, Started, Step
 from core.representation.projections import Points
+from core.settings import settings
 from core.store import frames as frame_files
 from core.store.liveness import liveness_of, observed
 from core.store.records import Control, Liveness, RunRecord, RunSummary, Status
@@ -32,6 +32,9 @@ UNDO_S = 30.0
 # Shorter beginnings of an id could be taken for a run's number.
 SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")
+CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
+# Rows that were kept for a run which is just being created are not taken for those of none.
+ROWS_GRACE_S = 3600.0
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, last_step, steps, checkpoint_step, "
@@ -41,7 +44,7 @@ SUMMARY_COLUMNS = (
 
 def default_folder() -> Path:
     """Where runs live unless told otherwise: SCL_RUNS, else runs/ below the current folder."""
-    return Path(os.environ.get("SCL_RUNS") or "runs")
+    return settings().runs
 
 
 class Store:
@@ -183,6 +186,12 @@ class Store:
     def cache_folder(self) -> Path:
         return self.folder / "cache"
 
+    def rows_path(self, content_hash: str) -> Path:
+        """The file of the exact rows that runs with this hash were made with."""
+        if not CONTENT_HASH.fullmatch(content_hash):
+            raise StoreError(f"{shown(content_hash)} is no hash of a run's rows.")
+        return self.folder / "rows" / f"{content_hash}.parquet"
+
     def discard(self, run_id: str) -> None:
         """Take a run out of sight; `restore` brings it back until `purge_discarded` frees its files.
 
@@ -208,6 +217,16 @@ class Store:
             rows = db.execute("DELETE FROM runs WHERE discarded_at <= ? RETURNING id", (limit,)).fetchall()
         for row in rows:
             shutil.rmtree(self.folder / "files" / row["id"], ignore_errors=True)
+        if rows:
+            self._purge_rows()
+
+    def _purge_rows(self) -> None:
+        """Free the rows that no run was made with."""
+        hashes = self._all("SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs")
+        needed = {row["hash"] for row in hashes}
+        for path in (self.folder / "rows").glob("*.parquet"):
+            if path.stem not in needed and time.time() - path.stat().st_mtime > ROWS_GRACE_S:
+                path.unlink(missing_ok=True)
 
     def delete(self, run_id: str) -> None:
         """Delete a run and free its files, for good. Raises: EngineError while a worker has it."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -61,6 +61,8 @@ class TaskData:
     """What a run reads: class names and the three splits.
 
     `content_hash` is over classes and every row, in order, so that a run can say exactly what it was trained on.
+    `notes` are sentences on rows of the source that are not here. `clean` is the training split before labels or texts
+    were made noisy on purpose, row by row; None where none were.
     """
 
     name: str
@@ -68,6 +70,8 @@ class TaskData:
     train: Split
     validation: Split
     test: Split
+    clean: Split | None = field(default=None, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def content_hash(self) -> str:

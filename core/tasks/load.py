@@ -4,70 +4,218 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from core.config import TaskConfig
+from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
-from core.tasks.csv_file import Rows, read_csv
 from core.tasks.dataset import Split, TaskData
-from core.tasks.registry import CSV_TASK, task_entry
-from core.tasks.splits import held_out_test_rows, stratified_order, validation_rows
+from core.tasks.files.problems import PROBLEMS
+from core.tasks.files.reading import Reading, read_file
+from core.tasks.library import TaskLibrary, is_own
+from core.tasks.noise import flipped_labels, long_tail, noisy_text
+from core.tasks.registry import task_entry
+from core.tasks.rows import Rows, SplitName
+from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
 
 # One split for everybody: validation and test rows do not depend on a run's seed, so that runs can be compared.
 SPLIT_SEED = 20210111
 
-
-def load_task(config: TaskConfig, seed: int) -> TaskData:
-    """A task's three splits; read again only when a file changed. See `_load`."""
-    _, train_path, test_path = _paths(config)
-    return _load(config, seed, tuple(_stamp(path) for path in (train_path, test_path)))
+Stamp = tuple[int, int]
 
 
-def _stamp(path: Path | None) -> tuple[int, int]:
+class Sources(NamedTuple):
+    """Where a task's rows lie: one or two files to read, or the rows of a library task."""
+
+    name: str
+    files: tuple[Path, ...] = ()
+    own: str = ""
+
+
+def load_task(config: TaskConfig, seed: int, library: TaskLibrary | None = None) -> TaskData:
+    """Read, check and split a task; `seed` chooses the few-shot sample and the noise only.
+
+    The validation split comes in a stratified order, so its first rows serve as the probe set. What was read is kept
+    in memory, and read again when a file changed.
+
+    Args:
+        library: where the tasks of people's own are; the bundled ones and files need none.
+    Raises: TaskError or ConfigError naming file, line or field, value and remedy.
+    """
+    sources = _sources(config, library)
+    if sources.own:
+        return _load(config, seed, sources.name, Fixed(_library_rows(sources, library)))
+    rows, notes = _file_rows(sources, config)
+    data = _load(config, seed, sources.name, Fixed(rows))
+    return replace(data, notes=notes) if notes else data
+
+
+def task_name(config: TaskConfig, library: TaskLibrary | None = None) -> str:
+    """What people call the task. Raises: TaskError or ConfigError when there is no such task."""
+    return _sources(config, library).name
+
+
+def _sources(config: TaskConfig, library: TaskLibrary | None) -> Sources:
+    if is_own(config.id):
+        if library is None:
+            raise TaskError(f"Task {shown(config.id)} is in the library of a runs folder, and none is open here.")
+        if config.test_path:
+            raise ConfigError("test_path", config.test_path, "a task of the library has its rows; leave it out.")
+        return Sources(library.task(config.id).name, own=config.id)
+    if config.id == FILE_TASK:
+        if not config.path:
+            raise ConfigError("task", config.path, "give the path of a CSV, TSV, JSONL or Parquet file.")
+        path = Path(config.path)
+        return Sources(config.name or path.name, _both(path, config.test_path))
+    entry = task_entry(config.id)
+    return Sources(entry.label, _both(entry.folder / "train.csv", config.test_path or str(entry.folder / "test.csv")))
+
+
+def _both(path: Path, test_path: str | None) -> tuple[Path, ...]:
+    return (path, Path(test_path)) if test_path else (path,)
+
+
+class Fixed:
+    """Rows as a key of a cache: the same object, not the same content, which would take long to compare."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and other.rows is self.rows
+
+    def __hash__(self) -> int:
+        return id(self.rows)
+
+
+def _library_rows(sources: Sources, library: TaskLibrary | None) -> Rows:
+    assert library is not None
+    rows = library.rows(sources.own)
+    if rows.kind == "similarity":
+        raise TaskError(
+            f"{shown(sources.name)} holds similarity scores, which are measured against and not learned: "
+            "choose a task with classes."
+        )
+    return rows
+
+
+def _file_rows(sources: Sources, config: TaskConfig) -> tuple[Rows, tuple[str, ...]]:
+    return _read(sources.files, tuple(map(_stamp, sources.files)), config.reading, config.drop)
+
+
+def _stamp(path: Path) -> Stamp:
     """What changes when a file does."""
     try:
-        status = path.stat() if path else None
+        status = path.stat()
     except (OSError, ValueError):
-        status = None  # reading it says what is wrong
-    return (status.st_mtime_ns, status.st_size) if status else (0, 0)
+        return (0, 0)  # reading it says what is wrong
+    return (status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(
+    files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
+) -> tuple[Rows, tuple[str, ...]]:
+    """The rows of the files, and a sentence for each of them that has more."""
+    readings = [read_file(path, options) for path in files]
+    parts = [usable_rows(reading, drop) for reading in readings]
+    notes = [
+        reading.source_sentence + (f", {len(part):,} of them used." if len(part) < len(reading.rows) else ".")
+        for reading, part in zip(readings, parts, strict=True)
+        if len(part) < reading.total
+    ]
+    return joined(parts, [path.name for path in files]), tuple(notes)
+
+
+def usable_rows(reading: Reading, drop: Sequence[str]) -> Rows:
+    """The rows of a file, if nothing stands against them.
+
+    Args:
+        drop: kinds of problems whose rows may go.
+    Raises: TaskError for rows that cannot be used and may not be dropped; ConfigError for a kind that does not exist.
+    """
+    for kind in drop:
+        if kind not in PROBLEMS:
+            raise ConfigError("drop", kind, f"choose from {', '.join(PROBLEMS)}.")
+    bad = [problem for problem in reading.problems if PROBLEMS[problem.kind].must_drop and problem.kind not in drop]
+    if bad:
+        kinds = [
+            kind for kind, count in reading.counts.items() if count and PROBLEMS[kind].must_drop and kind not in drop
+        ]
+        count = sum(reading.counts[kind] for kind in kinds)
+        more = f", and {count - 1:,} more rows cannot be used" if count > 1 else ""
+        raise TaskError(
+            f"{reading.name}: {bad[0].message.rstrip('.')}{more}: mend the file, or drop such rows "
+            f"({' '.join(f'--drop {kind}' for kind in kinds)})."
+        )
+    return reading.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
+
+
+def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
+    """The rows of a file, with those of a second one as their test split.
+
+    Raises: TaskError when the two do not go together.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    train, test = parts
+    name = shown(names[1])
+    if (train.seconds is None) != (test.seconds is None):
+        has, lacks = ("has", "lacks") if train.seconds is None else ("lacks", "has")
+        raise TaskError(f"{name} {has} a second text, which the training file {lacks}: give both the same columns.")
+    if train.kind != test.kind:
+        raise TaskError(f"{name} holds another kind of label than the training file: give both the same columns.")
+    unknown = sorted(set(test.labels) - set(train.labels)) if train.kind == "classes" else []
+    if unknown:
+        raise TaskError(
+            f"{name} has the label {shown(unknown[0])}, which the training file lacks: "
+            f"its labels are {shown(', '.join(sorted(set(train.labels))))}."
+        )
+    if train.splits is not None and "test" in train.splits:
+        raise TaskError(f"{shown(names[0])} has a test split of its own: leave out the test file {name}.")
+    learned: list[SplitName] = list(train.splits or ["train"] * len(train))
+    held: list[SplitName] = ["test"] * len(test)
+    seconds = None if train.seconds is None else train.seconds + (test.seconds or ())
+    return Rows(train.texts + test.texts, train.labels + test.labels, seconds, (*learned, *held), train.kind)
 
 
 @lru_cache(maxsize=8)
-def _load(config: TaskConfig, seed: int, stamps: tuple[tuple[int, int], ...]) -> TaskData:
-    """Read, check and split a task; `seed` chooses the few-shot sample only.
+def _load(config: TaskConfig, seed: int, name: str, fixed: Fixed) -> TaskData:
+    return split_rows(fixed.rows, name, config, seed)
 
-    The validation split comes in a stratified order, so its first rows serve as the probe set.
 
-    Raises: TaskError or ConfigError naming file, line or field, value and remedy.
-    """
-    name, train_path, test_path = _paths(config)
-    rows = read_csv(train_path)
-    classes = tuple(sorted(set(rows.labels), key=_label_order))
+def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
+    """Three splits of rows with classes, sampled and made noisy as `config` says. Raises: as `load_task`."""
+    config = config or TaskConfig()
+    named = shown(name)
+    given = {split: _those(rows, split) for split in ("train", "validation", "test")}
+    if not given["train"]:
+        raise TaskError(f"{named} has no row in the split train: call the rows to learn from train.")
+    classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
     if len(classes) < 2:
-        raise TaskError(f"{name} has the one label {shown(classes[0])}: learning needs rows of at least two classes.")
-    rest = _split(rows, classes)
-    if test_path is not None:
-        test = _test_split(test_path, classes, pairs=rest.seconds is not None)
+        raise TaskError(f"{named} has the one label {shown(classes[0])}: learning needs rows of at least two classes.")
+    rest = _split(rows, given["train"], classes, named)
+    if given["test"]:
+        test = _split(rows, given["test"], classes, named)
     else:
-        test, rest = _divide(name, rest, classes, held_out_test_rows(len(rest)), "test")
-    wanted = config.validation_size or validation_rows(len(rest))
-    validation, pool = _divide(name, rest, classes, wanted, "validation")
-    train = pool if config.train_size is None else _sample(config.train_size, pool, len(validation), classes, seed)
-    data = TaskData(name, classes, train, validation, test)
+        test, rest = _divide(named, rest, classes, held_out_test_rows(len(rest)), "test")
+    if given["validation"]:
+        validation, pool = _first(_split(rows, given["validation"], classes, named), config.validation_size), rest
+    else:
+        wanted = config.validation_size or validation_rows(len(rest))
+        validation, pool = _divide(named, rest, classes, wanted, "validation")
+    data = _sampled(config, seed, TaskData(name, classes, pool, validation, test))
     if config.content_hash not in (None, data.content_hash):
-        raise TaskError(f"{name} has changed since this run was made: put the old rows back, or start a new run.")
+        raise TaskError(f"{named} has changed since this run was made: put the old rows back, or start a new run.")
     return data
 
 
-def _paths(config: TaskConfig) -> tuple[str, Path, Path | None]:
-    if config.id == CSV_TASK:
-        if not config.path:
-            raise ConfigError("task", config.path, "give the path of a CSV file with the columns text,label.")
-        path = Path(config.path)
-        return path.name, path, Path(config.test_path) if config.test_path else None
-    folder = task_entry(config.id).folder
-    return config.id, folder / "train.csv", Path(config.test_path) if config.test_path else folder / "test.csv"
+def _those(rows: Rows, split: str) -> list[int]:
+    if rows.splits is None:
+        return list(range(len(rows))) if split == "train" else []
+    return [row for row, name in enumerate(rows.splits) if name == split]
 
 
 def _label_order(label: str) -> tuple[int, float, str]:
@@ -78,60 +226,86 @@ def _label_order(label: str) -> tuple[int, float, str]:
         return (1, 0.0, label)
 
 
-def _split(rows: Rows, classes: Sequence[str]) -> Split:
+def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str) -> Split:
     number = {label: i for i, label in enumerate(classes)}
-    seconds = None if rows.seconds is None else tuple(rows.seconds)
-    return Split(tuple(rows.texts), tuple(number[label] for label in rows.labels), seconds)
-
-
-def _test_split(path: Path, classes: Sequence[str], *, pairs: bool) -> Split:
-    rows = read_csv(path)
-    name = shown(path.name)
-    if (rows.seconds is not None) != pairs:
-        has, lacks = ("lacks", "has") if pairs else ("has", "lacks")
-        raise TaskError(f"{name} {has} the column text_b, which the training file {lacks}: give both the same columns.")
-    unknown = sorted(set(rows.labels) - set(classes))
+    part = rows if len(chosen) == len(rows) else rows.take(chosen)
+    unknown = sorted(set(part.labels) - set(classes))
     if unknown:
         raise TaskError(
-            f"{name} has the label {shown(unknown[0])}, which the training file lacks: "
-            f"its labels are {shown(', '.join(classes))}."
+            f"{named} has the label {shown(unknown[0])} outside of the training rows only, "
+            f"where the labels are {shown(', '.join(classes))}: add training rows with it, or drop it."
         )
-    return _split(rows, classes)
+    return Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)
 
 
-def _divide(name: str, split: Split, classes: Sequence[str], size: int, purpose: str) -> tuple[Split, Split]:
-    """The first `size` rows of the stratified order, and the others in their own order.
+def _first(split: Split, size: int | None) -> Split:
+    """So many rows of a split that the source gives, in stratified order."""
+    return split.take(stratified_order(split.labels, SPLIT_SEED)[:size])
 
-    Every class keeps at least one row on each side.
+
+def _divide(named: str, split: Split, classes: Sequence[str], size: int, purpose: str) -> tuple[Split, Split]:
+    """About the first `size` rows of the stratified order, and the others in their own order.
+
+    Every class keeps at least one row on each side. Rows with the same (first) text stay on one side, where the
+    classes allow it.
     """
     rarest, count = min(Counter(split.labels).items(), key=lambda item: item[1])
     if count < 2 or len(set(split.labels)) < len(classes):
         raise TaskError(
-            f"{name} has too few rows with the label {shown(classes[rarest])} for a {purpose} split: "
+            f"{named} has too few rows with the label {shown(classes[rarest])} for a {purpose} split: "
             "give every class at least three rows, or drop it."
         )
     size = max(size, len(classes))
     if size > len(split) - len(classes):
         raise ConfigError(
-            f"{purpose}_size", size, f"{name} has {len(split):,} rows; leave at least {len(classes)} to train on."
+            f"{purpose}_size", size, f"{named} has {len(split):,} rows; leave at least {len(classes)} to train on."
         )
-    left = Counter(split.labels)
-    taken: list[int] = []
-    for row in stratified_order(split.labels, SPLIT_SEED):
-        if len(taken) < size and left[split.labels[row]] > 1:  # the last row of a class stays on the other side
-            taken.append(row)
-            left[split.labels[row]] -= 1
+    taken = held_out(split.labels, size, SPLIT_SEED, text_groups(split.texts))
+    if len({split.labels[row] for row in taken}) < len(classes):
+        taken = held_out(split.labels, size, SPLIT_SEED)
     chosen = set(taken)
     return split.take(taken), split.take([row for row in range(len(split)) if row not in chosen])
 
 
-def _sample(size: int, pool: Split, held_out: int, classes: Sequence[str], seed: int) -> Split:
-    if size < len(classes):
-        raise ConfigError("train_size", size, f"there are {len(classes)} classes; give at least {len(classes)}.")
-    if size > len(pool):
+def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
+    """Thin the classes out, take a few-shot sample, and make its labels and texts noisy, as the config says."""
+    pool, classes = data.train, len(data.classes)
+    rows = list(range(len(pool)))
+    if config.imbalance > 1.0:
+        rows = long_tail(pool.labels, classes, config.imbalance, _order(pool, seed))
+    thinned = pool.take(rows) if len(rows) < len(pool) else pool
+    if config.train_size is None and not config.label_noise and not config.text_noise:
+        return replace(data, train=thinned)
+    order = _order(thinned, seed)
+    noisy = flipped_labels(thinned.labels, classes, config.label_noise, seed, order)
+    if config.train_size is not None:
+        _check_size(config.train_size, len(thinned), data)
+        chosen = order[: config.train_size]
+    else:
+        chosen = list(range(len(thinned)))
+    train = thinned.take(chosen)
+    if not config.label_noise and not config.text_noise:
+        return replace(data, train=train)
+    labels = tuple(noisy[place] for place in chosen)
+    texts = [
+        noisy_text(text, config.text_noise, seed, rows[place]) for text, place in zip(train.inputs, chosen, strict=True)
+    ]
+    firsts = tuple(text if isinstance(text, str) else text[0] for text in texts)
+    seconds = None if train.seconds is None else tuple(text[1] for text in texts if not isinstance(text, str))
+    return replace(data, train=Split(firsts, labels, seconds), clean=train)
+
+
+def _order(split: Split, seed: int) -> list[int]:
+    return stratified_order(split.labels, seed, text_groups(split.texts))
+
+
+def _check_size(size: int, available: int, data: TaskData) -> None:
+    classes = len(data.classes)
+    if size < classes:
+        raise ConfigError("train_size", size, f"there are {classes} classes; give at least {classes}.")
+    if size > available:
         raise ConfigError(
             "train_size",
             size,
-            f"{len(pool):,} rows are left after {held_out:,} for validation; give at most {len(pool):,}.",
+            f"{available:,} rows are left after {len(data.validation):,} for validation; give at most {available:,}.",
         )
-    return pool.take(stratified_order(pool.labels, seed)[:size])

@@ -9,11 +9,10 @@ import math
 from collections import Counter
 from pathlib import Path
 
-from core.config import PhaseConfig, ProbeConfig, RunConfig
+from core.config import FILE_TASK, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
-from core.tasks import TaskData, load_task
-from core.tasks.registry import CSV_TASK
+from core.tasks import TaskData, TaskLibrary, load_task
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
@@ -29,11 +28,12 @@ def default_probe_size(gpu: bool) -> int:
     return PROBE_ON_GPU if gpu else PROBE_ON_CPU
 
 
-def prepare(draft: RunConfig, *, gpu: bool) -> tuple[RunConfig, TaskData]:
+def prepare(draft: RunConfig, *, gpu: bool, library: TaskLibrary | None = None) -> tuple[RunConfig, TaskData]:
     """The draft with every default filled in, and its data.
 
     Args:
         gpu: whether a GPU is there; it decides the default probe size.
+        library: where the tasks of people's own are.
     Returns: a config that says everything (content hash, steps, frame steps, sizes), and the rows.
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
@@ -44,20 +44,28 @@ def prepare(draft: RunConfig, *, gpu: bool) -> tuple[RunConfig, TaskData]:
     if is_local(encoder.id):
         encoder = encoder.model_copy(update={"id": _absolute(encoder.id)})
     task = draft.task
-    if task.id == CSV_TASK and task.path:
+    if task.id == FILE_TASK and task.path:
         task = task.model_copy(update={"path": _absolute(task.path)})
     if task.test_path:
         task = task.model_copy(update={"test_path": _absolute(task.test_path)})
     if task.validation_size is None:
         largest = draft.probe.size or default_probe_size(gpu)
-        natural = load_task(task.model_copy(update={"train_size": None, "content_hash": None}), draft.seed)
+        natural = load_task(_whole(task), draft.seed, library)
         task = task.model_copy(update={"validation_size": min(len(natural.validation), largest)})
-    data = load_task(task, draft.seed)
-    task = task.model_copy(update={"content_hash": data.content_hash, "validation_size": len(data.validation)})
+    data = load_task(task, draft.seed, library)
+    found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
+    task = task.model_copy(update=found)
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
     _check_whole(phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     return config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)}), data
+
+
+def _whole(task: TaskConfig) -> TaskConfig:
+    """The task with all its training rows as they are."""
+    plain = TaskConfig()
+    kept = {"train_size", "imbalance", "label_noise", "text_noise", "content_hash"}
+    return task.model_copy(update={name: getattr(plain, name) for name in kept})
 
 
 def _where(draft: RunConfig, number: int) -> str:

@@ -117,7 +117,7 @@ def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv:
         (["--preset", "token-scl", "--lambda", "-1"], "lambda = -1.0 cannot be used: give a number from 0 to 1000"),
         (["--preset", "ce", "--temperature", "0.5"], "this preset has no contrastive loss; leave it out"),
         (["--preset", "dscl", "--temperature", "0"], "temperature = 0"),
-        (["--preset", "simcse-supervised"], "film_reviews has no triplets"),
+        (["--preset", "simcse-supervised"], "Film reviews has no triplets"),
         (["--preset", "multi-layer-sentence", "--set", "objective.terms.0.layers=[12]"], "supcon.layers = 12"),
         (["--trainable", "lora", "--set", "trainable.lora_rank=0"], "phases.0.trainable.lora_rank = 0"),
         (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),

@@ -11,7 +11,10 @@ import pytest
 
 from core.config import TaskConfig
 from core.errors import ConfigError, PlaygroundError, TaskError
-from core.tasks import TaskData, load_task
+from core.tasks import TaskData, TaskLibrary, load_task
+from core.tasks.dataset import Split
+from core.tasks.load import joined, split_rows
+from core.tasks.rows import Rows
 from tests.conftest import write_csv
 
 Load = Callable[..., TaskData]
@@ -33,7 +36,7 @@ def load(tmp_path: Path) -> Load:
     ) -> TaskData:
         path = write_csv(tmp_path / "rows.csv", rows)
         test_path = None if test is None else str(write_csv(tmp_path / "held_out.csv", test))
-        return load_task(TaskConfig(id="csv", path=str(path), test_path=test_path, **task), seed)
+        return load_task(TaskConfig(id="file", path=str(path), test_path=test_path, **task), seed)
 
     return loaded
 
@@ -131,7 +134,7 @@ class TestContentHash:
         rows = numbered(cat=20, dog=20)
         before = load(rows).content_hash
         assert load(rows, content_hash=before).content_hash == before
-        with pytest.raises(TaskError, match=r"rows\.csv has changed since this run was made"):
+        with pytest.raises(TaskError, match=r"'rows\.csv' has changed since this run was made"):
             load([("other", "cat"), *rows[1:]], content_hash=before)
 
 
@@ -165,9 +168,9 @@ def test_the_refused_sample_size_names_one_that_works(load: Load) -> None:
 
 
 @pytest.mark.parametrize("path", [None, ""])
-def test_a_csv_task_needs_a_path(path: str | None) -> None:
-    with pytest.raises(ConfigError, match="give the path of a CSV file"):
-        load_task(TaskConfig(id="csv", path=path), 0)
+def test_a_file_task_needs_a_path(path: str | None) -> None:
+    with pytest.raises(ConfigError, match="give the path of a CSV, TSV, JSONL or Parquet file"):
+        load_task(TaskConfig(id="file", path=path), 0)
 
 
 def test_an_unknown_task_names_those_that_exist() -> None:
@@ -196,7 +199,7 @@ class TestPairs:
         return path
 
     def test_every_split_keeps_a_text_with_its_second(self, tmp_path: Path) -> None:
-        data = load_task(TaskConfig(id="csv", path=str(self.file(tmp_path / "pairs.csv", 60)), train_size=10), 0)
+        data = load_task(TaskConfig(id="file", path=str(self.file(tmp_path / "pairs.csv", 60)), train_size=10), 0)
         for split in (data.train, data.validation, data.test):
             assert split.seconds is not None
             assert len(split.seconds) == len(split)
@@ -207,14 +210,14 @@ class TestPairs:
 
     def test_a_test_file_of_pairs_goes_with_a_training_file_of_pairs(self, tmp_path: Path) -> None:
         train, test = self.file(tmp_path / "pairs.csv", 60), self.file(tmp_path / "test.csv", 4)
-        data = load_task(TaskConfig(id="csv", path=str(train), test_path=str(test)), 0)
+        data = load_task(TaskConfig(id="file", path=str(train), test_path=str(test)), 0)
         assert data.test.inputs[1] == ("premise 1", "hypothesis 1")
 
     @pytest.mark.parametrize(
         ("headers", "sentence"),
         [
-            (("text,text_b,label", "text,label"), "'test.csv' lacks the column text_b, which the training file has"),
-            (("text,label", "text,text_b,label"), "'test.csv' has the column text_b, which the training file lacks"),
+            (("text,text_b,label", "text,label"), "'test.csv' lacks a second text, which the training file has"),
+            (("text,label", "text,text_b,label"), "'test.csv' has a second text, which the training file lacks"),
         ],
     )
     def test_pairs_and_single_texts_do_not_mix(self, tmp_path: Path, headers: tuple[str, str], sentence: str) -> None:
@@ -222,12 +225,194 @@ class TestPairs:
             self.file(tmp_path / name, 60, header) for name, header in zip(("a.csv", "test.csv"), headers, strict=True)
         )
         with pytest.raises(TaskError) as caught:
-            load_task(TaskConfig(id="csv", path=str(train), test_path=str(test)), 0)
+            load_task(TaskConfig(id="file", path=str(train), test_path=str(test)), 0)
         assert str(caught.value) == f"{sentence}: give both the same columns."
 
     def test_a_changed_second_text_is_noticed(self, tmp_path: Path) -> None:
         path = self.file(tmp_path / "pairs.csv", 60)
-        known = load_task(TaskConfig(id="csv", path=str(path)), 0).content_hash
+        known = load_task(TaskConfig(id="file", path=str(path)), 0).content_hash
         path.write_text(path.read_text().replace("hypothesis 7", "hypothesis seven"))
         with pytest.raises(TaskError, match="has changed since this run was made"):
-            load_task(TaskConfig(id="csv", path=str(path), content_hash=known), 0)
+            load_task(TaskConfig(id="file", path=str(path), content_hash=known), 0)
+
+
+class TestSplitsOfTheSource:
+    """Rows that say which split they belong to."""
+
+    @staticmethod
+    def rows(train: int = 60, validation: int = 0, test: int = 0) -> Rows:
+        splits = ("train",) * train + ("validation",) * validation + ("test",) * test
+        texts = tuple(f"{split} {i}" for i, split in enumerate(splits))
+        return Rows(texts, tuple("ab"[i % 2] for i in range(len(texts))), splits=splits)
+
+    def test_they_are_followed(self) -> None:
+        data = split_rows(self.rows(60, 20, 10), "t")
+        for name, split in (("train", data.train), ("validation", data.validation), ("test", data.test)):
+            assert all(text.startswith(name) for text in split.texts)
+        assert (len(data.train), len(data.validation), len(data.test)) == (60, 20, 10)
+
+    def test_what_is_missing_is_cut_from_the_training_rows(self) -> None:
+        data = split_rows(self.rows(100, 0, 10), "t")
+        assert (len(data.train), len(data.validation), len(data.test)) == (70, 30, 10)
+        data = split_rows(self.rows(100, 10, 0), "t")
+        assert (len(data.train), len(data.validation), len(data.test)) == (80, 10, 20)
+        assert all(text.startswith("train") for text in data.test.texts)
+
+    def test_validation_rows_that_are_not_wanted_are_never_trained_on(self) -> None:
+        data = split_rows(self.rows(60, 20, 10), "t", TaskConfig(validation_size=4))
+        assert (len(data.train), len(data.validation)) == (60, 4)
+        assert sorted(data.validation.labels) == [0, 0, 1, 1]
+
+    def test_without_training_rows_there_is_nothing_to_learn(self) -> None:
+        with pytest.raises(TaskError, match="no row in the split train"):
+            split_rows(self.rows(0, 20, 10), "t")
+
+    def test_a_label_outside_of_the_training_rows_is_refused(self) -> None:
+        rows = self.rows(60, 0, 10)
+        with pytest.raises(TaskError, match=r"'t' has the label 'new' outside of the training rows only.*a, b"):
+            split_rows(Rows(rows.texts, (*rows.labels[:-1], "new"), splits=rows.splits), "t")
+
+    def test_a_test_file_beside_a_test_split_is_refused(self) -> None:
+        with pytest.raises(TaskError, match=r"'a\.csv' has a test split of its own: leave out the test file 'b.csv'"):
+            joined([self.rows(60, 0, 10), Rows(("x",), ("a",))], ["a.csv", "b.csv"])
+
+
+class TestRepeatedTexts:
+    def test_the_hypotheses_of_a_premise_stay_in_one_split(self) -> None:
+        labels = ("entailment", "neutral", "contradiction")
+        rows = Rows(
+            tuple(f"premise {i}" for i in range(80) for _ in labels),
+            labels * 80,
+            tuple(f"hypothesis {i} {label}" for i in range(80) for label in labels),
+        )
+        data = split_rows(rows, "nli")
+        of_split = [set(split.texts) for split in (data.train, data.validation, data.test)]
+        assert sum(map(len, of_split)) == len(set.union(*of_split)) == 80
+        assert len(data.triplets) == len(of_split[0])
+        few = split_rows(rows, "nli", TaskConfig(train_size=12)).train
+        assert len(few) == 12
+        assert len(set(few.texts)) <= 6  # whole premises but for those whose rows stand in front
+
+    def test_a_text_that_stands_twice_is_not_learned_and_tested(self) -> None:
+        texts = tuple(f"text {i // 2}" for i in range(200))
+        data = split_rows(Rows(texts, tuple("ab"[i // 2 % 2] for i in range(200))), "twice")
+        of_split = [set(split.texts) for split in (data.train, data.validation, data.test)]
+        assert sum(map(len, of_split)) == 100
+
+
+class TestNoise:
+    ROWS = numbered(cat=60, dog=60, emu=60)
+
+    def test_clean_rows_are_kept_beside_noisy_ones(self, load: Load) -> None:
+        plain = load(self.ROWS, train_size=30)
+        noisy = load(self.ROWS, train_size=30, label_noise=0.3, text_noise=0.5)
+        assert noisy.clean == plain.train
+        assert noisy.validation == plain.validation
+        assert noisy.test == plain.test
+        wrong = sum(a != b for a, b in zip(noisy.train.labels, plain.train.labels, strict=True))
+        assert 6 <= wrong <= 12  # a third of 10 of each class, to within one row
+        assert noisy.train.texts != plain.train.texts
+        assert noisy.content_hash != plain.content_hash
+        assert load(self.ROWS, train_size=30, label_noise=0.3, text_noise=0.5).content_hash == noisy.content_hash
+
+    def test_without_noise_nothing_is_kept_twice(self, load: Load) -> None:
+        assert load(self.ROWS, train_size=30, imbalance=3.0).clean is None
+
+    def test_the_noise_of_the_few_is_that_of_the_many(self, load: Load) -> None:
+        def known(size: int | None) -> dict[str, tuple[str, int]]:
+            data = load(self.ROWS, train_size=size, label_noise=0.4, text_noise=0.5, imbalance=2.0)
+            assert data.clean is not None
+            rows = zip(data.clean.texts, data.train.texts, data.train.labels, strict=True)
+            return {before: (after, label) for before, after, label in rows}
+
+        few, more, every = known(9), known(30), known(None)
+        assert few.items() < more.items() < every.items()
+
+    def test_imbalance_thins_the_later_classes_out(self, load: Load) -> None:
+        data = load(self.ROWS, imbalance=4.0)
+        counts = [data.train.labels.count(label) for label in range(3)]
+        plain = load(self.ROWS)
+        full = [plain.train.labels.count(label) for label in range(3)]
+        assert counts == [full[0], full[0] // 2, full[0] // 4]
+        assert set(data.train.texts) < set(plain.train.texts)
+
+    def test_the_seed_chooses_the_noise(self, load: Load) -> None:
+        one, other = load(self.ROWS, label_noise=0.2, seed=0), load(self.ROWS, label_noise=0.2, seed=1)
+        assert one.train.labels != other.train.labels
+
+    def test_pairs_are_changed_on_both_sides(self) -> None:
+        rows = Rows(
+            tuple(f"the first long sentence number {i}" for i in range(60)),
+            tuple("ab"[i % 2] for i in range(60)),
+            tuple(f"the second long sentence number {i}" for i in range(60)),
+        )
+        data = split_rows(rows, "pairs", TaskConfig(text_noise=0.4))
+        assert data.clean is not None
+        assert isinstance(data.clean, Split)
+        for side in ("texts", "seconds"):
+            assert getattr(data.train, side) != getattr(data.clean, side)
+
+
+class TestLibrary:
+    @pytest.fixture
+    def library(self, tmp_path: Path) -> TaskLibrary:
+        return TaskLibrary(tmp_path / "tasks")
+
+    def test_a_task_of_the_library_is_loaded_under_its_name(self, library: TaskLibrary) -> None:
+        rows = Rows(*zip(*numbered(cat=30, dog=30), strict=True))
+        task = library.add(rows, name="Pets", source="")
+        data = load_task(TaskConfig(id=task.id), 0, library)
+        assert data == split_rows(rows, "Pets")
+        library.rename(task.id, "Animals")
+        assert load_task(TaskConfig(id=task.id), 0, library).name == "Animals"
+
+    def test_what_cannot_be_learned_is_said(self, library: TaskLibrary) -> None:
+        scores = library.add(Rows(("a", "b"), ("1.5", "2"), ("c", "d"), kind="similarity"), name="sts", source="")
+        with pytest.raises(TaskError, match="'sts' holds similarity scores"):
+            load_task(TaskConfig(id=scores.id), 0, library)
+        with pytest.raises(TaskError, match="'own-0123456789abcdef' is not in this library"):
+            load_task(TaskConfig(id="own-0123456789abcdef"), 0, library)
+        with pytest.raises(TaskError, match="none is open here"):
+            load_task(TaskConfig(id=scores.id), 0)
+        with pytest.raises(ConfigError, match="test_path"):
+            load_task(TaskConfig(id=scores.id, test_path="x.csv"), 0, library)
+
+
+class TestProblems:
+    def test_rows_that_cannot_be_used_are_dropped_when_told_so(self, tmp_path: Path) -> None:
+        good = numbered(cat=30, dog=30)
+        path = write_csv(tmp_path / "rows.csv", [*good, ("", "cat"), ("a text", ""), good[0]])
+        with pytest.raises(TaskError) as caught:
+            load_task(TaskConfig(id="file", path=str(path)), 0)
+        assert "Line 62" in str(caught.value)
+        assert "1 more rows" in str(caught.value)
+        assert "--drop empty_text --drop empty_label" in str(caught.value)
+        kept = load_task(TaskConfig(id="file", path=str(path), drop=("empty_text", "empty_label")), 0)
+        dropped = load_task(TaskConfig(id="file", path=str(path), drop=("empty_text", "empty_label", "duplicate")), 0)
+        sizes = [sum(map(len, (data.train, data.validation, data.test))) for data in (kept, dropped)]
+        assert sizes == [61, 60]
+        assert kept.notes == ("rows.csv: CSV, UTF-8, comma; 61 of 63 rows.",)
+        assert dropped.notes == ("rows.csv: CSV, UTF-8, comma; 61 of 63 rows, 60 of them used.",)
+
+    def test_of_a_file_with_too_many_rows_a_sample_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write_csv(tmp_path / "rows.csv", numbered(cat=60, dog=60))
+        assert load_task(TaskConfig(id="file", path=str(path)), 0).notes == ()
+        monkeypatch.setenv("SCL_MAX_ROWS", "100")
+        path.touch()
+        data = load_task(TaskConfig(id="file", path=str(path), text_noise=0.1), 0)
+        assert data.notes == ("rows.csv: CSV, UTF-8, comma; a sample of 100 of 120 rows.",)
+        assert sum(map(len, (data.train, data.validation, data.test))) == 100
+
+    def test_a_kind_that_does_not_exist_names_those_that_do(self, tmp_path: Path) -> None:
+        path = write_csv(tmp_path / "rows.csv", numbered(cat=30, dog=30))
+        with pytest.raises(ConfigError, match=r"drop = 'ugly'.*empty_text"):
+            load_task(TaskConfig(id="file", path=str(path), drop=("ugly",)), 0)
+
+    def test_columns_may_be_named(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.tsv"
+        path.write_text("note\tverdict\n" + "".join(f"{text}\t{label}\n" for text, label in numbered(x=30, y=30)))
+        reading = {"text": "note", "label": "verdict"}
+        data = load_task(TaskConfig.model_validate({"id": "file", "path": str(path), "reading": reading}), 0)
+        assert data.classes == ("x", "y")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from core.tasks.splits import held_out_test_rows, stratified_order, validation_rows
+from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
 
 
 def random_labels(seed: int) -> list[int]:
@@ -62,3 +63,58 @@ def test_a_fifth_is_held_out_for_validation_within_limits(rows: int, expected: i
 @pytest.mark.parametrize(("rows", "expected"), [(4, 0), (10, 2), (400, 80), (100_000, 1000)])
 def test_a_fifth_is_held_out_for_the_test_within_limits(rows: int, expected: int) -> None:
     assert held_out_test_rows(rows) == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+class TestGroups:
+    @staticmethod
+    def made(seed: int) -> tuple[list[int], list[int]]:
+        """Labels of up to 300 rows, and groups of 1 to 4 rows scattered among them."""
+        labels = random_labels(seed)
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(len(labels)), rng.integers(1, 5, size=len(labels)))[: len(labels)]
+        return labels, rng.permutation(groups).tolist()
+
+    def test_groups_of_one_row_change_nothing(self, seed: int) -> None:
+        labels = random_labels(seed)
+        numbers = np.random.default_rng(seed).permutation(len(labels)).tolist()
+        assert stratified_order(labels, seed, numbers) == stratified_order(labels, seed)
+
+    def test_every_row_comes_once_and_the_first_hold_every_class(self, seed: int) -> None:
+        labels, groups = self.made(seed)
+        order = stratified_order(labels, seed, groups)
+        assert sorted(order) == list(range(len(labels)))
+        assert {labels[row] for row in order[: len(set(labels))]} == set(labels)
+
+    def test_behind_the_first_rows_groups_stay_together(self, seed: int) -> None:
+        labels, groups = self.made(seed)
+        front = len(set(labels))
+        rest = [groups[row] for row in stratified_order(labels, seed, groups)[front:]]
+        changes = sum(before != after for before, after in itertools.pairwise(rest))
+        assert changes <= len(set(rest)) - 1
+
+    def test_what_is_held_out_splits_no_group_and_leaves_every_class_behind(self, seed: int) -> None:
+        labels, groups = self.made(seed)
+        size = len(labels) // 3
+        taken = held_out(labels, size, seed, groups)
+        rest = set(range(len(labels))) - set(taken)
+        assert len(taken) == len(set(taken)) <= size
+        assert not {groups[row] for row in taken} & {groups[row] for row in rest}
+        assert {labels[row] for row in rest} == set(labels)
+        # Taking so many again gives the same rows, so a size that was met can be asked for.
+        assert held_out(labels, len(taken), seed, groups) == taken
+
+
+class TestTextGroups:
+    def test_equal_texts_share_a_number(self) -> None:
+        texts = ["a", "b", "a", "c"] + [str(i) for i in range(40)]
+        groups = text_groups(texts)
+        assert groups is not None
+        assert groups[0] == groups[2]
+        assert len(set(groups)) == len(texts) - 1
+
+    def test_without_a_repeated_text_there_are_none(self) -> None:
+        assert text_groups(["a", "b"]) is None
+
+    def test_a_text_that_fills_the_file_is_no_reason_to_keep_rows_together(self) -> None:
+        assert text_groups(["the same"] * 10 + [str(i) for i in range(30)]) is None

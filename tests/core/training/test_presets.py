@@ -63,7 +63,7 @@ def prepared_preset(
             text = text.replace(json.dumps(hub), json.dumps(folder))
         draft = parse_config(
             {
-                "task": {"id": "csv", "path": str(path), "validation_size": 4} | (task or {}),
+                "task": {"id": "file", "path": str(path), "validation_size": 4} | (task or {}),
                 "encoder": {"id": str(encoder or tiny_encoder), "max_length": 32},
                 "phases": json.loads(text),
                 "probe": {"frame_steps": []},
@@ -134,7 +134,7 @@ def untrained_vectors() -> MemoryCache:
 def test_ten_steps_on_the_bundled_encoder(nli: Path, untrained_vectors: MemoryCache, name: str) -> None:
     pairs = name == "simcse-supervised"
     draft = {
-        "task": {"id": "csv", "path": str(nli)} if pairs else {"id": "film_reviews", "train_size": 16},
+        "task": {"id": "file", "path": str(nli)} if pairs else {"id": "film_reviews", "train_size": 16},
         "encoder": {"max_length": 12},
         "phases": preset_phases(name, steps=10, batch_size=4),
         "probe": {"frame_steps": []},

@@ -1,0 +1,92 @@
+"""A task's rows as one list to look through, and as files to take away."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.tasks.dataset import Input, TaskData, Triplet
+from core.tasks.files.problems import is_formula
+from core.tasks.rows import SPLIT_NAMES, Rows
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows of all splits, one after the other.
+
+    Attributes:
+        texts: what the encoder would read of each row, one text or a pair.
+        labels: class names, or similarity scores as they were written.
+        splits: of each row; "all" where nothing was split.
+        classes: in the order of their numbers; empty for similarity scores.
+    """
+
+    texts: tuple[Input, ...]
+    labels: tuple[str, ...]
+    splits: tuple[str, ...]
+    classes: tuple[str, ...] = ()
+    triplets: tuple[Triplet, ...] = ()
+
+    @property
+    def pairs(self) -> bool:
+        return bool(self.texts) and not isinstance(self.texts[0], str)
+
+    @property
+    def split_names(self) -> list[str]:
+        return list(dict.fromkeys(self.splits))
+
+    def counts(self, split: str) -> list[int]:
+        """Rows of every class in a split."""
+        number = {name: i for i, name in enumerate(self.classes)}
+        counts = [0] * len(self.classes)
+        for label, of_split in zip(self.labels, self.splits, strict=True):
+            if of_split == split:
+                counts[number[label]] += 1
+        return counts
+
+    def records(self, rows: Sequence[int]) -> list[dict[str, str]]:
+        """Rows under the names that reading them again would know."""
+        return [self._record(row) for row in rows]
+
+    def _record(self, row: int) -> dict[str, str]:
+        text = self.texts[row]
+        texts = {"text": text} if isinstance(text, str) else {"text": text[0], "text_b": text[1]}
+        label = "label" if self.classes else "score"
+        split = {} if self.splits[row] == "all" else {"split": self.splits[row]}
+        return texts | {label: self.labels[row]} | split
+
+
+def listing_of(data: TaskData) -> Listing:
+    """The three splits of a task with classes."""
+    splits = [data.train, data.validation, data.test]
+    return Listing(
+        texts=tuple(text for split in splits for text in split.inputs),
+        labels=tuple(data.classes[label] for split in splits for label in split.labels),
+        splits=tuple(name for name, split in zip(SPLIT_NAMES, splits, strict=True) for _ in split.labels),
+        classes=data.classes,
+        triplets=data.triplets,
+    )
+
+
+def listing_of_scores(rows: Rows) -> Listing:
+    """The rows of a similarity task."""
+    texts = rows.texts if rows.seconds is None else tuple(zip(rows.texts, rows.seconds, strict=True))
+    return Listing(texts, rows.labels, tuple(rows.splits or ("all",) * len(rows)))
+
+
+def csv_file(records: Sequence[dict[str, str]]) -> bytes:
+    """CSV for a spreadsheet: a cell that it would run as a formula gets an apostrophe in front."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    if records:
+        writer.writerow(records[0])
+        writer.writerows([f"'{cell}" if is_formula(cell) else cell for cell in record.values()] for record in records)
+    return out.getvalue().encode("utf-8-sig", "replace")
+
+
+def jsonl_file(records: Sequence[dict[str, str]]) -> bytes:
+    """One JSON object a line, every text exactly as it is."""
+    return "".join(json.dumps(record, ensure_ascii=True) + "\n" for record in records).encode()
