@@ -1,0 +1,117 @@
+"""Rows of a data set of the Hugging Face Hub, read by `datasets`. No code of a repository is ever run.
+
+`datasets` is imported when something is fetched, in a process of its own (`core.jobs`).
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.tasks.hub.place import Place, check_splits, located, plain_errors
+from core.tasks.hub.read import Progress, SplitRead, Steps, read_split
+from core.tasks.hub.registry import HubRequest
+from core.tasks.hub.rows import described
+from core.tasks.library import TaskLibrary
+from core.tasks.rows import Rows, SplitName
+from core.validation import build
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What came of a request.
+
+    Attributes:
+        source: one sentence on where the rows come from.
+        left_out: rows that cannot be used, by reason.
+        note: what was sampled and left out; empty when every row is here.
+    """
+
+    rows: Rows
+    source: str
+    left_out: Mapping[str, int]
+    note: str
+
+
+def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
+    """Fetch a data set and keep it in the library of a store's folder; a job of `core.jobs`.
+
+    Returns: the task's id, and what was sampled and left out.
+    Raises: TaskError or ConfigError.
+    """
+    asked = build(HubRequest, request)
+    fetched = fetch(asked, progress=progress)
+    progress(len(fetched.rows), len(fetched.rows), "adding the rows to the library")
+    source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
+    with _to_the_end():
+        task = TaskLibrary(Path(folder) / "tasks").add(fetched.rows, name=asked.shown_name, source=source)
+    return {"task": task.id, "left_out": dict(fetched.left_out), "note": fetched.note}
+
+
+def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
+    """Rows of the splits that a request names, in their own order unless they were sampled.
+
+    Args:
+        progress: told rows read, rows in all (None while unknown) and what is being done.
+    Raises: TaskError with one sentence: no network, no such repository, configuration, split or column, no access, or
+        nothing that can be used.
+    """
+    progress(0, None, "asking the Hub")
+    with plain_errors(request):
+        place = located(request)
+        check_splits(request, place)
+        steps = Steps(request, place, progress)
+        read = {ours: read_split(request, place, theirs, steps) for ours, theirs in request.wanted.items()}
+    return _fetched(request, place, read)
+
+
+def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRead]) -> Fetched:
+    rows = [row for split in read.values() for row in split.rows]
+    splits = tuple(ours for ours, split in read.items() for _ in split.rows)
+    left_out = sum((split.left_out for split in read.values()), Counter[str]())
+    counts = ", ".join(f"{len(split.rows):,} {ours}" for ours, split in read.items())
+    what = ", ".join(filter(None, (request.repository, request.config)))
+    revision = f"revision {place.commit[:7]}" + (" of its Parquet conversion" if place.converted else "")
+    return Fetched(
+        Rows(
+            tuple(row.text for row in rows),
+            tuple(row.label for row in rows),
+            None if request.text_b is None else tuple(row.second or "" for row in rows),
+            splits,
+            request.kind,
+        ),
+        f"{what} from the Hugging Face Hub, {revision}; {counts}",
+        dict(left_out),
+        "; ".join([*_samples(read), *_omissions(left_out)]),
+    )
+
+
+def _samples(read: Mapping[SplitName, SplitRead]) -> Iterator[str]:
+    for ours, split in read.items():
+        of = f" of {split.sampled_from:,}" if split.sampled_from else ""
+        if split.sampled and split.streamed:
+            yield f"{ours} is {len(split.rows):,} rows{of}, streamed in a seeded, shuffled order"
+        elif split.sampled:
+            yield f"{ours} is a seeded sample of {len(split.rows):,} rows{of}"
+
+
+def _omissions(left_out: Mapping[str, int]) -> Iterable[str]:
+    if left_out:
+        reasons = ", ".join(f"{count:,} with {described(reason)}" for reason, count in left_out.items())
+        yield f"left out: {reasons}"
+
+
+@contextmanager
+def _to_the_end() -> Iterator[None]:
+    """What is done here is not cut short by a request to end: a cancelled job leaves no task, a kept one is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    yield

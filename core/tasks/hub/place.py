@@ -1,0 +1,194 @@
+"""Where a data set of the Hub is, and in plain words what stands in the way. `datasets` is imported when asked."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from core.encoders.source import hub_answers
+from core.errors import PlaygroundError, TaskError, shown
+from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
+from core.tasks.rows import one_line
+
+REQUEST_TIMEOUT_S = 10.0
+# Bytes that are read ahead in each streamed file; with the client's own 5 MB a few rows would cost as much as all.
+STORAGE_OPTIONS = {"hf": {"block_size": 2**19}}
+# What the Hub's conversion to Parquet calls its files: config/split/0000.parquet, config/partial-split/0000.parquet for
+# the first part of a very large one, and formerly config/name-split.parquet.
+CONVERTED = re.compile(r"(?P<config>[^/]+)/(?:(?:partial[-/])?(?P<split>[^/]+)/\d+|[^/]*?(?P<old>[A-Za-z_]+))\.parquet")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A data set that was found: the commit that is read, and the files of each split.
+
+    Attributes:
+        builder: what reads it, of `datasets`.
+        converted: whether the Hub's conversion to Parquet is read.
+    """
+
+    builder: Any
+    commit: str
+    converted: bool
+    files: Mapping[str, tuple[str, ...]]
+
+    def known_rows(self, split: str) -> int | None:
+        """Rows of a split where the repository says how many."""
+        said = (self.builder.info.splits or {}).get(split)
+        return int(said.num_examples) if said is not None and said.num_examples else None
+
+
+def located(request: HubRequest) -> Place:
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    if not hub_answers():
+        raise ConnectionError
+    _import_datasets()
+    import datasets
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    found = api.dataset_info(request.repository, revision=request.revision, timeout=REQUEST_TIMEOUT_S)
+    script = f"{request.repository.rpartition('/')[2]}.py"
+    if request.revision == PARQUET_REVISION or any(file.rfilename == script for file in found.siblings or ()):
+        return _converted(request)
+    try:
+        builder = datasets.load_dataset_builder(
+            request.repository, request.config, revision=found.sha, storage_options=STORAGE_OPTIONS
+        )
+    except (datasets.exceptions.DataFilesNotFoundError, datasets.data_files.EmptyDatasetError):
+        return _converted(request)  # files of a kind that is not read, which the Hub may have converted
+    except ValueError:
+        _check_config(request, datasets.get_dataset_config_names(request.repository, revision=found.sha))
+        raise
+    files = {str(split): tuple(map(str, paths)) for split, paths in (builder.config.data_files or {}).items()}
+    return Place(builder, str(found.sha), False, files)
+
+
+def _import_datasets() -> None:
+    """Import the clients so that they fail within seconds and print nothing but warnings."""
+    import datasets
+    import huggingface_hub
+
+    datasets.disable_progress_bars()
+    datasets.config.TORCH_AVAILABLE = False  # it would be imported to look for a training loop's workers
+    # The Hub's client tries a request several times by itself; trying that 20 times would take many minutes.
+    datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = 1
+    datasets.config.STREAMING_READ_RETRY_INTERVAL = datasets.config.STREAMING_OPEN_RETRY_INTERVAL = 0
+    datasets.config.STREAMING_READ_SERVER_UNAVAILABLE_RETRY_INTERVAL = 0
+    datasets.config.STREAMING_READ_RATE_LIMIT_RETRY_INTERVAL = 0
+    huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 2**20  # bytes of a file between two words of progress
+    datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0.5
+    logging.getLogger("datasets").setLevel(logging.ERROR)
+
+
+def _converted(request: HubRequest) -> Place:
+    """The Hub's own conversion to Parquet, of repositories that hold a script or files that are not read."""
+    import datasets
+    from huggingface_hub import HfApi, RepoFile
+    from huggingface_hub.errors import EntryNotFoundError, RevisionNotFoundError
+
+    api = HfApi()
+    repository = request.repository
+    try:
+        commit = api.dataset_info(repository, revision=PARQUET_REVISION, timeout=REQUEST_TIMEOUT_S).sha
+        listed = list(api.list_repo_tree(repository, revision=commit, recursive=True, repo_type="dataset"))
+    except (RevisionNotFoundError, EntryNotFoundError):
+        commit, listed = None, []
+    configs: dict[str, dict[str, list[str]]] = {}
+    for path in sorted(entry.path for entry in listed if isinstance(entry, RepoFile)):
+        if match := CONVERTED.fullmatch(path):
+            split = match["split"] or match["old"]
+            address = f"hf://datasets/{repository}@{commit}/{path}"
+            configs.setdefault(match["config"], {}).setdefault(split, []).append(address)
+    if not configs:
+        raise TaskError(
+            f"Data set {shown(repository)} holds a script or files that are not read here, and the Hub has no Parquet "
+            "files of it: choose another repository of the same data."
+        )
+    config = request.config or ("default" if "default" in configs else None)
+    if config is None and len(configs) == 1:
+        config = next(iter(configs))
+    _check_config(request.model_copy(update={"config": config}), list(configs))
+    files = configs[str(config)]
+    builder = datasets.load_dataset_builder("parquet", data_files=files, storage_options=STORAGE_OPTIONS)
+    return Place(builder, str(commit), True, {split: tuple(paths) for split, paths in files.items()})
+
+
+def _check_config(request: HubRequest, known: Sequence[str]) -> None:
+    if request.config is None and len(known) > 1:
+        raise TaskError(
+            f"Data set {shown(request.repository)} has several configurations: choose one of {_listed(known)}."
+        )
+    if request.config is not None and request.config not in known:
+        raise TaskError(
+            f"Data set {shown(request.repository)} has no configuration {shown(request.config)}: "
+            f"choose {_listed(known)}."
+        )
+
+
+def check_splits(request: HubRequest, place: Place) -> None:
+    missing = next((theirs for theirs in request.wanted.values() if theirs not in place.files), None)
+    if missing is not None:
+        raise TaskError(
+            f"Data set {shown(request.repository)} has no split {shown(missing)}: choose {_listed(list(place.files))}."
+        )
+
+
+def check_columns(request: HubRequest, known: Sequence[str]) -> None:
+    missing = next((column for column in columns_of(request) if column not in known), None)
+    if missing is not None:
+        raise TaskError(
+            f"Data set {shown(request.repository)} has no column {shown(missing)}: choose {_listed(known)}."
+        )
+
+
+def columns_of(request: HubRequest) -> list[str]:
+    return [column for column in (request.text, request.text_b, request.label) if column is not None]
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" or one of {len(names) - most} more" if len(names) > most else "")
+
+
+@contextmanager
+def plain_errors(request: HubRequest) -> Iterator[None]:
+    """Turns what the clients raise into one sentence."""
+    name = f"Data set {shown(request.repository)}"
+    try:
+        yield
+    except (PlaygroundError, MemoryError):
+        raise
+    except Exception as error:
+        raise TaskError(_sentence(request, name, list(_chain(error)))) from error
+
+
+def _sentence(request: HubRequest, name: str, chain: Sequence[BaseException]) -> str:
+    """`chain` begins with what was raised. Classes go by name: the clients bring several libraries of one kind."""
+    error = chain[0]
+    kinds = {base.__name__ for link in chain for base in type(link).__mro__}
+    if "GatedRepoError" in kinds or "gated dataset" in str(error):
+        return f"{name} asks for an account: accept its terms on the Hub, then set HF_TOKEN."
+    if "RepositoryNotFoundError" in kinds:
+        return f"{name} does not exist on the Hub, or is private: check the name, or set HF_TOKEN."
+    if "RevisionNotFoundError" in kinds:
+        return f"{name} has no revision {shown(request.revision)}: leave it empty, or give a branch, tag or commit."
+    if kinds & {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
+        return f"{name} cannot be fetched, as the Hub cannot be reached: connect to the internet, or add a file."
+    if kinds & {"HfHubHTTPError", "HTTPStatusError"}:
+        status = next((link.response.status_code for link in chain if hasattr(link, "response")), "of its own")
+        return f"{name} cannot be fetched, as the Hub answers with the error {status}: try again later."
+    if any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
+        return f"{name} cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk."
+    return f"{name} cannot be read ({type(error).__name__}: {one_line(error)}): choose another."
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,265 @@
+"""The rows of one split of a data set of the Hub.
+
+A small split is downloaded whole, into the Hub client's cache, so that a second time costs nothing and a limit takes a
+fair sample. A large one is streamed in a seeded, shuffled order until there are rows enough.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import TaskError, shown
+from core.settings import settings
+from core.tasks.hub.place import Place, check_columns, columns_of
+from core.tasks.hub.registry import HubRequest
+from core.tasks.hub.rows import Row, RowReader, described
+
+Progress = Callable[[int, int | None, str], None]
+
+# One sample for everybody, as with the splits of a task.
+SEED = 20210111
+# A split of at most this size is downloaded whole.
+WHOLE_BYTES = 64 * 2**20
+# Rows among which the next one is drawn while a split is streamed.
+BUFFER_ROWS = 10_000
+PROGRESS_EVERY_ROWS = 500
+# A file of the Hub as `datasets` names it.
+ADDRESS = re.compile(r"hf://datasets/(?P<repository>[^@]+)@(?P<commit>[^/]+)/(?P<path>.+)")
+
+
+@dataclass
+class SplitRead:
+    """The rows of a split that can be used, and how they were come by.
+
+    Attributes:
+        classes: classes that the repository names, 0 where it names none.
+        sampled_from: usable rows, or rows, that the split has; None where nobody knows.
+    """
+
+    rows: list[Row]
+    left_out: Counter[str]
+    sampled_from: int | None = None
+    sampled: bool = False
+    streamed: bool = False
+    classes: int = 0
+
+
+@dataclass
+class Steps:
+    """Says how many rows were read, over all splits."""
+
+    request: HubRequest
+    place: Place
+    tell: Progress
+    done: int = 0
+    total: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = [self.place.known_rows(split) for split in self.request.wanted.values()]
+        most = self.request.max_rows
+        self.total = None if None in known else sum(min(rows or 0, most) for rows in known)
+
+    def rows(self, split_rows: int, split: str) -> None:
+        """`split_rows` of this split were read so far."""
+        done = self.done + min(split_rows, self.request.max_rows)
+        total = None if self.total is None else max(self.total, done)
+        self.tell(done, total, f"reading {split}")
+
+    def ended(self, split_rows: int) -> None:
+        self.done += min(split_rows, self.request.max_rows)
+
+    def bytes(self, got: int, of: int, split: str) -> None:
+        size = f"{got / 1e6:.1f} of {of / 1e6:.1f} MB" if of >= 100_000 else f"{got:,} of {of:,} bytes"
+        self.tell(self.done, self.total, f"downloading {split}, {size}")
+
+
+def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
+    sizes = _sizes(place.files[split])
+    if sizes is not None and sum(sizes) <= WHOLE_BYTES:
+        read = _read_whole(request, place, split, sizes, steps)
+    else:
+        read = _read_part(request, place, split, steps)
+    if not read.rows:
+        _refuse_empty(request, split, read)
+    steps.ended(len(read.rows) + read.left_out.total())
+    return read
+
+
+def _refuse_empty(request: HubRequest, split: str, read: SplitRead) -> None:
+    if not read.left_out:
+        raise TaskError(
+            f"Data set {shown(request.repository)} has no rows in its split {shown(split)}: choose another."
+        )
+    [(reason, count)] = read.left_out.most_common(1)
+    raise TaskError(
+        f"None of the {read.left_out.total():,} rows of the split {shown(split)} can be used, {count:,} of them have "
+        f"{described(reason)}: choose another split or other columns."
+    )
+
+
+def _sizes(files: Sequence[str]) -> list[int] | None:
+    """Bytes of each file; None where they lie outside the Hub."""
+    from huggingface_hub import HfFileSystem
+
+    if not all(ADDRESS.fullmatch(address) and "::" not in address for address in files):
+        return None
+    system = HfFileSystem()
+    return [int(system.info(address)["size"]) for address in files]
+
+
+def _read_whole(request: HubRequest, place: Place, split: str, sizes: Sequence[int], steps: Steps) -> SplitRead:
+    """Every row of a split, from files in the client's cache; a seeded sample of them where there are too many."""
+    local = _downloaded(place.files[split], split, sizes, steps)
+    dataset = _opened(request, place.builder, split, local)
+    read = SplitRead([], Counter())
+    _take(request, dataset, read, None, lambda rows: steps.rows(rows, split))
+    if len(read.rows) > request.max_rows:
+        _refuse_excess(request, split, len(read.rows))
+        read.sampled, read.sampled_from = True, len(read.rows)
+        chosen = sorted(random.Random(SEED).sample(range(len(read.rows)), request.max_rows))  # noqa: S311
+        read.rows = [read.rows[i] for i in chosen]
+    return read
+
+
+def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
+    """As many rows as are wanted of a split that is streamed.
+
+    Files are read side by side from their beginnings. Where that misses a class, because they are sorted by it, row
+    groups are read here and there instead, which costs more requests.
+    """
+    known = place.known_rows(split)
+    if known is not None and known > request.max_rows:
+        _refuse_excess(request, split, known)
+    read = _streamed(request, place, split, steps, scattered=False)
+    if read.sampled and _is_parquet(place.builder) and _misses_a_class(request, read):
+        read = _streamed(request, place, split, steps, scattered=True)
+    if read.sampled:
+        _refuse_excess(request, split, known)
+        read.sampled_from = known
+        if request.kind == "classes" and len({row.label for row in read.rows}) == 1:
+            raise TaskError(
+                f"The first {len(read.rows):,} rows of the split {shown(split)} all have the label "
+                f"{shown(read.rows[0].label)}, so it is sorted by label: ask for more rows."
+            )
+    return read
+
+
+def _streamed(request: HubRequest, place: Place, split: str, steps: Steps, *, scattered: bool) -> SplitRead:
+    dataset = _opened(request, place.builder, split, place.files[split])
+    known = place.known_rows(split)
+    if known is None or known > request.max_rows:
+        if scattered:
+            dataset = dataset.reshard()  # to one shard for each row group, so that their order is shuffled
+        dataset = dataset.shuffle(seed=SEED, buffer_size=min(BUFFER_ROWS, request.max_rows))
+    read = SplitRead([], Counter(), streamed=True)
+    read.sampled = _take(request, dataset, read, request.max_rows, lambda rows: steps.rows(rows, split))
+    return read
+
+
+def _misses_a_class(request: HubRequest, read: SplitRead) -> bool:
+    return request.kind == "classes" and len({row.label for row in read.rows}) < max(2, read.classes)
+
+
+def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
+    """Where the settings say that nothing is sampled unasked."""
+    limits = settings()
+    if limits.excess_rows == "refuse" and request.max_rows == limits.max_rows:
+        has = f"{count:,} rows" if count is not None else f"more than {limits.max_rows:,} rows"
+        raise TaskError(
+            f"The split {shown(split)} has {has} and at most {limits.max_rows:,} are read: ask for fewer rows, "
+            "or set SCL_EXCESS_ROWS=sample."
+        )
+
+
+def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: Steps) -> list[str]:
+    """The files in the client's cache."""
+    from huggingface_hub import hf_hub_download
+    from tqdm import tqdm
+
+    lock = threading.Lock()
+    got = 0
+
+    class Bar(tqdm):  # type: ignore[misc] # tqdm has no types
+        """Tells of bytes instead of drawing them."""
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **(more | {"disable": True}))
+
+        def update(self, n: float | None = 1) -> bool | None:
+            nonlocal got
+            with lock:
+                got += int(n or 0)
+                steps.bytes(got, sum(sizes), split)
+            return None
+
+        def update_transfer(self, n: float | None = 1) -> None:
+            """Bytes on the wire, which Xet counts besides those of the file: they are not counted twice."""
+
+        def set_transfer_postfix_str(self, *args: Any, **more: Any) -> None:
+            """How fast they come, which nobody sees."""
+
+    local = []
+    for number, address in enumerate(files):
+        repository, commit, path = _parts(address)
+        local.append(str(hf_hub_download(repository, path, repo_type="dataset", revision=commit, tqdm_class=Bar)))
+        got = sum(sizes[: number + 1])  # one that was in the cache had no bytes to tell of
+    return local
+
+
+def _parts(address: str) -> tuple[str, str, str]:
+    """Repository, commit and path of a file of the Hub."""
+    match = ADDRESS.fullmatch(address)
+    assert match is not None  # a file elsewhere has no known size, and is streamed
+    return match["repository"], match["commit"], match["path"]
+
+
+def _is_parquet(builder: Any) -> bool:
+    return type(builder).__module__ == "datasets.packaged_modules.parquet.parquet"
+
+
+def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str]) -> Any:
+    """A split as a stream of rows, from files here or on the Hub; of Parquet files the wanted columns only."""
+    from datasets.data_files import DataFilesDict, DataFilesList
+    from pyarrow.dataset import ParquetFragmentScanOptions
+
+    builder.config.data_files = DataFilesDict({split: DataFilesList(list(files), [("", "")] * len(files))})
+    dataset = builder.as_streaming_dataset(split=split)
+    if dataset.features is not None:
+        check_columns(request, list(dataset.features))
+        if _is_parquet(builder):
+            builder.config.columns = columns_of(request)
+            # Row groups are read when their turn comes; pre-buffering would fetch most of a file for its first rows.
+            builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
+            dataset = builder.as_streaming_dataset(split=split)
+    return dataset
+
+
+def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, tell: Callable[[int], None]) -> bool:
+    """Read rows until there are `most` that can be used. Returns: whether there are more."""
+    names = getattr((dataset.features or {}).get(request.label), "names", None)
+    into.classes = len({request.label_names.get(name, name) for name in names or ()})
+    reader = RowReader(request, names)
+    count = 0
+    with closing(iter(dataset)) as rows:
+        for count, row in enumerate(rows, start=1):
+            if count == 1:
+                check_columns(request, list(row))
+            found = reader.read(row)
+            if isinstance(found, str):
+                into.left_out[found] += 1
+            elif most is not None and len(into.rows) >= most:
+                tell(count)
+                return True
+            else:
+                into.rows.append(found)
+            if count % PROGRESS_EVERY_ROWS == 0:
+                tell(count)
+    tell(count)
+    return False

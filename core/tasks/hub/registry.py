@@ -1,0 +1,328 @@
+"""Data sets of the Hugging Face Hub: the literal list of those offered by one click, and the request for any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from core.errors import ConfigError
+from core.settings import settings
+from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
+from core.validation import Part
+
+Language = Literal["en", "zh", "ko"]
+
+# The Hub writes every public data set out as Parquet under this revision, also those that a script used to make.
+PARQUET_REVISION = "refs/convert/parquet"
+MAX_NAME_CHARS = 80
+
+# owner/name, or a bare name, of the letters that the Hub allows.
+REPOSITORY = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?\Z", re.ASCII)
+# Names of configurations, splits and revisions reach an address: no control characters, no way up, no end in "/".
+PLAIN_NAME = re.compile(r"(?!.*\.\.)[^\x00-\x1f\x7f?#%*\[\]{}\\]{1,200}(?<!/)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class HubSplits:
+    """Which split of the repository serves as ours; None where ours is cut from the training rows."""
+
+    train: str = "train"
+    validation: str | None = None
+    test: str | None = "test"
+
+
+# GLUE and its kin keep their test labels to themselves: their validation rows are our test split.
+HIDDEN_TEST = HubSplits(test="validation")
+ALL_THREE = HubSplits(validation="validation")
+
+
+@dataclass(frozen=True, slots=True)
+class HubEntry:
+    """A data set of the Hub, ready to be asked for.
+
+    Attributes:
+        config: the repository's configuration (subset), None for its only one.
+        revision: a branch, tag or commit, None for the main branch.
+        text, text_b, label_column: columns; `label` is what people read.
+        label_names: what a label is called where the repository has codes.
+        source: the paper.
+    """
+
+    name: str
+    label: str
+    repository: str
+    text: str
+    source: str
+    config: str | None = None
+    revision: str | None = None
+    text_b: str | None = None
+    label_column: str = "label"
+    splits: HubSplits = field(default_factory=HubSplits)
+    language: Language = "en"
+    kind: Kind = "classes"
+    label_names: Mapping[str, str] = field(default_factory=dict)
+
+
+class HubRequest(Part):
+    """What to fetch: a repository, its columns, and the splits that serve as ours.
+
+    Attributes:
+        validation, test: None where that split is cut from the training rows.
+        max_rows: rows kept of each split, the setting's by default and at most.
+        kind: "similarity" where the label is a number that says how alike two texts are.
+        label_names: what a label is called where the repository has codes.
+        name: what the data set is called here; the repository's name by default.
+    """
+
+    repository: str
+    config: str | None = None
+    revision: str | None = None
+    text: Annotated[str, Field(min_length=1)]
+    text_b: Annotated[str, Field(min_length=1)] | None = None
+    label: Annotated[str, Field(min_length=1)]
+    train: str = "train"
+    validation: str | None = None
+    test: str | None = None
+    max_rows: Annotated[int, Field(ge=10, default_factory=lambda: settings().max_rows)]
+    kind: Kind = "classes"
+    label_names: dict[str, str] = Field(default_factory=dict)
+    name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
+
+    @field_validator("repository")
+    @classmethod
+    def _is_a_repository(cls, repository: str) -> str:
+        if not REPOSITORY.match(repository) or ".." in repository or "--" in repository:
+            raise ConfigError("repository", repository, "give owner/name as the Hub shows it, e.g. stanfordnlp/imdb.")
+        return repository
+
+    @field_validator("config", "revision", "text_b", "validation", "test", mode="before")
+    @classmethod
+    def _nothing_is_none(cls, given: Any) -> Any:
+        """A field of a form that was left empty."""
+        return None if isinstance(given, str) and not given.strip() else given
+
+    @field_validator("config", "revision", "train", "validation", "test")
+    @classmethod
+    def _is_a_name(cls, name: str | None, about: ValidationInfo) -> str | None:
+        if name is not None and not PLAIN_NAME.match(name):
+            raise ConfigError(about.field_name or "name", name, "give its name as the Hub shows it.")
+        return name
+
+    @field_validator("max_rows")
+    @classmethod
+    def _is_within_the_setting(cls, rows: int) -> int:
+        most = settings().max_rows
+        if rows > most:
+            raise ConfigError("max_rows", rows, f"give at most {most:,}, or set SCL_MAX_ROWS higher.")
+        return rows
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> HubRequest:
+        columns = [column for column in (self.text, self.text_b, self.label) if column is not None]
+        doubled = next((column for column in columns if columns.count(column) > 1), None)
+        if doubled is not None:
+            raise ConfigError("column", doubled, "give a column of its own for each of text, text_b and label.")
+        given = [name for name in (self.train, self.validation, self.test) if name is not None]
+        doubled = next((name for name in given if given.count(name) > 1), None)
+        if doubled is not None:
+            raise ConfigError("split", doubled, "give a split of its own for each of train, validation and test.")
+        if self.kind == "similarity" and self.text_b is None:
+            raise ConfigError("text_b", self.text_b, "similarity is between two texts; give the second's column.")
+        return self
+
+    @property
+    def shown_name(self) -> str:
+        """What the data set is called here."""
+        given = " ".join(filter(None, (self.repository.rpartition("/")[2], self.config)))
+        return self.name or given[:MAX_NAME_CHARS]
+
+    @property
+    def wanted(self) -> dict[SplitName, str]:
+        """Our splits that are fetched, each with the repository's name for it."""
+        return {ours: theirs for ours in SPLIT_NAMES if (theirs := getattr(self, ours)) is not None}
+
+
+def _glue(name: str, label: str, text: str, text_b: str | None, source: str, **more: HubSplits) -> HubEntry:
+    splits = more.get("splits", HIDDEN_TEST)
+    return HubEntry(
+        name, label, "nyu-mll/glue", text, f"{source}; GLUE, Wang et al. 2019", name, None, text_b, splits=splits
+    )
+
+
+TREC_QUESTIONS = {
+    "ABBR": "abbreviation",
+    "ENTY": "entity",
+    "DESC": "description",
+    "HUM": "person",
+    "LOC": "place",
+    "NUM": "number",
+}
+TNEWS_TOPICS = {
+    "100": "story",
+    "101": "culture",
+    "102": "entertainment",
+    "103": "sports",
+    "104": "finance",
+    "106": "property",
+    "107": "cars",
+    "108": "education",
+    "109": "technology",
+    "110": "military",
+    "112": "travel",
+    "113": "world",
+    "114": "stocks",
+    "115": "agriculture",
+    "116": "games",
+}
+OPINIONS = {"0": "negative", "1": "positive"}
+
+_ENTRIES = (
+    _glue("sst2", "SST-2: film reviews, English", "sentence", None, "Socher et al. 2013"),
+    _glue("cola", "CoLA: is it a sentence? English", "sentence", None, "Warstadt et al. 2019"),
+    _glue("mrpc", "MRPC: paraphrase pairs, English", "sentence1", "sentence2", "Dolan and Brockett 2005"),
+    _glue("qqp", "QQP: duplicate questions, English", "question1", "question2", "Iyer et al. 2017"),
+    _glue("qnli", "QNLI: does it answer the question? English", "question", "sentence", "Rajpurkar et al. 2016"),
+    _glue(
+        "mnli",
+        "MNLI: inference, English",
+        "premise",
+        "hypothesis",
+        "Williams et al. 2018",
+        splits=HubSplits(test="validation_matched"),
+    ),
+    _glue("rte", "RTE: inference, small, English", "sentence1", "sentence2", "Dagan et al. 2006"),
+    HubEntry(
+        name="imdb",
+        label="IMDb: long film reviews, English",
+        repository="stanfordnlp/imdb",
+        config="plain_text",
+        text="text",
+        source="Maas et al. 2011",
+    ),
+    HubEntry(
+        name="ag_news",
+        label="AG News: four topics, English",
+        repository="fancyzhx/ag_news",
+        text="text",
+        source="Zhang et al. 2015, arXiv:1509.01626",
+    ),
+    HubEntry(
+        name="trec",
+        label="TREC: six kinds of question, English",
+        repository="CogComp/trec",
+        text="text",
+        label_column="coarse_label",
+        label_names=TREC_QUESTIONS,
+        source="Li and Roth 2002",
+    ),
+    HubEntry(
+        name="amazon_polarity",
+        label="Amazon polarity: product reviews, English",
+        repository="fancyzhx/amazon_polarity",
+        config="amazon_polarity",
+        text="content",
+        source="Zhang et al. 2015, arXiv:1509.01626",
+    ),
+    HubEntry(
+        name="yelp_polarity",
+        label="Yelp polarity: reviews of places, English",
+        repository="fancyzhx/yelp_polarity",
+        config="plain_text",
+        text="text",
+        label_names={"1": "negative", "2": "positive"},
+        source="Zhang et al. 2015, arXiv:1509.01626",
+    ),
+    HubEntry(
+        name="snli",
+        label="SNLI: inference on captions, English",
+        repository="stanfordnlp/snli",
+        config="plain_text",
+        text="premise",
+        text_b="hypothesis",
+        splits=ALL_THREE,
+        source="Bowman et al. 2015, arXiv:1508.05326",
+    ),
+    HubEntry(
+        name="stsb",
+        label="STS-B: how alike are two sentences? English",
+        repository="sentence-transformers/stsb",
+        text="sentence1",
+        text_b="sentence2",
+        label_column="score",
+        splits=ALL_THREE,
+        kind="similarity",
+        source="Cer et al. 2017, arXiv:1708.00055",
+    ),
+    HubEntry(
+        name="tnews",
+        label="TNEWS: fifteen topics of headlines, Chinese",
+        repository="clue/clue",
+        config="tnews",
+        text="sentence",
+        splits=HIDDEN_TEST,
+        language="zh",
+        label_names=TNEWS_TOPICS,
+        source="CLUE, Xu et al. 2020, arXiv:2004.05986",
+    ),
+    HubEntry(
+        name="chnsenticorp",
+        label="ChnSentiCorp: hotel, book and computer reviews, Chinese",
+        repository="lansinuote/ChnSentiCorp",
+        text="text",
+        splits=ALL_THREE,
+        language="zh",
+        label_names=OPINIONS,
+        source="Tan and Zhang 2008",
+    ),
+    HubEntry(
+        name="nsmc",
+        label="NSMC: film reviews, Korean",
+        repository="e9t/nsmc",
+        text="document",
+        language="ko",
+        label_names=OPINIONS,
+        source="Naver sentiment movie corpus, Park 2015",
+    ),
+    HubEntry(
+        name="klue_nli",
+        label="KLUE-NLI: inference, Korean",
+        repository="klue/klue",
+        config="nli",
+        text="premise",
+        text_b="hypothesis",
+        splits=HIDDEN_TEST,
+        language="ko",
+        source="KLUE, Park et al. 2021, arXiv:2105.09680",
+    ),
+)
+HUB_SETS: Mapping[str, HubEntry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def hub_entry(name: str) -> HubEntry:
+    """The entry of a data set offered by one click. Raises: ConfigError naming what exists."""
+    if name not in HUB_SETS:
+        raise ConfigError("data set", name, f"choose {', '.join(HUB_SETS)}, or give a repository and its columns.")
+    return HUB_SETS[name]
+
+
+def request_of(entry: HubEntry) -> HubRequest:
+    """The request that fetches an entry, with as many rows as the settings allow."""
+    return HubRequest(
+        repository=entry.repository,
+        config=entry.config,
+        revision=entry.revision,
+        text=entry.text,
+        text_b=entry.text_b,
+        label=entry.label_column,
+        train=entry.splits.train,
+        validation=entry.splits.validation,
+        test=entry.splits.test,
+        max_rows=settings().max_rows,
+        kind=entry.kind,
+        label_names=dict(entry.label_names),
+        name=entry.label.partition(":")[0],
+    )

@@ -1,0 +1,104 @@
+"""A row of the Hub as a row of ours: the name of its label, its texts, or why it is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from core.errors import TaskError, shown
+from core.settings import settings
+from core.tasks.hub.registry import HubRequest
+
+NO_LABEL, EMPTY, TOO_LONG = "no label", "empty text", "over-long"
+
+
+def described(reason: str) -> str:
+    """What a row that was left out has, as a sentence says it."""
+    limit = f"more than {settings().max_text_chars:,} characters"
+    return {NO_LABEL: "no label", EMPTY: "an empty text", TOO_LONG: limit}[reason]
+
+
+class Row(NamedTuple):
+    text: str
+    second: str | None
+    label: str
+
+
+class RowReader:
+    """Turns a row as the Hub has it into ours."""
+
+    def __init__(self, request: HubRequest, names: Sequence[str] | None) -> None:
+        self._request = request
+        self._names = names
+        self._limits = settings()
+        self._seen: set[str] = set()
+
+    def read(self, row: Mapping[str, Any]) -> Row | str:
+        """The row, or why it is left out. Raises: TaskError when the column cannot be the right one."""
+        asked = self._request
+        label = self._label(row[asked.label])
+        if label is None:
+            return NO_LABEL
+        texts = [self._text(row[column], column) for column in (asked.text, asked.text_b) if column is not None]
+        if not all(texts):
+            return EMPTY
+        if any(len(text) > self._limits.max_text_chars for text in texts):
+            return TOO_LONG
+        return Row(texts[0], texts[1] if asked.text_b is not None else None, label)
+
+    def _text(self, value: Any, column: str) -> str:
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise TaskError(
+                f"Column {shown(column)} of {shown(self._request.repository)} holds {_kind_of(value)}, no text: "
+                "choose another column."
+            )
+        return value.strip()
+
+    def _label(self, value: Any) -> str | None:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 3.0 is written where other rows of the column are empty
+        # The Hub's sign for a label that is kept secret.
+        if value is None or (not isinstance(value, str) and value == -1) or value != value:  # noqa: PLR0124
+            return None
+        if self._request.kind == "similarity":
+            return self._score(value)
+        if not isinstance(value, str | int | float):
+            raise self._no_label_column(_kind_of(value))
+        if self._names is not None and isinstance(value, int):
+            value = self._names[value]
+        return self._class(" ".join(str(value).split())) or None
+
+    def _class(self, label: str) -> str:
+        label = self._request.label_names.get(label, label)
+        if len(label) > self._limits.max_label_chars:
+            raise self._no_label_column(f"texts such as {shown(label)}")
+        self._seen.add(label)
+        if len(self._seen) > self._limits.max_classes:
+            raise self._no_label_column(f"more than {self._limits.max_classes} different labels")
+        return label
+
+    def _score(self, value: Any) -> str | None:
+        if isinstance(value, str) and not value.strip():
+            return None
+        try:
+            score = float(value)
+        except (TypeError, ValueError):
+            raise self._no_label_column(shown(value)) from None
+        # Six digits, so that a score stored in single precision reads as it was given.
+        return f"{score:.6g}" if math.isfinite(score) else None
+
+    def _no_label_column(self, holds: str) -> TaskError:
+        what = "scores" if self._request.kind == "similarity" else "labels"
+        return TaskError(
+            f"Column {shown(self._request.label)} of {shown(self._request.repository)} holds {holds}: "
+            f"choose the column with the {what}."
+        )
+
+
+def _kind_of(value: Any) -> str:
+    return {"list": "lists", "dict": "records", "int": "whole numbers", "float": "numbers", "bytes": "bytes"}.get(
+        type(value).__name__, f"values of the type {type(value).__name__}"
+    )

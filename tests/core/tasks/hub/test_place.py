@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from core.errors import ConfigError, TaskError
+from core.tasks.hub.place import CONVERTED, plain_errors
+from core.tasks.hub.registry import HubRequest
+
+
+@pytest.mark.parametrize(
+    ("path", "config", "split"),
+    [
+        ("default/train/0000.parquet", "default", "train"),
+        ("sst2/validation_matched/0012.parquet", "sst2", "validation_matched"),
+        ("default/partial-train/0000.parquet", "default", "train"),
+        ("default/partial/train/0003.parquet", "default", "train"),
+        ("mrpc/glue-train.parquet", "mrpc", "train"),
+    ],
+)
+def test_the_hubs_names_for_converted_files(path: str, config: str, split: str) -> None:
+    match = CONVERTED.fullmatch(path)
+    assert match is not None
+    assert (match["config"], match["split"] or match["old"]) == (config, split)
+
+
+@pytest.mark.parametrize("path", [".gitattributes", "default/train/index.duckdb", "train.parquet", "a/b/c/d.parquet"])
+def test_other_files_are_not_taken_for_converted_ones(path: str) -> None:
+    assert CONVERTED.fullmatch(path) is None
+
+
+REQUEST = HubRequest(repository="acme/tiny", text="text", label="label", max_rows=10)
+
+
+def told(error: Exception) -> str:
+    with pytest.raises(TaskError) as raised, plain_errors(REQUEST):
+        raise error
+    return str(raised.value)
+
+
+def test_a_full_disk_is_named() -> None:
+    assert told(OSError(errno.ENOSPC, "No space left on device")) == (
+        "Data set 'acme/tiny' cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk."
+    )
+
+
+def test_a_lost_connection_is_known_below_another_error() -> None:
+    error = ValueError("outer")
+    error.__cause__ = ConnectionResetError("reset by peer")
+    assert "the Hub cannot be reached" in told(error)
+
+
+def test_an_unknown_error_is_named_on_one_line() -> None:
+    assert told(ValueError("first line.\nsecond line")) == (
+        "Data set 'acme/tiny' cannot be read (ValueError: first line): choose another."
+    )
+
+
+def test_what_is_plain_already_stays_as_it_is() -> None:
+    with pytest.raises(ConfigError, match="SCL_MAX_ROWS = 'x' cannot be used"), plain_errors(REQUEST):
+        raise ConfigError("SCL_MAX_ROWS", "x", "give a number.")

@@ -1,0 +1,389 @@
+"""A small Hub on the loopback address: what `huggingface_hub` and `datasets` ask of the real one.
+
+    with HubServer() as hub:
+        add_tiny_sets(hub)
+        subprocess.run([...], env=os.environ | hub.environment(tmp_path))
+
+HF_ENDPOINT is read when `huggingface_hub` is imported, so the clients run in a process of their own with `environment`.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import parquet
+
+RepoType = Literal["dataset", "model"]
+Files = Mapping[str, bytes]
+
+PARQUET_REVISION = "refs/convert/parquet"
+API = re.compile(
+    r"/api/(datasets|models)/(?P<repo>[^/]+(?:/[^/]+)?)(?:/(?P<verb>revision|tree|paths-info)/(?P<rest>.*))?"
+)
+RESOLVE = re.compile(r"/(?P<kind>datasets/)?(?P<repo>[^/]+(?:/[^/]+)?)/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
+RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+CHUNK_BYTES = 16_384
+DATE = "2024-01-02T03:04:05.000Z"
+
+
+@dataclass
+class Repo:
+    """A repository: the files of each of its revisions."""
+
+    kind: RepoType
+    name: str
+    revisions: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    gated: bool = False
+
+    def commit(self, revision: str) -> str | None:
+        """The commit of a branch, or of itself."""
+        commits = {name: self._sha(files) for name, files in self.revisions.items()}
+        return commits.get(revision) or (revision if revision in commits.values() else None)
+
+    def files(self, revision: str) -> dict[str, bytes]:
+        commit = self.commit(revision)
+        return next(files for files in self.revisions.values() if self._sha(files) == commit)
+
+    def _sha(self, files: Files) -> str:
+        content = [(path, blob_id(data)) for path, data in sorted(files.items())]
+        return hashlib.sha1(repr((self.kind, self.name, content)).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Served:
+    """A request that was answered."""
+
+    method: str
+    path: str
+    status: int
+    bytes: int
+
+
+class HubServer:
+    """Serves what was added. Attributes may be changed while it runs.
+
+    Attributes:
+        delay_s: seconds before each answer.
+        bytes_per_s: how fast the content of a file goes out, None for at once.
+        broken: whether every answer is an error of the server's own.
+        served: every request so far.
+    """
+
+    def __init__(self) -> None:
+        self.delay_s = 0.0
+        self.bytes_per_s: float | None = None
+        self.broken = False
+        self.served: list[Served] = []
+        self._repos: dict[tuple[RepoType, str], Repo] = {}
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.hub = self
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def environment(self, home: Path) -> dict[str, str]:
+        """What a process needs in its environment to take this for the Hub, with a cache of its own."""
+        return {
+            "HF_ENDPOINT": self.endpoint,
+            "HF_HOME": str(home),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_OFFLINE": "0",
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+        }
+
+    def add(self, kind: RepoType, name: str, files: Files, *, revision: str = "main", gated: bool = False) -> Repo:
+        """Serve a repository, or one more revision of it."""
+        repo = self._repos.setdefault((kind, name), Repo(kind, name))
+        repo.revisions[revision] = dict(files)
+        repo.gated = gated or repo.gated
+        return repo
+
+    def add_folder(self, kind: RepoType, name: str, folder: Path) -> Repo:
+        """Serve the files of a folder, e.g. of a model as `save_pretrained` left it."""
+        return self.add(kind, name, {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()})
+
+    def repo(self, kind: RepoType, name: str) -> Repo | None:
+        return self._repos.get((kind, name))
+
+    def bytes_of(self, part: str) -> int:
+        """Bytes of content that went out for paths with `part` in them."""
+        return sum(request.bytes for request in self.served if part in request.path)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(timeout=5)
+
+
+class _Server(ThreadingHTTPServer):
+    hub: HubServer
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away in the middle, as a cancelled one does, is nothing to report."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body go out as two packets, and the second would wait
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep the tests' output clean."""
+
+    @cached_property
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _answer(self) -> None:
+        self.__dict__.pop("_body", None)  # one handler serves every request of its connection
+        _ = self._body
+        time.sleep(self.server.hub.delay_s)
+        if self.server.hub.broken:
+            return self._error(HTTPStatus.INTERNAL_SERVER_ERROR, None)
+        path = urlsplit(self.path).path
+        if match := API.fullmatch(path):
+            kind: RepoType = "dataset" if match[1] == "datasets" else "model"
+            repo = self.server.hub.repo(kind, match["repo"])
+            if repo is None:
+                return self._error(HTTPStatus.UNAUTHORIZED, "RepoNotFound")
+            return self._api(repo, match["verb"], match["rest"] or "")
+        if match := RESOLVE.fullmatch(path):
+            repo = self.server.hub.repo("dataset" if match["kind"] else "model", match["repo"])
+            if repo is None:
+                return self._error(HTTPStatus.UNAUTHORIZED, "RepoNotFound")
+            return self._resolve(repo, unquote(match["revision"]), unquote(match["path"]))
+        return self._error(HTTPStatus.NOT_FOUND, None)
+
+    def _api(self, repo: Repo, verb: str | None, rest: str) -> None:
+        quoted, _, folder = rest.partition("/")
+        revision = unquote(quoted) or "main"
+        commit = repo.commit(revision)
+        if commit is None:
+            return self._error(HTTPStatus.NOT_FOUND, "RevisionNotFound")
+        files = repo.files(revision)
+        if verb == "tree":
+            deep = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() in ("true", "1")
+            entries = tree(files, unquote(folder), deep=deep)
+            return self._error(HTTPStatus.NOT_FOUND, "EntryNotFound") if entries is None else self._json(entries)
+        if verb == "paths-info":
+            wanted = self._wanted_paths()
+            return self._json([entry for path in wanted if (entry := path_info(files, path)) is not None])
+        return self._json(
+            {
+                "id": repo.name,
+                "sha": commit,
+                "private": False,
+                "disabled": False,
+                "gated": "auto" if repo.gated else False,
+                "downloads": 0,
+                "likes": 0,
+                "tags": [],
+                "lastModified": DATE,
+                "createdAt": DATE,
+                "siblings": [{"rfilename": path} for path in sorted(files)],
+            }
+        )
+
+    def _wanted_paths(self) -> list[str]:
+        if "json" in (self.headers.get("Content-Type") or ""):
+            return list(json.loads(self._body)["paths"])
+        return parse_qs(self._body.decode()).get("paths", [])
+
+    def _resolve(self, repo: Repo, revision: str, path: str) -> None:
+        if repo.gated:
+            return self._error(
+                HTTPStatus.FORBIDDEN if self.headers.get("Authorization") else HTTPStatus.UNAUTHORIZED, "GatedRepo"
+            )
+        commit = repo.commit(revision)
+        if commit is None:
+            return self._error(HTTPStatus.NOT_FOUND, "RevisionNotFound")
+        data = repo.files(revision).get(path)
+        head = {"X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        if data is None:
+            return self._error(HTTPStatus.NOT_FOUND, "EntryNotFound", head)
+        head["ETag"] = f'"{blob_id(data)}"'
+        status = HTTPStatus.OK
+        if wanted := RANGE.fullmatch(self.headers.get("Range") or ""):
+            first, last = int(wanted[1]), min(int(wanted[2] or len(data)), len(data) - 1)
+            if first >= len(data):
+                return self._error(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, None)
+            head["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+            data, status = data[first : last + 1], HTTPStatus.PARTIAL_CONTENT
+        return self._send(status, data, head, slow=True)
+
+    def _json(self, value: Any) -> None:
+        self._send(HTTPStatus.OK, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _error(self, status: HTTPStatus, code: str | None, more: Mapping[str, str] | None = None) -> None:
+        head = {"X-Error-Code": code, "X-Error-Message": code} if code else {}
+        self._send(status, json.dumps({"error": code or status.phrase}).encode(), head | dict(more or {}))
+
+    def _send(self, status: HTTPStatus, data: bytes, head: Mapping[str, str], *, slow: bool = False) -> None:
+        self.send_response(status)
+        for name, value in head.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        sent = 0
+        try:
+            if self.command != "HEAD":
+                for start in range(0, len(data), CHUNK_BYTES):
+                    chunk = data[start : start + CHUNK_BYTES]
+                    if slow and self.server.hub.bytes_per_s is not None:
+                        time.sleep(len(chunk) / self.server.hub.bytes_per_s)
+                    self.wfile.write(chunk)
+                    sent += len(chunk)
+        finally:
+            self.server.hub.served.append(Served(self.command, unquote(self.path), int(status), sent))
+
+
+def blob_id(data: bytes) -> str:
+    """A file's id as git has it."""
+    return hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest()
+
+
+def path_info(files: Files, path: str) -> dict[str, Any] | None:
+    """What the Hub tells of a file or a folder."""
+    path = path.strip("/")
+    if path in files:
+        return {"type": "file", "path": path, "size": len(files[path]), "oid": blob_id(files[path])}
+    if any(name.startswith(f"{path}/") for name in files):
+        return {"type": "directory", "path": path, "size": 0, "oid": hashlib.sha1(path.encode()).hexdigest()}
+    return None
+
+
+def tree(files: Files, folder: str, *, deep: bool) -> list[dict[str, Any]] | None:
+    """The entries of a folder, and of those in it where `deep`; None where there is no such folder."""
+    start = f"{folder.strip('/')}/" if folder.strip("/") else ""
+    inside = sorted(path for path in files if path.startswith(start))
+    if not inside:
+        return None
+    names: dict[str, None] = {}
+    for path in inside:
+        parts = path.removeprefix(start).split("/")
+        for depth in range(1, len(parts) + 1 if deep else 2):
+            names[start + "/".join(parts[:depth])] = None
+    return [entry for name in names if (entry := path_info(files, name)) is not None]
+
+
+def parquet_file(
+    columns: Mapping[str, Sequence[Any]],
+    *,
+    classes: Mapping[str, Sequence[str]] | None = None,
+    group: int | None = None,
+) -> bytes:
+    """A Parquet file as `datasets` writes it; `classes` names the labels of columns that hold numbers.
+
+    Args:
+        group: rows of a row group, all of them by default.
+    """
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    if classes:
+        features: dict[str, Any] = {
+            name: {"names": list(classes[name]), "_type": "ClassLabel"}
+            if name in classes
+            else {"dtype": str(table.schema.field(name).type), "_type": "Value"}
+            for name in columns
+        }
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    out = io.BytesIO()
+    parquet.write_table(table, out, row_group_size=group)
+    return out.getvalue()
+
+
+def csv_file(*rows: Sequence[str]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue().encode()
+
+
+def card(configs: Mapping[str, Mapping[str, str]]) -> bytes:
+    """A README.md that names the files of each configuration's splits."""
+    described = [
+        {"config_name": name, "data_files": [{"split": split, "path": path} for split, path in files.items()]}
+        for name, files in configs.items()
+    ]
+    return f"---\nconfigs: {json.dumps(described)}\n---\n# A data set\n".encode()
+
+
+OPINIONS = ("negative", "positive")
+
+
+def opinions(count: int, start: int = 0) -> dict[str, list[Any]]:
+    """Columns text and label, the labels in turn."""
+    numbers = range(start, start + count)
+    return {
+        "text": [f"text {i} is {('dull', 'lovely')[i % 2]}" for i in numbers],
+        "label": [i % 2 for i in numbers],
+    }
+
+
+def add_tiny_sets(hub: HubServer) -> None:
+    """Data sets that are small and different.
+
+    - acme/tiny: Parquet, columns text and label (negative, positive), 60 train, 12 validation and 20 test rows
+    - acme/two: CSV, columns sentence and topic, configurations "one" (30 train) and "two" (40 train, 8 dev)
+    - acme/script: a script, and the Hub's conversion of what it would make, 24 train and 6 test rows
+    - acme/old: a script that was never converted
+    - acme/gated: as acme/tiny, for those who accepted its terms
+    """
+    classes = {"label": OPINIONS}
+    tiny = {
+        f"data/{split}-00000-of-00001.parquet": parquet_file(opinions(count, start), classes=classes)
+        for split, count, start in (("train", 60, 0), ("validation", 12, 60), ("test", 20, 72))
+    }
+    hub.add("dataset", "acme/tiny", tiny)
+    hub.add("dataset", "acme/gated", tiny, gated=True)
+    topics = ("sport", "music")
+    sentences = {
+        path: csv_file(("sentence", "topic"), *((f"{path} sentence {i}", topics[i % 2]) for i in range(count)))
+        for path, count in (("one/train.csv", 30), ("two/train.csv", 40), ("two/dev.csv", 8))
+    }
+    configs = {"one": {"train": "one/train.csv"}, "two": {"train": "two/train.csv", "dev": "two/dev.csv"}}
+    hub.add("dataset", "acme/two", {"README.md": card(configs), **sentences})
+    script = b"raise SystemExit('a script of a repository was run')\n"
+    hub.add("dataset", "acme/old", {"old.py": script})
+    hub.add("dataset", "acme/script", {"script.py": script, "README.md": b"# A data set\n"})
+    converted = {
+        "default/train/0000.parquet": parquet_file(opinions(12), classes=classes),
+        "default/train/0001.parquet": parquet_file(opinions(12, 12), classes=classes),
+        "default/test/0000.parquet": parquet_file(opinions(6, 24), classes=classes),
+    }
+    hub.add("dataset", "acme/script", converted, revision=PARQUET_REVISION)
