@@ -262,6 +262,9 @@ def load_encoder(
     labels = dict(enumerate(classes))
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+            # Without files transformers makes one that knows no word, and says nothing.
+            raise ValueError("its tokenizer has no vocabulary")
         model = AutoModelForSequenceClassification.from_pretrained(
             folder,
             num_labels=len(classes),

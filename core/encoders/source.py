@@ -137,6 +137,19 @@ def encoder_folder(encoder_id: str) -> Path:
     return _fetched(encoder_id, SMALL_FILES, lambda small: read_shape(small / "config.json", encoder_id))
 
 
+def tokenizer_folder(encoder_id: str) -> Path:
+    """The folder with an encoder's tokenizer; of one on the Hub, the small files alone are fetched.
+
+    Raises: EncoderError when it cannot be had, or when a published checksum does not match; ConfigError for no name.
+    """
+    local = _local_folder(encoder_id)
+    if encoder_id == BUNDLED:
+        folder = local or _snapshot(BUNDLED_REPOSITORY, SMALL_FILES, BUNDLED_REVISION)
+        verify(folder, {"tokenizer.json": BUNDLED_SHA256["tokenizer.json"]})
+        return folder
+    return local or _snapshot(encoder_id, SMALL_FILES)
+
+
 def model_folder(
     name: str, *, what: str, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
 ) -> Path:
@@ -231,6 +244,11 @@ def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = N
     with _plain_hub_errors(repository, what):
         offline = not _hub_answers()
         return Path(snapshot_download(repository, revision=revision, allow_patterns=wanted, local_files_only=offline))
+
+
+def hub_answers() -> bool:
+    """Whether the Hub can be reached; found out within HUB_TIMEOUT_S."""
+    return _hub_answers()
 
 
 def _hub_answers() -> bool:

@@ -236,6 +236,13 @@ def test_torch_weights_are_read_only_where_there_are_no_safetensors(tiny_encoder
         torch.testing.assert_close(from_bin.eval().pooled(tokens), from_safe.eval().pooled(tokens))
 
 
+def test_an_encoder_without_a_vocabulary_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((tiny_encoder / name).read_bytes())
+    with pytest.raises(EncoderError, match="its tokenizer has no vocabulary"):
+        load_encoder(str(tmp_path), classes=["a", "b"], max_length=32)
+
+
 def test_damaged_weights_are_refused_in_one_sentence(tiny_encoder: Path, tmp_path: Path) -> None:
     import shutil
 

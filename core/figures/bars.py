@@ -1,0 +1,311 @@
+"""Bars: how many rows each class has, and how long the texts are."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+from unicodedata import east_asian_width
+
+import numpy as np
+import numpy.typing as npt
+
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, short_text
+
+CLASS_HEIGHT_PX = 24
+SHORTEST_PX = 120
+# Room above for the legend, below for the axis.
+EDGES_PX = 84
+HISTOGRAM_HEIGHT_PX = 260
+LABEL_CHARS = 24
+# Tones of ACCENT: splits are told apart by them, because colours mean classes elsewhere.
+TONES = ("rgba(47,111,159,1)", "rgba(47,111,159,0.65)", "rgba(47,111,159,0.4)")
+
+BINS = 40
+BAR_SHARE = 0.94
+# Texts beyond this percentile share the last bar, if the longest is much longer.
+SHOWN_PERCENTILE = 99.0
+TAIL_RATIO = 1.5
+# A mark that would stretch the axis beyond this many times its length stands at the edge instead.
+MARK_RATIO = 2.0
+
+
+Lengths = npt.NDArray[np.int64]
+
+
+class LengthMark(NamedTuple):
+    """A line at a length, and what it says."""
+
+    length: float
+    text: str
+
+
+def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[int]]) -> Figure:
+    """A horizontal bar for each class, in the order given, with its number of rows at the end.
+
+    The figure is as high as its classes need; a page lets it scroll.
+
+    Args:
+        classes: C names, from outside.
+        counts: for each split, by its name for people, the rows of each class [C]; several splits are stacked.
+    Raises: ValueError where a split has not as many counts as there are classes.
+    """
+    for split, of_split in counts.items():
+        if len(of_split) != len(classes):
+            raise ValueError(f"{split} has {len(of_split)} counts for {len(classes)} classes: give one for each")
+    places = list(range(len(classes)))
+    totals = [sum(of_class) for of_class in zip(*counts.values(), strict=True)] if counts else [0] * len(classes)
+    most = max(totals, default=0) or 1
+    traces = [_split_trace(split, of_split, classes, number) for number, (split, of_split) in enumerate(counts.items())]
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "text",
+            "x": totals,
+            "y": places,
+            "text": [f" {total:,}" for total in totals],
+            "textposition": "middle right",
+            "hoverinfo": "skip",
+            "showlegend": False,
+            "cliponaxis": False,
+        }
+    )
+    layout = base_layout(
+        barmode="stack",
+        bargap=0.25,
+        height=max(SHORTEST_PX, EDGES_PX + CLASS_HEIGHT_PX * len(classes)),
+        showlegend=len(counts) > 1,
+        legend=base_layout()["legend"] | {"traceorder": "normal"},
+        hovermode="closest",
+        dragmode=False,
+        # Room for the numbers at the ends.
+        margin={"l": 8, "r": 56, "t": 32 if len(counts) > 1 else 8, "b": 40},
+        xaxis={
+            "title": {"text": "rows"},
+            "range": [0, most],
+            "tickangle": 0,
+            "zeroline": False,
+        }
+        | _whole_ticks(0, most, 4)
+        | {"tickformat": "~s"},  # 150k, where a narrow screen has no room for 150,000
+        yaxis={
+            "range": [len(classes) - 0.5, -0.5],
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": [_label(name) for name in classes],
+            "automargin": True,
+            "ticklabelstandoff": 4,
+            "showgrid": False,
+            "zeroline": False,
+            "ticks": "",
+        },
+    )
+    return {"data": traces, "layout": layout}
+
+
+def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], number: int) -> Figure:
+    rows = sum(counts)
+    name = short_text(split)
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "x": [int(count) for count in counts],
+        "y": list(range(len(classes))),
+        "marker": {"color": TONES[number % len(TONES)]},
+        "hovertext": [
+            f"<b>{plain_text(of_class)}</b><br>{name}: {count:,} of {rows:,} rows, {count / max(1, rows):.1%}"
+            for of_class, count in zip(classes, counts, strict=True)
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _label(name: str) -> str:
+    """A name short enough for the side of a bar; Han, kana and Hangul are twice as wide as other letters."""
+    wide = sum(east_asian_width(char) in "WF" for char in name[:LABEL_CHARS])
+    return short_text(name, LABEL_CHARS - wide // 2)
+
+
+def _whole_ticks(low: float, high: float, most: int) -> Figure:
+    """Some ticks of an axis, never between whole numbers."""
+    return {"tickformat": ",d"} | ({"dtick": 1} if high - low <= most else {"nticks": most + 1})
+
+
+class _Bins(NamedTuple):
+    """Bars over whole lengths: bar n holds lengths from starts[n] to starts[n] + width − 1.
+
+    `counts` has one more entry than `starts` where the lengths beyond share a last bar.
+    """
+
+    starts: list[int]
+    width: int
+    counts: list[int]
+
+    @property
+    def end(self) -> int:
+        """The first length that is beyond the bars of equal width."""
+        return self.starts[-1] + self.width
+
+    @property
+    def has_tail(self) -> bool:
+        return len(self.counts) > len(self.starts)
+
+    @property
+    def tail_place(self) -> float:
+        """The middle of the last bar, which stands half a bar apart: it is off the scale."""
+        return self.end - 0.5 + self.width
+
+    @property
+    def low(self) -> float:
+        return self.starts[0] - 0.5
+
+    @property
+    def high(self) -> float:
+        return self.tail_place + self.width / 2 if self.has_tail else self.end - 0.5
+
+
+def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None = None) -> Figure:
+    """How many texts have which length.
+
+    Bars have equal widths in whole numbers. Where few texts are much longer than all others, those share a last bar
+    that is labelled with the length from which it counts, so that they do not squash the rest.
+
+    Args:
+        lengths: ≥ 0, whole; none gives an empty figure.
+        unit: what is counted, in the plural, e.g. "tokens".
+        mark: a line such as (128, "reads 128 tokens"); where it would lie far from the bars, its text alone stands at
+            the edge, with an arrow.
+    Raises: ValueError for a negative length.
+    """
+    given = np.asarray(lengths, dtype=np.int64)
+    if given.size and given.min() < 0:
+        raise ValueError(f"lengths = {given.min()}: expected 0 or more")
+    bins = _binned(given, mark) if given.size else None
+    shown = html.escape(" ".join(unit.split()))
+    low, high = (bins.low, bins.high) if bins else (-0.5, 0.5)
+    shapes, notes = [], []
+    if mark is not None:
+        side = _mark_side(mark, bins)
+        if side == "within":
+            shapes.append(_mark_line(mark.length))
+            margin = 0.02 * (high - low)
+            low, high = min(low, mark.length - margin), max(high, mark.length + margin)
+        notes.append(_mark_label(mark, side, rightward=mark.length < (low + high) / 2))
+    layout = base_layout(
+        height=HISTOGRAM_HEIGHT_PX,
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+        margin={"l": 56, "r": 16, "t": 24 if mark is not None else 8, "b": 40},
+        xaxis={"title": {"text": shown}, "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
+        | _whole_ticks(low, high, 7)
+        | _tail_ticks(bins),
+        yaxis={"title": {"text": "texts"}, "rangemode": "tozero", "zeroline": False}
+        | _whole_ticks(0, max(bins.counts) if bins else 1, 5),
+        shapes=shapes,
+        annotations=notes,
+    )
+    return {"data": [_histogram_trace(bins, given, shown)] if bins else [], "layout": layout}
+
+
+def _binned(lengths: Lengths, mark: LengthMark | None) -> _Bins:
+    low, longest = int(lengths.min()), int(lengths.max())
+    last = int(np.percentile(lengths, SHOWN_PERCENTILE, method="lower"))  # of few lengths too, not the longest
+    if longest < low + BINS or longest <= low + TAIL_RATIO * (last - low):
+        last = longest
+    elif mark is not None and last < mark.length < low + MARK_RATIO * (last - low):
+        last = min(longest, math.ceil(mark.length))  # the mark lies on the scale, not in the last bar
+    width = _width(last - low + 1)
+    first = low // width * width
+    starts = list(range(first, last + 1, width))
+    edges = [*starts, starts[-1] + width]
+    has_tail = longest >= edges[-1]
+    counts, _ = np.histogram(lengths, bins=[*edges, longest + 1] if has_tail else edges)
+    return _Bins(starts, width, counts.tolist())
+
+
+def _width(span: int) -> int:
+    """The smallest of 1, 2, 5, 10, 20, … that covers the span in at most BINS bars."""
+    width, steps = 1, (2, 5, 10)
+    while span > BINS * width:
+        power = 10 ** (len(str(width)) - 1)
+        width = next(step * power for step in steps if step * power > width)
+    return width
+
+
+def _tail_ticks(bins: _Bins | None) -> Figure:
+    """Names the last bar by its first length; some six round lengths stand at the others."""
+    if bins is None or not bins.has_tail:
+        return {}
+    span = bins.high - bins.low
+    between = _width(math.ceil(span * BINS / 7))
+    ticks = range(-(-bins.starts[0] // between) * between, bins.end, between)
+    apart = [tick for tick in ticks if bins.tail_place - tick > 0.1 * span]  # room for the words
+    return {
+        "tickmode": "array",
+        "tickvals": [*apart, bins.tail_place],
+        "ticktext": [*(f"{tick:,}" for tick in apart), f"≥ {bins.end:,}"],
+    }
+
+
+def _mark_side(mark: LengthMark, bins: _Bins | None) -> Literal["left", "within", "right"]:
+    """Whether a mark stands on the scale, or so near that the axis can reach it, or on which side of it."""
+    if bins is None:
+        return "right"
+    reach = (MARK_RATIO - 1) * (bins.high - bins.low)
+    if mark.length < bins.low - reach:
+        return "left"
+    return "within" if mark.length < (bins.end if bins.has_tail else bins.high + reach) else "right"
+
+
+def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
+    texts = lengths.size
+    middles = [start + (bins.width - 1) / 2 for start in bins.starts]
+    spans = [f"{start:,}" if bins.width == 1 else f"{start:,}–{start + bins.width - 1:,}" for start in bins.starts]
+    if bins.has_tail:
+        middles.append(bins.tail_place)
+        spans.append(f"{bins.end:,} to {lengths.max():,}")
+    return {
+        "type": "bar",
+        "x": middles,
+        "y": bins.counts,
+        "width": [BAR_SHARE * bins.width] * len(middles),
+        "marker": {"color": [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail},
+        "hovertext": [
+            f"{span} {unit}<br>{count:,} of {texts:,} texts, {count / texts:.1%}"
+            for span, count in zip(spans, bins.counts, strict=True)
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _mark_line(length: float) -> Figure:
+    return {
+        "type": "line",
+        "xref": "x",
+        "yref": "paper",
+        "x0": length,
+        "x1": length,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": QUIET, "width": 1.5, "dash": "dash"},
+    }
+
+
+def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, rightward: bool) -> Figure:
+    """Above the bars: beside its line, rightward of it or leftward, or at the edge beyond which the line would be."""
+    text = short_text(mark.text, 60)
+    place = {
+        "left": {"xref": "paper", "x": 0, "xanchor": "left", "text": f"← {text}"},
+        "within": {"xref": "x", "x": mark.length, "xanchor": "left" if rightward else "right", "text": text},
+        "right": {"xref": "paper", "x": 1, "xanchor": "right", "text": f"{text} →"},
+    }[side]
+    return place | {
+        "yref": "paper",
+        "y": 1,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12, "color": QUIET},
+    }

@@ -1,0 +1,233 @@
+"""Bars as Plotly gets them."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from core.figures.bars import CLASS_HEIGHT_PX, LengthMark, class_balance_figure, histogram_figure
+from core.figures.template import Figure
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+def made_lengths(count: int, seed: int = 0) -> list[int]:
+    rng = random.Random(seed)
+    return [min(400, 3 + int(rng.lognormvariate(3, 0.6))) for _ in range(count)]
+
+
+def bars_of(figure: Figure) -> list[tuple[float, float, int, str]]:
+    """Of each bar its ends, its count and what it says of itself."""
+    (trace,) = figure["data"]
+    return [
+        (x - width / 2, x + width / 2, count, hover)
+        for x, width, count, hover in zip(trace["x"], trace["width"], trace["y"], trace["hovertext"], strict=True)
+    ]
+
+
+def check(figure: Figure) -> None:
+    assert json.loads(json.dumps(figure, allow_nan=False)) == figure
+    go.Figure(figure)
+
+
+def counts_at(figure: Figure) -> Any:
+    return figure["data"][-1]
+
+
+class TestClassBalance:
+    @pytest.mark.parametrize("classes", [0, 1, 2, 100])
+    @pytest.mark.parametrize("splits", [0, 1, 3])
+    def test_it_is_json_and_a_figure_that_plotly_accepts(self, classes: int, splits: int) -> None:
+        counts = {f"split {s}": [s + i for i in range(classes)] for s in range(splits)}
+        check(class_balance_figure([f"class {i}" for i in range(classes)], counts))
+
+    def test_each_class_has_its_bar_in_the_order_given_and_its_total_at_the_end(self) -> None:
+        figure = class_balance_figure(["b", "a", "c"], {"train": [5, 0, 1200], "test": [1, 2, 34]})
+        train, test, totals = figure["data"]
+        assert (train["x"], test["x"]) == ([5, 0, 1200], [1, 2, 34])
+        assert train["y"] == test["y"] == totals["y"] == figure["layout"]["yaxis"]["tickvals"] == [0, 1, 2]
+        assert figure["layout"]["yaxis"]["ticktext"] == ["b", "a", "c"]
+        low, high = figure["layout"]["yaxis"]["range"]
+        assert low > high  # the first class stands at the top
+        assert totals["x"] == [6, 2, 1234]
+        assert [text.strip() for text in totals["text"]] == ["6", "2", "1,234"]
+        assert figure["layout"]["barmode"] == "stack"
+        assert figure["layout"]["xaxis"]["range"] == [0, 1234]
+
+    def test_a_bar_says_its_class_its_rows_and_their_share(self) -> None:
+        figure = class_balance_figure(["good", "bad"], {"Train": [1500, 500], "Test": [0, 0]})
+        assert figure["data"][0]["hovertext"] == [
+            "<b>good</b><br>Train: 1,500 of 2,000 rows, 75.0%",
+            "<b>bad</b><br>Train: 500 of 2,000 rows, 25.0%",
+        ]
+        assert figure["data"][1]["hovertext"][0] == "<b>good</b><br>Test: 0 of 0 rows, 0.0%"
+
+    def test_a_hundred_classes_have_room_each(self) -> None:
+        few = class_balance_figure(["a"] * 10, {"train": [1] * 10})["layout"]["height"]
+        many = class_balance_figure(["a"] * 100, {"train": [1] * 100})["layout"]["height"]
+        assert many - few == 90 * CLASS_HEIGHT_PX
+        assert CLASS_HEIGHT_PX >= 20
+
+    def test_long_names_are_shortened_and_whole_on_hover(self) -> None:
+        names = ["a rather long name of a class that goes on " + end for end in ("here", "there")]
+        figure = class_balance_figure(names, {"train": [1, 2]})
+        shown = figure["layout"]["yaxis"]["ticktext"]
+        assert all(len(name) <= 24 for name in shown)
+        assert shown[0] == shown[1]  # and the bars still stand apart
+        assert figure["data"][0]["y"] == [0, 1]
+        for name, hover in zip(names, figure["data"][0]["hovertext"], strict=True):
+            assert name in hover.replace("<br>", " ")
+
+    def test_wide_letters_count_twice(self) -> None:
+        names = ["很长的类别名称" * 4, "영화" * 12, "a" * 24, "电影ab" * 6]
+        shown = class_balance_figure(names, {"train": [1] * 4})["layout"]["yaxis"]["ticktext"]
+        assert [len(name) for name in shown] == [12, 12, 24, 18]
+
+    def test_few_rows_have_whole_ticks(self) -> None:
+        assert class_balance_figure(["a"], {"train": [2]})["layout"]["xaxis"]["dtick"] == 1
+        assert "dtick" not in class_balance_figure(["a"], {"train": [200]})["layout"]["xaxis"]
+
+    def test_names_are_escaped_and_never_read_as_templates(self) -> None:
+        figure = class_balance_figure([HOSTILE, "%{x}"], {HOSTILE: [1, 2]})
+        assert "<img" not in json.dumps(figure)
+        assert "&lt;img src=x onerror=&quot;alert(1)&quot;&gt;" in figure["data"][0]["hovertext"][0]
+        assert figure["data"][0]["hovertemplate"] == "%{hovertext}<extra></extra>"
+
+    def test_one_split_needs_no_legend(self) -> None:
+        assert not class_balance_figure(["a"], {"train": [1]})["layout"]["showlegend"]
+        assert class_balance_figure(["a"], {"train": [1], "test": [1]})["layout"]["showlegend"]
+
+    def test_splits_differ_in_tone(self) -> None:
+        figure = class_balance_figure(["a"], {"train": [1], "validation": [1], "test": [1]})
+        assert len({trace["marker"]["color"] for trace in figure["data"][:3]}) == 3
+
+    def test_counts_of_other_classes_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="test has 1 counts for 2 classes"):
+            class_balance_figure(["a", "b"], {"train": [1, 2], "test": [1]})
+
+
+class TestHistogram:
+    @pytest.mark.parametrize("mark", [None, *(LengthMark(x, "reads it") for x in (0, 4, 25, 128, 10_000))])
+    @pytest.mark.parametrize(
+        "lengths", [[], [0], [7], [7] * 50, [0, 1], [5, 2000], [3, 3, 3, 900_000], [*range(10_000)], [10_000, 10_007]]
+    )
+    def test_it_is_json_and_a_figure_that_plotly_accepts(self, lengths: list[int], mark: LengthMark | None) -> None:
+        figure = histogram_figure(lengths, "tokens", mark)
+        check(figure)
+        low, high = figure["layout"]["xaxis"]["range"]
+        assert low < high
+        if lengths:
+            bars = bars_of(figure)
+            assert sum(count for _, _, count, _ in bars) == len(lengths)
+            assert all(low <= left < right <= high for left, right, _, _ in bars)
+            assert all(one[1] < other[0] for one, other in pairwise(bars))
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("count", [10, 300, 5_000])
+    def test_every_bar_counts_the_lengths_it_names(self, count: int, seed: int) -> None:
+        lengths = [*made_lengths(count, seed), 3_000]
+        for _, _, counted, hover in bars_of(histogram_figure(lengths, "words")):
+            named = hover.partition(" words<br>")[0].replace(",", "")
+            separator = " to " if " to " in named else "–"
+            first, _, last = named.partition(separator)
+            expected = sum(int(first) <= length <= int(last or first) for length in lengths)
+            assert counted == expected
+            assert f"{expected:,} of {len(lengths):,} texts, {expected / len(lengths):.1%}" in hover
+
+    def test_a_bar_stands_over_its_lengths(self) -> None:
+        figure = histogram_figure([5, 5, 6, 9], "words")
+        middles = dict(zip(figure["data"][0]["x"], figure["data"][0]["y"], strict=True))
+        assert middles == {5: 2, 6: 1, 7: 0, 8: 0, 9: 1}
+
+    def test_one_long_text_shares_the_last_bar_and_the_others_keep_their_room(self) -> None:
+        lengths = made_lengths(1_000)
+        alone = bars_of(histogram_figure([length for length in lengths if length <= 80], "words"))
+        figure = histogram_figure([*lengths, 19_000], "words")
+        bars = bars_of(figure)
+        assert bars[-1][1] < 2 * alone[-1][1]
+        names, places = figure["layout"]["xaxis"]["ticktext"], figure["layout"]["xaxis"]["tickvals"]
+        start = int(names[-1].removeprefix("≥ "))
+        assert bars[-1][2] == sum(length >= start for length in [*lengths, 19_000])
+        assert bars[-1][0] < places[-1] < bars[-1][1]
+        assert bars[-1][3].startswith(f"{start} to 19,000 words")
+        assert [int(name) for name in names[:-1]] == places[:-1]
+        assert 3 <= len(names) <= 9
+        assert len(set(figure["data"][0]["marker"]["color"])) == 2
+
+    def test_of_few_texts_too_the_longest_does_not_squash_the_rest(self) -> None:
+        bars = bars_of(histogram_figure([*range(10, 20), 5_000], "words"))
+        assert bars[-1][2] == 1
+        assert bars[-1][1] < 30
+
+    @pytest.mark.parametrize("lengths", [[5], [5, 5, 7], [3, 4, 900]])
+    def test_few_texts_have_whole_ticks(self, lengths: list[int]) -> None:
+        layout = histogram_figure(lengths, "words")["layout"]
+        assert layout["yaxis"]["dtick"] == 1
+        ticks = layout["xaxis"].get("tickvals", [])[:-1]
+        assert ticks == [int(tick) for tick in ticks] if ticks else layout["xaxis"]["dtick"] == 1
+
+    @pytest.mark.parametrize("lengths", [[7], [10, 20, 24], [*range(500)]])
+    def test_lengths_close_together_have_no_shared_bar(self, lengths: list[int]) -> None:
+        assert "ticktext" not in histogram_figure(lengths, "words")["layout"]["xaxis"]
+
+    @pytest.mark.parametrize("longest", [1, 39, 40, 41, 399, 4_000, 123_456])
+    def test_bars_are_neither_too_many_nor_of_odd_widths(self, longest: int) -> None:
+        figure = histogram_figure([*range(0, longest + 1, max(1, longest // 500))], "words")
+        assert len(figure["data"][0]["x"]) <= 42
+        widths = {round(b - a, 6) for a, b in pairwise(figure["data"][0]["x"])}
+        assert len(widths) == 1
+        assert str(int(widths.pop())).rstrip("0") in ("1", "2", "5")
+
+    def test_a_unit_is_escaped(self) -> None:
+        figure = histogram_figure([1, 2], HOSTILE, LengthMark(1, HOSTILE))
+        assert "<img" not in json.dumps(figure)
+
+    def test_a_negative_length_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="-2"):
+            histogram_figure([3, -2], "words")
+
+
+class TestMark:
+    def test_a_line_stands_at_the_length_with_its_text(self) -> None:
+        layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(32, "reads 32 tokens"))["layout"]
+        (line,), (note,) = layout["shapes"], layout["annotations"]
+        assert (line["x0"], line["x1"], line["y0"], line["y1"]) == (32, 32, 0, 1)
+        assert (note["x"], note["xref"], note["text"]) == (32, "x", "reads 32 tokens")
+
+    @pytest.mark.parametrize(("length", "anchor"), [(12, "left"), (55, "right")])
+    def test_its_text_stands_where_there_is_room(self, length: int, anchor: str) -> None:
+        layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(length, "reads"))["layout"]
+        assert layout["annotations"][0]["xanchor"] == anchor
+
+    def test_an_axis_reaches_a_mark_that_is_near(self) -> None:
+        layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(80, "reads"))["layout"]
+        assert layout["shapes"][0]["x0"] == 80 < layout["xaxis"]["range"][1] < 85
+
+    @pytest.mark.parametrize(
+        ("lengths", "length", "text"),
+        [([*range(10, 60)], 512, "reads →"), ([*range(900, 950)], 128, "← reads"), ([], 128, "reads →")],
+    )
+    def test_a_mark_far_off_is_told_at_the_edge(self, lengths: list[int], length: int, text: str) -> None:
+        layout = histogram_figure(lengths, "tokens", LengthMark(length, "reads"))["layout"]
+        assert layout["shapes"] == []
+        assert layout["annotations"][0]["text"] == text
+        assert layout["annotations"][0]["xref"] == "paper"
+
+    @pytest.mark.parametrize("length", [30, 50, 64, 70, 90, 128, 200, 256, 512])
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_line_never_stands_in_the_bar_that_is_off_the_scale(self, seed: int, length: int) -> None:
+        figure = histogram_figure([*made_lengths(500, seed), 3_000], "tokens", LengthMark(length, "reads"))
+        if figure["layout"]["shapes"]:
+            assert length < bars_of(figure)[-1][0]
+            assert length < int(figure["layout"]["xaxis"]["ticktext"][-1].removeprefix("≥ "))
+        else:
+            assert length > bars_of(figure)[-2][1]
+
+    def test_without_one_there_is_neither_line_nor_text(self) -> None:
+        layout = histogram_figure([1, 2, 3], "tokens")["layout"]
+        assert (layout["shapes"], layout["annotations"]) == ([], [])

@@ -1,0 +1,383 @@
+"""Classes, lengths, duplicates, scripts and search, each against a slow loop."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+import time
+import unicodedata
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from core.tasks.survey import (
+    NEAR_DUPLICATE_CHARS,
+    NEAR_DUPLICATE_ROWS,
+    DuplicateGroup,
+    class_counts,
+    duplicates,
+    folded,
+    language_of,
+    length_summary,
+    near_duplicates,
+    query_parts,
+    search,
+    word_counts,
+)
+from core.views.eda import _split
+
+ROOT = Path(__file__).resolve().parents[3]
+CHINESE = "我非常喜欢这部电影，演员也很好。"
+KOREAN = "영화가 정말 좋았어요, 배우도 훌륭했어요."
+JAPANESE = "この映画はとても面白かったです。"
+THAI = "ฉันชอบหนังเรื่องนี้มาก"
+PIECES = [
+    "film",
+    "Ça",
+    "e\u0301te\u0301",
+    "电影",
+    "影",
+    "영화가",
+    "の",
+    "ที่",
+    "\u0e34",
+    " ",
+    "\t\n",
+    "iPhone12",
+    "9",
+    "…",
+    "²",
+    "🙂",
+]
+
+
+def made_texts(count: int, seed: int = 0) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices(PIECES, k=rng.randint(0, 9))) for _ in range(count)]
+
+
+class TestClasses:
+    def test_each_class_has_its_count_in_the_order_of_the_classes(self) -> None:
+        labels = [random.Random(i).randrange(4) for i in range(200)]
+        assert class_counts(labels, ["d", "c", "b", "a", "none"]) == [labels.count(i) for i in range(4)] + [0]
+
+    def test_no_rows_give_zeros(self) -> None:
+        assert class_counts([], ["a", "b"]) == [0, 0]
+
+    @pytest.mark.parametrize("label", [-1, 2])
+    def test_a_label_that_is_no_class_is_refused(self, label: int) -> None:
+        with pytest.raises(ValueError, match="expected 0 to 1"):
+            class_counts([0, label], ["a", "b"])
+
+
+class TestLengths:
+    @pytest.mark.parametrize(
+        ("text", "count"),
+        [
+            ("two  words\n", 2),
+            ("", 0),
+            (" \t", 0),
+            ("…", 1),
+            (KOREAN, 5),
+            ("我非常喜欢这个 iPhone12。", 9),
+            ("กี่ข้", 2),
+            ("das Wort 电影 hier", 4),
+            (("two words", CHINESE), 2 + 16),
+        ],
+    )
+    def test_words_and_characters(self, text: str | tuple[str, str], count: int) -> None:
+        assert word_counts([text]) == [count]
+
+    def test_words_are_those_that_augmentation_changes(self) -> None:
+        texts = [*made_texts(2_000), CHINESE, KOREAN, JAPANESE, THAI]
+        assert word_counts(texts) == [len(_split(text)[0]) for text in texts]
+
+    def test_a_summary_is_interpolated_between_sorted_lengths(self) -> None:
+        lengths = [random.Random(i).randrange(300) for i in range(57)]
+
+        def at(share: float) -> float:
+            place = share * (len(lengths) - 1)
+            low, high = sorted(lengths)[math.floor(place)], sorted(lengths)[math.ceil(place)]
+            return low + (high - low) * (place - math.floor(place))
+
+        summary = length_summary(lengths)
+        assert summary is not None
+        found = [summary.percentile_5, summary.quartile_1, summary.median, summary.quartile_3, summary.percentile_95]
+        assert found == pytest.approx([at(share) for share in (0.05, 0.25, 0.5, 0.75, 0.95)])
+        assert (summary.rows, summary.longest) == (57, max(lengths))
+
+    def test_nothing_has_no_summary(self) -> None:
+        assert length_summary([]) is None
+
+
+class TestFolding:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("Good  film\n", "good film"),
+            ("ＦＩＬＭ", "film"),
+            ("cafe\u0301", "CAFÉ"),
+            ("Straße", "STRASSE"),
+            ("\u1112\u1161\u11ab", "한"),
+            ("a\u00a0b\u3000c", "A B C"),
+            ("\u0345\u03b1", "\u0399\u03b1"),
+        ],
+    )
+    def test_texts_that_look_the_same_are_the_same(self, one: str, other: str) -> None:
+        assert folded(one) == folded(other)
+
+    def test_folding_again_changes_nothing(self) -> None:
+        for text in made_texts(500):
+            assert folded(str(folded(text))) == folded(text)
+            assert unicodedata.is_normalized("NFKC", str(folded(text)))
+
+    def test_a_pair_stays_a_pair(self) -> None:
+        assert folded(("A ", "B")) == ("a", "b")
+
+
+def slow_groups(texts: list[str], labels: list[int]) -> list[DuplicateGroup]:
+    found, seen = [], set[int]()
+    for row in range(len(texts)):
+        same = [other for other in range(len(texts)) if folded(texts[other]) == folded(texts[row])]
+        if row not in seen and len(same) > 1:
+            found.append(DuplicateGroup(tuple(same), any(labels[a] != labels[b] for a, b in combinations(same, 2))))
+        seen.update(same)
+    return found
+
+
+class TestDuplicates:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_groups_are_those_of_all_comparisons(self, seed: int) -> None:
+        rng = random.Random(seed)
+        texts = rng.choices([*made_texts(40, seed), "Good film", "good  FILM"], k=150)
+        labels = rng.choices([0, 1], k=150)
+        assert duplicates(texts, labels) == slow_groups(texts, labels)
+
+    def test_rows_and_labels(self) -> None:
+        texts = ["A film.", "other", "a  film.", "b", "B", "c"]
+        assert duplicates(texts, [0, 0, 1, 1, 1, 0]) == [
+            DuplicateGroup((0, 2), labels_differ=True),
+            DuplicateGroup((3, 4), labels_differ=False),
+        ]
+
+    def test_a_pair_the_other_way_round_is_another(self) -> None:
+        assert duplicates([("a", "b"), ("b", "a"), ("a b", ""), ("", "a b")], [0] * 4) == []
+        assert duplicates([("a", "b"), ("A", "b ")], [0, 0]) == [DuplicateGroup((0, 1), labels_differ=False)]
+
+    def test_labels_for_other_texts_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="1 labels for 2 texts"):
+            duplicates(["a", "b"], [0])
+
+
+def slow_cosine(one: str, other: str, texts: list[str]) -> float:
+    """Of smoothed tf-idf weighted runs of three to five characters, each word with a space on both sides."""
+
+    def grams(text: str) -> Counter[str]:
+        found = Counter[str]()
+        for word in text.split():
+            padded = f" {word} "
+            for n in (3, 4, 5):
+                if n >= len(padded):
+                    found[padded] += 1
+                    break
+                found.update(padded[i : i + n] for i in range(len(padded) - n + 1))
+        return found
+
+    every = [grams(text) for text in texts]
+
+    def weighted(text: str) -> dict[str, float]:
+        rarity = {gram: sum(gram in of_text for of_text in every) for gram in grams(text)}
+        return {g: n * (math.log((1 + len(texts)) / (1 + rarity[g])) + 1) for g, n in grams(text).items()}
+
+    a, b = weighted(one), weighted(other)
+    norms = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
+    return sum(value * b.get(gram, 0.0) for gram, value in a.items()) / norms
+
+
+ALIKE = [
+    "the film was lovely and its music felt warm",
+    "the film was lovely, and its music felt warm",
+    "The film was lovely and its music felt  warm",
+    "the film was lovely and its music felt cold",
+    "a dull story with one harsh scene",
+    CHINESE,
+    CHINESE[:-1] + "！",
+    "dull",
+]
+
+
+class TestNearDuplicates:
+    @pytest.mark.parametrize("similarity", [0.05, 0.5, 0.8, 0.95])
+    def test_pairs_are_those_of_all_comparisons(self, similarity: float) -> None:
+        plain = [str(folded(text)) for text in ALIKE]
+        expected = {
+            (i, j): pytest.approx(cosine, abs=1e-5)
+            for i, j in combinations(range(len(plain)), 2)
+            if plain[i] != plain[j] and (cosine := slow_cosine(plain[i], plain[j], plain)) >= similarity
+        }
+        labels = [0, 1, 0, 1, 0, 0, 0, 0]
+        found = near_duplicates(ALIKE, labels, similarity)
+        assert found is not None
+        assert {pair.rows: pair.similarity for pair in found} == expected
+        assert [pair.similarity for pair in found] == sorted((pair.similarity for pair in found), reverse=True)
+        assert all(pair.labels_differ == (labels[pair.rows[0]] != labels[pair.rows[1]]) for pair in found)
+
+    def test_rows_far_apart_meet_across_chunks(self) -> None:
+        texts = [f"{i * 7919 % 100_003} {i * 104_729 % 99_991} stands alone" for i in range(1_300)]
+        texts[1_250] = "the quick brown fox jumps over the lazy dog!"
+        texts[3] = "the quick brown fox jumps over the lazy dog"
+        found = near_duplicates(texts, [0] * 1_300, 0.9)
+        assert found is not None
+        assert [pair.rows for pair in found] == [(3, 1_250)]
+
+    def test_a_pair_is_compared_as_one_text(self) -> None:
+        rows = [("a lovely warm film", "its music felt tender"), ("a lovely warm film", "its music felt tender!")]
+        found = near_duplicates(rows, [0, 1])
+        assert found is not None
+        assert [(pair.rows, pair.labels_differ) for pair in found] == [((0, 1), True)]
+
+    @pytest.mark.parametrize("texts", [[], ["", " "], ["a"]])
+    def test_little_text_has_none(self, texts: list[str]) -> None:
+        assert near_duplicates(texts, [0] * len(texts)) == []
+
+    def test_too_many_rows_are_not_compared(self) -> None:
+        count = NEAR_DUPLICATE_ROWS + 1
+        assert near_duplicates(["a"] * count, [0] * count) is None
+
+    def test_nor_are_rows_that_are_too_long_together(self) -> None:
+        long = "ab " * (NEAR_DUPLICATE_CHARS // 30)
+        assert near_duplicates([long] * 11, [0] * 11) is None
+
+    @pytest.mark.parametrize("similarity", [0.0, -1.0, 1.1, math.nan])
+    def test_a_similarity_that_is_none_is_refused(self, similarity: float) -> None:
+        with pytest.raises(ValueError, match="above 0 up to 1"):
+            near_duplicates(["a"], [0], similarity)
+
+
+class TestLanguage:
+    @pytest.mark.parametrize(
+        ("texts", "language"),
+        [
+            (["I enjoyed the film.", "Ça c’était très émouvant"], "latin"),
+            ([CHINESE], "zh"),
+            ([KOREAN], "ko"),
+            ([unicodedata.normalize("NFD", KOREAN)], "ko"),
+            ([JAPANESE, "映画"], "ja"),
+            ([THAI], "other"),
+            (["фильм был хорош"], "other"),
+            ([], "other"),
+            (["12 … 🙂", ""], "other"),
+            (["我很喜欢 my new MacBook Pro，因为它很快"], "zh"),
+            (["이 BTS 노래 정말 좋아요 really"], "ko"),
+            ([CHINESE + "の", CHINESE], "zh"),
+            (["I liked 千と千尋 a lot, it is a great film"], "latin"),
+            ([(KOREAN, "배우도 좋았어요"), (KOREAN, "ok")], "ko"),
+        ],
+    )
+    def test_the_script_of_most_words_decides(self, texts: list[str], language: str) -> None:
+        assert language_of(texts) == language
+
+    def test_rows_of_the_whole_task_are_looked_at(self) -> None:
+        assert language_of(["a film"] * 4_000 + [CHINESE] * 6_000) == "zh"
+        assert language_of(["a film " * 3] * 9_000 + [CHINESE] * 1_000) == "latin"
+
+    def test_one_long_text_does_not_decide_for_all(self) -> None:
+        assert language_of([CHINESE * 1_000, *["a fine film, all in all"] * 300]) == "latin"
+
+
+ROWS = [
+    "A Good film",
+    "not good, not bad",
+    "ＧＯＯＤ music",
+    "bad film",
+    "这部电影很好",
+    "좋은 영화",
+    "good\n film  again",
+]
+
+
+class TestSearch:
+    @pytest.mark.parametrize(
+        ("words", "rows"),
+        [
+            ("", [0, 1, 2, 3, 4, 5, 6]),
+            ("  ", [0, 1, 2, 3, 4, 5, 6]),
+            ("GOOD", [0, 1, 2, 6]),
+            ("good film", [0, 6]),
+            ("film good", [0, 6]),
+            ('"film good"', []),
+            ('"good film"', [0, 6]),
+            ("“good  FILM”", [0, 6]),
+            ("「good film」", [0, 6]),
+            ('"good film" again', [6]),
+            ('"not bad', [1]),
+            ('""', [0, 1, 2, 3, 4, 5, 6]),
+            ("oo", [0, 1, 2, 6]),
+            ("电影", [4]),
+            ("电影 很", [4]),
+            ("영화", [5]),
+            (unicodedata.normalize("NFD", "영화"), [5]),
+            ("ｆｉｌｍ", [0, 3, 6]),
+            ("absent", []),
+            ("good absent", []),
+            (".*", []),
+        ],
+    )
+    def test_every_word_occurs(self, words: str, rows: list[int]) -> None:
+        assert search(ROWS, words) == rows
+
+    def test_a_pair_is_searched_on_both_sides_and_a_phrase_within_one(self) -> None:
+        pairs = [("a good", "film here"), ("good film", "there"), ("x", "y")]
+        assert search(pairs, "good film") == [0, 1]
+        assert search(pairs, '"good film"') == [1]
+        assert search([("a", "b", "c film")], "a film") == [0]
+
+    def test_labels_and_splits_narrow_it_down(self) -> None:
+        labels, splits = [0, 1, 2, 0, 1, 2, 0], ["train"] * 4 + ["test"] * 3
+        for in_labels in (None, [0], {0, 2}, []):
+            for in_splits in (None, ["test"], ["train", "test"]):
+                for words in ("", "film"):
+                    expected = [
+                        row
+                        for row in range(len(ROWS))
+                        if (in_labels is None or labels[row] in in_labels)
+                        and (in_splits is None or splits[row] in in_splits)
+                        and row in search(ROWS, words)
+                    ]
+                    found = search(ROWS, words, labels=labels, splits=splits, in_labels=in_labels, in_splits=in_splits)
+                    assert found == expected
+
+    def test_a_filter_without_what_it_reads_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="0 labels for 7 texts"):
+            search(ROWS, in_labels=[0])
+        with pytest.raises(ValueError, match="1 splits for 7 texts"):
+            search(ROWS, splits=["test"], in_splits=["test"])
+
+    def test_words_and_phrases_are_told_apart(self) -> None:
+        assert query_parts('One "two  Three" four"five six" one') == ["one", "two three", "four", "five six"]
+
+
+def test_a_large_task_is_surveyed_at_once() -> None:
+    texts = [f"the film {i} was lovely and its music felt warm" for i in range(100_000)]
+    labels = [i % 2 for i in range(100_000)]
+    started = time.process_time()
+    assert length_summary(word_counts(texts)) is not None
+    assert duplicates(texts, labels) == []
+    assert class_counts(labels, ["a", "b"]) == [50_000, 50_000]
+    assert language_of(texts) == "latin"
+    assert len(search(texts, "lovely 99999")) == 1
+    assert time.process_time() - started < 10
+
+
+def test_torch_is_not_imported() -> None:
+    code = (
+        "import sys, core.tasks.survey; print(*(m for m in ('torch', 'transformers', 'sklearn') if m in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
