@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench data-check clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -24,6 +24,9 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	for script in benchmarks/bench_*.py; do $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
+
+data-check: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.check_data
 
 clean:
 	rm -rf $(VENV)

@@ -9,31 +9,65 @@ from pathlib import Path
 from core.errors import ConfigError
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
-CSV_TASK = "csv"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A task that comes with the project; its folder holds train.csv, test.csv and README.md."""
+    """A task that comes with the project; its folder holds train.csv, test.csv and README.md, its data card."""
 
     name: str
     label: str
     summary: str
-    source: str
+    source: str = "written for this project, CC0"
 
     @property
     def folder(self) -> Path:
         return ASSETS / self.name
 
 
-TASKS: Mapping[str, TaskEntry] = {
-    "film_reviews": TaskEntry(
-        name="film_reviews",
-        label="Film reviews",
-        summary="One sentence from a film review, negative or positive; negation, irony and mixed feelings.",
-        source="written for this project, CC0",
+_ENTRIES = (
+    TaskEntry(
+        "film_reviews",
+        "Film reviews",
+        "A sentence from a film review, negative or positive; negation, irony and mixed feelings.",
     ),
-}
+    TaskEntry(
+        "product_reviews",
+        "Product reviews",
+        "Sentences from reviews of phones and other gadgets, negative or positive; a target to transfer sentiment to.",
+    ),
+    TaskEntry(
+        "venue_reviews",
+        "Venue reviews",
+        "Sentences from reviews of restaurants and bars, negative or positive; a target to transfer sentiment to.",
+    ),
+    TaskEntry(
+        "news_topics", "News topics", "One or two sentences of news in four topics: business, science, sport, world."
+    ),
+    TaskEntry("question_types", "Question types", "Questions by what they ask for: six kinds of answer, as in TREC."),
+    TaskEntry(
+        "nli",
+        "Natural language inference",
+        "Pairs: does the second sentence follow from the first, contradict it, or neither? Also read as triplets. "
+        "Hard for a small encoder.",
+    ),
+    TaskEntry(
+        "paraphrase",
+        "Paraphrase pairs",
+        "Pairs that say the same or do not, with much the same words. Hard for a small encoder.",
+    ),
+    TaskEntry(
+        "acceptability",
+        "Acceptability",
+        "Is it a well-formed English sentence? Hard for a small encoder.",
+    ),
+    TaskEntry(
+        "long_film_reviews",
+        "Long film reviews",
+        "Whole film reviews of 90 to 220 words, negative or positive; made for token-level objectives.",
+    ),
+)
+TASKS: Mapping[str, TaskEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def task_entry(name: str) -> TaskEntry:
@@ -42,5 +76,5 @@ def task_entry(name: str) -> TaskEntry:
     Raises: ConfigError naming what exists.
     """
     if name not in TASKS:
-        raise ConfigError("task", name, f"choose {', '.join(TASKS)}, or give the path of a CSV file.")
+        raise ConfigError("task", name, f"choose {', '.join(TASKS)}, or give the path of a file.")
     return TASKS[name]

@@ -1,0 +1,427 @@
+"""What the bundled tasks promise, measured: counts, lengths, baselines, repeated phrases, near-duplicates.
+
+    python -m benchmarks.check_data [TASK ...] [--no-write]
+
+Baselines are logistic regressions (scikit-learn, C = 1) trained on the training split. The linear probe reads the
+bundled encoder's mean of tokens, 256 at most, a pair encoded together. Phrases and near-duplicates are counted over the
+files of all tasks together. The figures go into the section of each data card that two HTML comments enclose; a second
+run changes nothing. Exit status 1, with a sentence for each promise that does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+FOLDER = Path(__file__).resolve().parents[1] / "assets" / "tasks"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+BAG_OF_WORDS = (0.60, 0.88)  # test accuracy of a task that can be learned from its words
+LEAK = 0.08  # what a shortcut may score above the majority rate
+RUN_WORDS, RUN_ROWS = 6, 6  # a run of six words stands in six rows at most
+ALIKE = 0.6  # cosine of two texts that are near-duplicates
+LEANING_SHARE, LEANING_ROWS = 0.92, 8  # a word of this many rows (and 2 % of them) with more than this share in a class
+FOLDS = 5
+MAX_TOKENS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a task's files must hold.
+
+    Args:
+        words_decide: whether a bag of words should learn something, or nothing.
+        words: least and most of a row, both texts of a pair together.
+    """
+
+    train: int
+    test: int
+    classes: int
+    words_decide: bool
+    words: tuple[int, int] = (1, 100)
+
+
+PROMISES: Mapping[str, Promise] = {
+    "film_reviews": Promise(1200, 400, 2, True),
+    "product_reviews": Promise(150, 150, 2, True),
+    "venue_reviews": Promise(150, 150, 2, True),
+    "long_film_reviews": Promise(100, 60, 2, True, words=(90, 220)),
+    "news_topics": Promise(400, 200, 4, True),
+    "question_types": Promise(300, 180, 6, True),
+    "nli": Promise(600, 240, 3, False),
+    "paraphrase": Promise(300, 150, 2, False),
+    "acceptability": Promise(300, 150, 2, False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`group` names the rows that share a first text on purpose: the three of a premise."""
+
+    text: str
+    text_b: str | None
+    label: str
+    group: str
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.text] if self.text_b is None else [self.text, self.text_b]
+
+    @property
+    def joined(self) -> str:
+        return " || ".join(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    name: str
+    train: list[Row]
+    test: list[Row]
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.train + self.test
+
+    @property
+    def is_pair(self) -> bool:
+        return self.train[0].text_b is not None
+
+    @property
+    def labels(self) -> list[str]:
+        return sorted({row.label for row in self.rows})
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was found: accuracies (test split, cross-validation) by the name of a model, and what is wrong."""
+
+    accuracy: dict[str, tuple[float, float]] = field(default_factory=dict)
+    leaning: list[str] = field(default_factory=list)
+    most_shared: int = 0
+    alike: int = 0
+    broken: list[str] = field(default_factory=list)
+
+
+# Reading
+
+
+def read_task(name: str) -> Task:
+    return Task(name, _read(name, "train"), _read(name, "test"))
+
+
+def _read(name: str, split: str) -> list[Row]:
+    with (FOLDER / name / f"{split}.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            Row(
+                row["text"],
+                row.get("text_b"),
+                row["label"],
+                f"{name}: {row['text'] if name == 'nli' else f'{split} {number}'}",
+            )
+            for number, row in enumerate(csv.DictReader(file), start=2)
+        ]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9']+", text.lower().replace("’", "'"))
+
+
+# Baselines
+
+Features = Callable[[Sequence[Row]], Any]
+
+
+def word_model(ngrams: int) -> Any:
+    counts = CountVectorizer(ngram_range=(1, ngrams), token_pattern=r"[\w']+|[?!]")
+    return make_pipeline(counts, LogisticRegression(max_iter=3000))
+
+
+def number_model() -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=3000))
+
+
+def joined(rows: Sequence[Row]) -> list[str]:
+    return [row.joined for row in rows]
+
+
+def first(rows: Sequence[Row]) -> list[str]:
+    return [row.text for row in rows]
+
+
+def second(rows: Sequence[Row]) -> list[str]:
+    return [row.text_b or "" for row in rows]
+
+
+def lengths(rows: Sequence[Row]) -> Any:
+    return np.array([[len(row.joined), *(len(words(text)) for text in row.texts)] for row in rows], dtype=float)
+
+
+def overlap(rows: Sequence[Row]) -> Any:
+    """[N, 1], the Jaccard overlap of the words of a pair."""
+    sets = [[set(words(text)) for text in row.texts] for row in rows]
+    return np.array([[len(a & b) / max(1, len(a | b))] for a, b in sets])
+
+
+def baselines(task: Task) -> dict[str, tuple[Features, Callable[[], Any]]]:
+    """Name → features of rows and the model that reads them; the probe is apart, its features cost."""
+    found: dict[str, tuple[Features, Callable[[], Any]]] = {"length only": (lengths, number_model)}
+    if task.is_pair:
+        found |= {
+            "word overlap only": (overlap, number_model),
+            "bag of words, first text only": (first, lambda: word_model(1)),
+            "bag of words, second text only": (second, lambda: word_model(1)),
+        }
+    return found | {
+        "bag of words": (joined, lambda: word_model(1)),
+        "words and bigrams": (joined, lambda: word_model(2)),
+    }
+
+
+def majority_rate(rows: Sequence[Row]) -> float:
+    return max(Counter(row.label for row in rows).values()) / len(rows)
+
+
+def probe_vectors(task: Task) -> Any:
+    """[N, H], the bundled encoder as it comes, mean of tokens."""
+    import torch
+
+    from core.encoders.model import load_encoder
+    from core.encoders.source import BUNDLED
+
+    torch.set_num_threads(1)  # the same sums in the same order, so the same last digit
+    encoder, tokenizer = load_encoder(BUNDLED, classes=task.labels, pooling="mean", max_length=MAX_TOKENS)
+    encoder.eval()
+    texts = [row.text if row.text_b is None else (row.text, row.text_b) for row in task.rows]
+    with torch.no_grad():
+        parts = [encoder.pooled(tokenizer(texts[i : i + 32])) for i in range(0, len(texts), 32)]
+    return torch.cat(parts).numpy()
+
+
+def accuracies(task: Task, features: Any, model: Callable[[], Any]) -> tuple[float, float]:
+    """On the test split, and the mean over folds of all rows; rows of a group are never in two folds."""
+    labels = np.array([row.label for row in task.rows])
+    groups = [row.group for row in task.rows]
+    features = features if isinstance(features, np.ndarray) else np.array(features, dtype=object)
+    train = np.arange(len(task.rows)) < len(task.train)
+    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0).split(features, labels, groups)
+
+    def accuracy(fitted: Any, scored: Any) -> float:
+        return float(model().fit(features[fitted], labels[fitted]).score(features[scored], labels[scored]))
+
+    return accuracy(train, ~train), mean(accuracy(fitted, scored) for fitted, scored in folds)
+
+
+# Words, phrases, near-duplicates
+
+
+def leaning_words(task: Task) -> list[str]:
+    """Common words that nearly always stand in one class."""
+    labels: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in task.rows:
+        for word in set(words(row.joined)):
+            labels[word][row.label] += 1
+    least = max(LEANING_ROWS, 0.02 * len(task.rows))
+    return sorted(
+        word
+        for word, found in labels.items()
+        if found.total() >= least and max(found.values()) > LEANING_SHARE * found.total()
+    )
+
+
+def runs_of_words(text: str) -> set[str]:
+    found = words(text)
+    return {" ".join(found[i : i + RUN_WORDS]) for i in range(len(found) - RUN_WORDS + 1)}
+
+
+def shared_runs(tasks: Iterable[Task]) -> dict[str, set[str]]:
+    """Each run of six words, and the groups of rows that hold it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in (row for task in tasks for row in task.rows):
+        for run in {run for text in row.texts for run in runs_of_words(text)}:
+            found[run].add(row.group)
+    return found
+
+
+def near_duplicates(tasks: Sequence[Task]) -> Iterator[tuple[float, tuple[str, str], tuple[str, str]]]:
+    """Cosine of character 3- to 5-grams, and the group and text of both: pairs of texts of different groups."""
+    texts = list(dict.fromkeys((row.group, text) for task in tasks for row in task.rows for text in row.texts))
+    vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5)).fit_transform([text for _, text in texts])
+    for start in range(0, len(texts), 500):
+        cosines = (vectors[start : start + 500] @ vectors.T).tocoo()
+        for i, j, cosine in zip(cosines.row + start, cosines.col, cosines.data, strict=True):
+            if i < j and cosine > ALIKE and texts[i][0] != texts[j][0]:
+                yield float(cosine), texts[i], texts[j]
+
+
+# What holds and what does not
+
+
+def broken_counts(task: Task, promise: Promise) -> Iterator[str]:
+    for split, rows, promised in (("train", task.train, promise.train), ("test", task.test, promise.test)):
+        counts = Counter(row.label for row in rows)
+        if len(rows) != promised or len(counts) != promise.classes:
+            expected = f"{promised} of {promise.classes} are promised"
+            yield f"{split}.csv has {len(rows)} rows of {len(counts)} classes: {expected}."
+        if len(set(counts.values())) > 1:
+            yield f"{split}.csv is not balanced: {dict(sorted(counts.items()))}."
+        for row in rows:
+            length, (low, high) = len(words(row.joined)), promise.words
+            if not low <= length <= high:
+                yield f"{split}.csv has a text of {length} words ({row.text[:40]}…): {low} to {high} are promised."
+    if task.name == "nli":
+        yield from broken_premises(task)
+
+
+def broken_premises(task: Task) -> Iterator[str]:
+    labels: dict[str, list[str]] = defaultdict(list)
+    for row in task.rows:
+        labels[row.text].append(row.label)
+    for premise, found in labels.items():
+        if sorted(found) != task.labels:
+            yield f"The premise {premise[:40]!r}… has the labels {', '.join(found)}: it needs each label once."
+    for premise in sorted({row.text for row in task.train} & {row.text for row in task.test}):
+        yield f"The premise {premise[:40]!r}… is in both files: keep it in one."
+
+
+def broken_baselines(figures: Figures, words_decide: bool) -> Iterator[str]:
+    scores = {name: test for name, (test, _) in figures.accuracy.items()}
+    probe, limit = scores.pop("linear probe"), scores.pop("majority class") + LEAK
+    bag, (low, high) = scores["bag of words"], BAG_OF_WORDS
+    if words_decide and not low <= bag <= high:
+        yield f"Bag of words scores {bag:.3f} on the test split: {low} to {high} is promised."
+    if words_decide and probe <= bag:
+        yield f"The linear probe scores {probe:.3f}, bag of words {bag:.3f}: the probe is promised to be ahead."
+    for name, score in scores.items():
+        if score > limit and (name == "length only" or not words_decide):
+            yield f"{name.capitalize()} scores {score:.3f} on the test split: at most {limit:.3f} is promised."
+
+
+def broken_words(figures: Figures) -> Iterator[str]:
+    if figures.leaning:
+        yield f"These words give a label away: {', '.join(figures.leaning)}."
+
+
+# One task, and its card
+
+
+def measured(task: Task) -> Figures:
+    """All that one task's own files tell."""
+    promise, found = PROMISES[task.name], Figures()
+    found.accuracy["majority class"] = (majority_rate(task.test), majority_rate(task.rows))
+    for name, (features, model) in baselines(task).items():
+        found.accuracy[name] = accuracies(task, features(task.rows), model)
+    vectors = probe_vectors(task)
+    found.accuracy["linear probe"] = accuracies(task, vectors, lambda: LogisticRegression(max_iter=3000))
+    found.leaning = leaning_words(task)
+    found.broken = [*broken_counts(task, promise), *broken_baselines(found, promise.words_decide), *broken_words(found)]
+    return found
+
+
+def add_shared(figures: Mapping[str, Figures], tasks: Sequence[Task]) -> None:
+    """What the files of all tasks together tell about each."""
+    for run, groups in sorted(shared_runs(tasks).items()):
+        for name in {group.split(":")[0] for group in groups} & set(figures):
+            figures[name].most_shared = max(figures[name].most_shared, len(groups))
+            if len(groups) > RUN_ROWS:
+                figures[name].broken.append(f"The six words {run!r} stand in {len(groups)} rows: {RUN_ROWS} at most.")
+    for cosine, (group, text), (other_group, other) in near_duplicates(tasks):
+        for name in {group.split(":")[0], other_group.split(":")[0]} & set(figures):
+            figures[name].alike += 1
+            figures[name].broken.append(f"Near-duplicates ({cosine:.2f}): {text[:60]!r} and {other[:60]!r}.")
+
+
+def section(task: Task, figures: Figures) -> str:
+    """The measured part of a data card."""
+    parts = ["Written by `make data-check`.", counts_table(task), accuracy_table(task, figures), findings(figures)]
+    return "\n".join([BEGIN, "\n\n".join(parts), END])
+
+
+def counts_table(task: Task) -> str:
+    of = "both texts" if task.is_pair else "text"
+    lines = [f"| file | label | rows | words of {of}, median (min–max) | characters, mean |", "|---|---|---|---|---|"]
+    for split, all_rows in (("train", task.train), ("test", task.test)):
+        for label in task.labels:
+            rows = [row for row in all_rows if row.label == label]
+            length = [len(words(row.joined)) for row in rows]
+            characters = mean(len("".join(row.texts)) for row in rows)
+            spread = f"{median(length):g} ({min(length)}–{max(length)})"
+            lines.append(f"| `{split}.csv` | {label} | {len(rows)} | {spread} | {characters:.0f} |")
+    return "\n".join(lines)
+
+
+def accuracy_table(task: Task, figures: Figures) -> str:
+    scores = "\n".join(f"| {name} | {test:.3f} | {folds:.3f} |" for name, (test, folds) in figures.accuracy.items())
+    together = ", both texts encoded together" if task.is_pair else ""
+    return f"""| accuracy of | test split | {FOLDS} folds of all rows |
+|---|---|---|
+{scores}
+
+Logistic regressions with scikit-learn's default C = 1, in the first column trained on `train.csv`. The linear probe
+reads all-MiniLM-L6-v2 as it comes, mean of tokens{together}, {MAX_TOKENS} tokens at most.
+With {len(task.test)} test rows one standard error is at most {(0.25 / len(task.test)) ** 0.5:.3f}."""
+
+
+def findings(figures: Figures) -> str:
+    share, leaning = f"{LEANING_SHARE * 100:.0f} %", ", ".join(figures.leaning) or "none"
+    return f"""- Words in {LEANING_ROWS} rows and 2 % of them or more, over {share} of these in one class: {leaning}.
+- Rows, in the files of all tasks together, that share a run of {RUN_WORDS} words: {figures.most_shared} at most.
+- Pairs of texts, in the files of all tasks together, with a cosine of character 3- to 5-grams above {ALIKE}:
+  {figures.alike or "none"}."""
+
+
+def write_card(path: Path, text: str) -> bool:
+    """Put the section between the card's two comments; whether that changed anything.
+
+    Raises: ValueError for a card that has no such place.
+    """
+    card = path.read_text(encoding="utf-8")
+    before, begin, rest = card.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{path} has no place for the figures: put {BEGIN} and {END} where they should stand.")
+    path.write_text(before + text + after, encoding="utf-8")
+    return before + text + after != card
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"some of {', '.join(PROMISES)} [default: all]")
+    parser.add_argument("--no-write", action="store_true", help="print the figures and leave the cards as they are")
+    given = parser.parse_args()
+    if unknown := [name for name in given.tasks if name not in PROMISES]:
+        parser.error(f"no task is called {', '.join(unknown)}: choose from {', '.join(PROMISES)}")
+    tasks = {name: read_task(name) for name in PROMISES}
+    chosen = given.tasks or list(PROMISES)
+    figures = {name: measured(tasks[name]) for name in chosen}
+    add_shared(figures, list(tasks.values()))
+    for name in chosen:
+        text = section(tasks[name], figures[name])
+        print(f"\n{name}\n{text}" if given.no_write else _written(name, text, figures[name]), flush=True)
+    broken = [f"{name}: {sentence}" for name in chosen for sentence in figures[name].broken]
+    print("\n".join(broken) or "Every promise holds.")
+    sys.exit(1 if broken else 0)
+
+
+def _written(name: str, text: str, figures: Figures) -> str:
+    changed = write_card(FOLDER / name / "README.md", text)
+    scores = ", ".join(f"{model} {test:.3f}" for model, (test, _) in figures.accuracy.items())
+    return f"{name}: {scores} ({'card rewritten' if changed else 'card unchanged'})"
+
+
+if __name__ == "__main__":
+    main()
