@@ -18,7 +18,7 @@ from core.cli_tasks import tasks
 from core.config import FILE_TASK, PhaseConfig, RunConfig, parse_config
 from core.engine import LocalEngine
 from core.engine.machine import has_gpu
-from core.engine.rows import TASKS_FOLDER
+from core.engine.rows import TaskSource, library
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS, preset
@@ -100,10 +100,10 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     if config_file and given:
         name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
         raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
-    library = TaskLibrary(Path(folder or default_folder()).expanduser() / TASKS_FOLDER)
-    draft = parse_config(_read(config_file)) if config_file else draft_from(given, library)
+    place = Path(folder or default_folder()).expanduser()
+    draft = parse_config(_read(config_file)) if config_file else draft_from(given, library(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
-    config, data = prepare(draft, gpu=has_gpu(), library=library)
+    config, data = prepare(draft, gpu=has_gpu(), load=TaskSource(place))
     for note in data.notes:
         click.echo(note, err=True)
     engine = _engine(folder)
@@ -188,11 +188,11 @@ def export(run: str, output: str | None, folder: str | None, replay: str | None)
         raise ConfigError("output", output, f"{error.strerror}; give a file that can be written.") from None
 
 
-def draft_from(options: dict[str, Any], library: TaskLibrary | None = None) -> RunConfig:
+def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunConfig:
     """A draft from command-line options; what is not given keeps its default.
 
     Args:
-        library: where a task that is neither bundled nor a file is looked up by its name.
+        own: where a task that is neither bundled nor a file is looked up by its name.
     Raises: ConfigError naming the field, the value and the remedy.
     """
 
@@ -202,7 +202,7 @@ def draft_from(options: dict[str, Any], library: TaskLibrary | None = None) -> R
     phase = picked(steps="steps", epochs="epochs", batch_size="batch_size")
     phase |= {"optimiser": picked(learning_rate="lr"), "trainable": _trainable(options.get("trainable", "all"))}
     task = picked(train_size="train_size", test_path="test", sampler="sampler", imbalance="imbalance")
-    task |= picked(label_noise="label_noise", text_noise="text_noise") | _task(options.get("task"), library)
+    task |= picked(label_noise="label_noise", text_noise="text_noise") | _task(options.get("task"), own)
     task["reading"] = picked(text="text_column", text_b="second_column", label="label_column")
     if "drop" in options:
         task["drop"] = list(PROBLEMS) if "all" in options["drop"] else list(options["drop"])
@@ -323,14 +323,14 @@ def _value(text: str) -> Any:
         return text
 
 
-def _task(name_or_file: str | None, library: TaskLibrary | None) -> dict[str, Any]:
+def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
     if name_or_file is None:
         return {}
     if name_or_file in TASKS:
         return {"id": name_or_file}
-    own = {name: task.id for task in (library.tasks() if library else ()) for name in (task.name, task.id)}
-    if name_or_file in own:
-        return {"id": own[name_or_file]}
+    ids = {name: task.id for task in (own.tasks() if own else ()) for name in (task.name, task.id)}
+    if name_or_file in ids:
+        return {"id": ids[name_or_file]}
     is_file = Path(name_or_file).suffix or "/" in name_or_file
     return {"id": FILE_TASK, "path": name_or_file} if is_file else {"id": name_or_file}
 

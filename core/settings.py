@@ -25,7 +25,7 @@ class Settings(BaseSettings):
         max_text_chars: a longer text is a problem of its row, as is a longer label.
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
 
     runs: Path = Path("runs")
     max_file_mb: Annotated[int, Field(ge=1)] = 256

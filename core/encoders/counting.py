@@ -15,12 +15,11 @@ from typing import Any, Protocol
 
 from tokenizers import Tokenizer, decoders, models
 
-from core.encoders.source import LOADING_ERRORS, tokenizer_folder
+from core.encoders.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
 from core.errors import EncoderError, shown
 
 Input = str | tuple[str, str]
 
-TOKENIZER_FILE = "tokenizer.json"
 # Texts whose tokens are held at once; a long text has some thousand.
 CHUNK = 2_000
 
@@ -70,6 +69,21 @@ def token_counter(encoder_id: str) -> Callable[[Sequence[Input]], TokenCounts]:
         return TokenCounts(tuple(counts), unknown / own if own else 0.0)
 
     return count
+
+
+def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | None, str], None]) -> dict[str, Any]:
+    """Count as a job of its own process, for a tokenizer that has to be fetched first, or that needs torch.
+
+    Args:
+        request: encoder, and texts (a pair as a list of two).
+    Returns: counts and unknown_share.
+    Raises: as `token_counter`.
+    """
+    progress(0, None, "Fetching the tokenizer")
+    counted = token_counter(request["encoder"])(
+        [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
+    )
+    return {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
 
 
 def token_strings(encoder_id: str, text: Input) -> list[str]:

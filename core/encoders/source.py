@@ -33,6 +33,7 @@ BUNDLED_SHA256: Mapping[str, str] = {
 # Read by the file names that published tokenizers and encoders use; code files are never fetched.
 SMALL_FILES = ["*.json", "*.txt", "*.model"]
 SAFE_WEIGHTS = "*.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
 TORCH_WEIGHTS = "pytorch_model*.bin"
 HUB_TIMEOUT_S = 3.0
 REMEMBERED_S = 20.0
@@ -150,6 +151,24 @@ def tokenizer_folder(encoder_id: str) -> Path:
     return local or _snapshot(encoder_id, SMALL_FILES)
 
 
+def tokenizer_file(encoder_id: str) -> Path | None:
+    """An encoder's tokenizer.json, where it lies on this machine already; the Hub is not asked.
+
+    Raises: EncoderError or ConfigError for what can be no encoder.
+    """
+    local = _local_folder(encoder_id)
+    if local:
+        return local / TOKENIZER_FILE if (local / TOKENIZER_FILE).is_file() else None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(encoder_id, TOKENIZER_FILE)
+    except HFValidationError:
+        raise _no_name(encoder_id, "Encoder") from None
+    return Path(found) if isinstance(found, str) else None
+
+
 def model_folder(
     name: str, *, what: str, check: Callable[[Path], object], small_files: Sequence[str] = SMALL_FILES
 ) -> Path:
@@ -176,7 +195,7 @@ def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], obje
         folder = _snapshot(name, [*small_files, TORCH_WEIGHTS], what=what)
     if not has_safe_weights(folder) and not list(folder.glob(TORCH_WEIGHTS)):
         # Without a network the client gives what it has, which may be the config file alone.
-        raise EncoderError(_not_here(name, what) if not _hub_answers() else _no_weights(name, what))
+        raise EncoderError(_not_here(name, what) if not hub_answers() else _no_weights(name, what))
     return folder
 
 
@@ -233,7 +252,7 @@ def _hub_file(repository: str, name: str) -> Path:
     if repository == BUNDLED:
         repository, revision = BUNDLED_REPOSITORY, BUNDLED_REVISION
     with _plain_hub_errors(repository):
-        offline = not _hub_answers()
+        offline = not hub_answers()
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline))
 
 
@@ -242,17 +261,12 @@ def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = N
 
     wanted = list(patterns)
     with _plain_hub_errors(repository, what):
-        offline = not _hub_answers()
+        offline = not hub_answers()
         return Path(snapshot_download(repository, revision=revision, allow_patterns=wanted, local_files_only=offline))
 
 
 def hub_answers() -> bool:
-    """Whether the Hub can be reached; found out within HUB_TIMEOUT_S."""
-    return _hub_answers()
-
-
-def _hub_answers() -> bool:
-    """Whether the Hub's address takes a connection; its client alone would retry for 20 s without a network."""
+    """Whether the Hub's address takes a connection, found out within HUB_TIMEOUT_S; its client would retry for 20 s."""
     from huggingface_hub.constants import ENDPOINT
 
     return _answers(ENDPOINT, int(time.monotonic() / REMEMBERED_S))

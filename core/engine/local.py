@@ -8,7 +8,7 @@ from contextlib import closing
 
 from core.config import RunConfig
 from core.engine import machine
-from core.engine.rows import keep_rows, library
+from core.engine.rows import TaskSource, keep_rows
 from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher
 from core.errors import EngineError
 from core.store import Status, Store
@@ -48,8 +48,8 @@ class LocalEngine:
 
         Raises: ConfigError, TaskError, EncoderError or StoreError; then nothing was created.
         """
-        config, data = prepare(draft, gpu=machine.has_gpu(), library=library(self.store))
-        keep_rows(self.store, data)
+        config, data = prepare(draft, gpu=machine.has_gpu(), load=TaskSource(self.store.folder))
+        keep_rows(self.store.folder, data)
         run_id = self.store.create(config)
         self.dispatch()
         return run_id

@@ -1,40 +1,59 @@
-"""The rows of runs: kept when a run is submitted, read by whoever carries it out or shows it."""
+"""The rows of runs: kept when a run is submitted, read by whoever carries it out, repeats it or shows it."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from core.config import RunConfig
-from core.store import Store
+from core.config import TaskConfig
+from core.errors import TaskError
+from core.store import rows_path
 from core.tasks import TaskData, TaskLibrary, load_task
 from core.tasks.kept import read_data, write_data
 
 TASKS_FOLDER = "tasks"
 
 
-def library(store: Store) -> TaskLibrary:
-    """The tasks that people brought to this store."""
-    return TaskLibrary(store.folder / TASKS_FOLDER)
+def library(folder: Path) -> TaskLibrary:
+    """The tasks that people brought to the store in a folder."""
+    return TaskLibrary(folder / TASKS_FOLDER)
 
 
-def keep_rows(store: Store, data: TaskData) -> None:
+class TaskSource:
+    """Where the rows of a config come from: its task, or what is kept of an earlier run with the very same rows."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is a store's; nothing is created in it by reading."""
+        self._folder = folder
+
+    def __call__(self, config: TaskConfig, seed: int) -> TaskData:
+        """The rows. Raises: TaskError or ConfigError of `load_task`, when they are not kept either."""
+        try:
+            return load_task(config, seed, library(self._folder))
+        except TaskError:
+            if config.content_hash is None or not (path := rows_path(self._folder, config.content_hash)).is_file():
+                raise
+            return read_data(path, config.content_hash)
+
+    def kept(self, config: TaskConfig, seed: int) -> TaskData:
+        """The rows of a prepared config, first of all from what is kept. Raises: as calling it."""
+        if config.content_hash is not None and (path := rows_path(self._folder, config.content_hash)).is_file():
+            try:
+                return read_data(path, config.content_hash)
+            except TaskError:
+                pass  # damaged: they may still be had from where they came, and are checked there
+        return self(config, seed)
+
+
+def keep_rows(folder: Path, data: TaskData) -> None:
     """Keep the exact rows of a run that is about to be created, once for all runs with the same.
 
     Raises: TaskError when the disk is full or the folder cannot be written.
     """
-    path = store.rows_path(data.content_hash)
-    if path.is_file():
-        os.utime(path)  # new again, so that nobody frees them before the run is there
+    path = rows_path(folder, data.content_hash)
+    try:
+        read_data(path, data.content_hash)
+    except TaskError:
+        write_data(path, data)  # not here yet, or damaged
     else:
-        write_data(path, data)
-
-
-def run_rows(store: Store, config: RunConfig) -> TaskData:
-    """The rows that a prepared run was made with.
-
-    Raises: TaskError when they are damaged, or were not kept and their source has changed.
-    """
-    content_hash = config.task.content_hash
-    if content_hash is not None and (path := store.rows_path(content_hash)).is_file():
-        return read_data(path, content_hash)
-    return load_task(config.task, config.seed, library(store))
+        os.utime(path)  # new again, so that nobody frees them before the run is there

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from core.engine.machine import gpu_ids
-from core.engine.rows import run_rows
+from core.engine.rows import TaskSource
 from core.errors import PlaygroundError, StaleAttemptError, StoreError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
 from core.representation.projections import Points, pca_map
@@ -59,7 +59,7 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
 def _train(store: Store, attempt: Attempt, link: Link) -> Status:
     run = store.run(attempt.run_id)
     config = store.effective_config(run.id)
-    data = run_rows(store, config)
+    data = TaskSource(store.folder).kept(config.task, config.seed)
     checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, guard=attempt.check)
     recorder = Recorder(store, attempt)
     events = train(

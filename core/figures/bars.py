@@ -29,6 +29,8 @@ SHOWN_PERCENTILE = 99.0
 TAIL_RATIO = 1.5
 # A mark that would stretch the axis beyond this many times its length stands at the edge instead.
 MARK_RATIO = 2.0
+SCORE_BINS = 20
+MOST_SCORE = 1e6
 
 
 Lengths = npt.NDArray[np.int64]
@@ -308,4 +310,37 @@ def _mark_label(mark: LengthMark, side: Literal["left", "within", "right"], *, r
         "yanchor": "bottom",
         "showarrow": False,
         "font": {"size": 12, "color": QUIET},
+    }
+
+
+def score_figure(scores: Sequence[float]) -> Figure:
+    """How many pairs have which similarity score, in bars of one width over the range of the scores.
+
+    Args:
+        scores: finite; beyond ±1,000,000 they count as that.
+    """
+    values = np.clip(np.asarray(scores, dtype=np.float64), -MOST_SCORE, MOST_SCORE)
+    counts, edges = np.histogram(values, bins=min(SCORE_BINS, max(1, len(set(values.tolist())))))
+    centres = (edges[:-1] + edges[1:]) / 2
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "x": centres.round(6).tolist(),
+                "y": counts.tolist(),
+                "width": float((edges[1] - edges[0]) * BAR_SHARE),
+                "marker": {"color": ACCENT},
+                "hovertext": [
+                    f"{low:.3g} to {high:.3g}: {count:,} pairs"
+                    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+                ],
+                "hovertemplate": "%{hovertext}<extra></extra>",
+            }
+        ],
+        "layout": base_layout(
+            height=HISTOGRAM_HEIGHT_PX,
+            showlegend=False,
+            xaxis={"title": {"text": "score"}},
+            yaxis={"title": {"text": "pairs"}},
+        ),
     }

@@ -1,6 +1,6 @@
 """Where runs live: one SQLite file, one array file per frame, one folder per run."""
 
 from core.store.records import Liveness, RunRecord, RunSummary, Status
-from core.store.store import Store, default_folder
+from core.store.store import Store, default_folder, rows_path
 
-__all__ = ["Liveness", "RunRecord", "RunSummary", "Status", "Store", "default_folder"]
+__all__ = ["Liveness", "RunRecord", "RunSummary", "Status", "Store", "default_folder", "rows_path"]

@@ -47,6 +47,13 @@ def default_folder() -> Path:
     return settings().runs
 
 
+def rows_path(folder: Path, content_hash: str) -> Path:
+    """The file of the exact rows that runs with this hash were made with, in a store's folder. Raises: StoreError."""
+    if not CONTENT_HASH.fullmatch(content_hash):
+        raise StoreError(f"{shown(content_hash)} is no hash of a run's rows.")
+    return folder / "rows" / f"{content_hash}.parquet"
+
+
 class Store:
     """Runs in a folder: `runs.sqlite3`, and per run a folder with frames, checkpoint and log.
 
@@ -185,12 +192,6 @@ class Store:
     @property
     def cache_folder(self) -> Path:
         return self.folder / "cache"
-
-    def rows_path(self, content_hash: str) -> Path:
-        """The file of the exact rows that runs with this hash were made with."""
-        if not CONTENT_HASH.fullmatch(content_hash):
-            raise StoreError(f"{shown(content_hash)} is no hash of a run's rows.")
-        return self.folder / "rows" / f"{content_hash}.parquet"
 
     def discard(self, run_id: str) -> None:
         """Take a run out of sight; `restore` brings it back until `purge_discarded` frees its files.

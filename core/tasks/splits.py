@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-# A group that holds more of the rows than this is no reason to keep rows together.
+from core.tasks.survey import Texts, folded
+
+# A text that fills more of the rows than this is no reason to keep its rows together.
 LARGEST_GROUP = 0.05
 
 
@@ -20,9 +22,13 @@ def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | N
     Args:
         groups: a number per row; rows that share one stay together. None: every row is a group of its own.
     """
-    units = _units(groups, len(labels))
-    kinds = [tuple(sorted(labels[row] for row in unit)) for unit in units]
-    order = [row for number in _interleaved(kinds, seed) for row in units[number]]
+    if groups is None:
+        order = _interleaved(np.asarray(labels, dtype=np.int64), seed)
+    else:
+        units = _units(groups)
+        kinds = [tuple(sorted(labels[row] for row in unit)) for unit in units]
+        number = {kind: i for i, kind in enumerate(sorted(set(kinds)))}
+        order = [row for unit in _interleaved(np.array([number[kind] for kind in kinds]), seed) for row in units[unit]]
     first: dict[int, int] = {}
     for row in order:
         first.setdefault(labels[row], row)
@@ -31,46 +37,51 @@ def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | N
     return front + [row for row in order if row not in in_front]
 
 
-def _units(groups: Sequence[int] | None, rows: int) -> list[list[int]]:
-    if groups is None:
-        return [[row] for row in range(rows)]
+def _units(groups: Sequence[int]) -> list[list[int]]:
+    """The rows of every group, in the order in which the groups come first."""
     members: dict[int, list[int]] = {}
     for row, group in enumerate(groups):
         members.setdefault(group, []).append(row)
     return list(members.values())
 
 
-def _interleaved(kinds: Sequence[tuple[int, ...]], seed: int) -> list[int]:
-    """Numbers of the units, each kind spread evenly."""
+def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
+    """Numbers of the units, each kind spread evenly; where two stand at one place, kinds and then units in order."""
     rng = np.random.default_rng(seed)
-    of_kind: dict[tuple[int, ...], list[int]] = {}
-    for number, kind in enumerate(kinds):
-        of_kind.setdefault(kind, []).append(number)
-    places: list[tuple[float, tuple[int, ...], int]] = []
-    for kind in sorted(of_kind):
-        numbers = rng.permutation(of_kind[kind])
-        places += [((j + 0.5) / len(numbers), kind, int(number)) for j, number in enumerate(numbers)]
-    return [number for _, _, number in sorted(places)]
+    places = np.empty(len(kinds))
+    for kind in np.unique(kinds):
+        units = rng.permutation(np.flatnonzero(kinds == kind))
+        places[units] = (np.arange(len(units)) + 0.5) / len(units)
+    order: list[int] = np.lexsort((np.arange(len(kinds)), kinds, places)).tolist()
+    return order
 
 
-def text_groups(texts: Sequence[Hashable]) -> list[int] | None:
-    """A number per row, equal where the text (of a pair, the first) is; None where no text repeats.
+def text_groups(texts: Sequence[Texts]) -> list[int] | None:
+    """A number per row, equal where the text (of a pair, the first) is the same; None where no text repeats.
 
-    A premise and its hypotheses, and rows that stand twice, then go into one split. Where one text fills a large part
-    of the rows, keeping its rows together would leave nothing for the other splits, so None is given there too.
+    A premise and its hypotheses, and rows that stand twice, then go into one split. A text that fills a large part of
+    the rows would leave nothing for the other splits, so each of its rows goes by itself.
     """
-    number: dict[Hashable, int] = {}
-    groups = [number.setdefault(text, len(number)) for text in texts]
+    number: dict[Texts, int] = {}
+    groups = [number.setdefault(folded(text), len(number)) for text in texts]
     if len(number) == len(texts):
         return None
-    largest = Counter(groups).most_common(1)[0][1]
-    return groups if largest <= max(2, LARGEST_GROUP * len(texts)) else None
+    too_large = {group for group, rows in Counter(groups).items() if rows > max(2, LARGEST_GROUP * len(texts))}
+    if len(too_large) == len(number):
+        return None
+    return [len(number) + row if group in too_large else group for row, group in enumerate(groups)]
 
 
 def held_out(labels: Sequence[int], size: int, seed: int, groups: Sequence[int] | None = None) -> list[int]:
     """About `size` rows to hold out, in stratified order; groups stay whole, and every class keeps a row behind."""
     order = stratified_order(labels, seed, groups)
-    members = dict(enumerate([row] for row in order)) if groups is None else _members(groups, order)
+    if groups is None:
+        last = {labels[row]: row for row in order}
+        staying = set(last.values())
+        return [row for row in order if row not in staying][:size]
+    members: dict[int, list[int]] = {}
+    for row in order:
+        members.setdefault(groups[row], []).append(row)
     left = Counter(labels)
     taken: list[int] = []
     for unit in members.values():
@@ -79,14 +90,6 @@ def held_out(labels: Sequence[int], size: int, seed: int, groups: Sequence[int] 
             taken += unit
             left -= wanted
     return taken
-
-
-def _members(groups: Sequence[int], order: Sequence[int]) -> dict[int, list[int]]:
-    """The rows of every group, groups and rows as they come in an order."""
-    members: dict[int, list[int]] = {}
-    for row in order:
-        members.setdefault(groups[row], []).append(row)
-    return members
 
 
 def validation_rows(rows: int) -> int:

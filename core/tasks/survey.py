@@ -42,12 +42,6 @@ SAMPLED_CHARS = 500
 QUERY_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 QUOTES = str.maketrans(dict.fromkeys("“”„‟«»「」『』", '"'))
 
-# The products of so many texts' n-grams take some seconds; more of them would keep a page waiting.
-NEAR_DUPLICATE_ROWS = 5_000
-NEAR_DUPLICATE_CHARS = 1_000_000
-NEAR_SIMILARITY = 0.85
-NEAR_CHUNK = 500
-
 
 @dataclass(frozen=True, slots=True)
 class LengthSummary:
@@ -68,26 +62,6 @@ class DuplicateGroup:
 
     rows: tuple[int, ...]
     labels_differ: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NearPair:
-    """Two rows whose texts are almost the same, the cosine of their character n-grams, and whether labels differ."""
-
-    rows: tuple[int, int]
-    similarity: float
-    labels_differ: bool
-
-
-def class_counts(labels: Sequence[int], classes: Sequence[str]) -> list[int]:
-    """How many rows each class has, in the order of the classes.
-
-    Raises: ValueError for a label that is no index into the classes.
-    """
-    given = np.asarray(labels, dtype=np.int64)
-    if given.size and not (given.min() >= 0 and given.max() < len(classes)):
-        raise ValueError(f"labels from {given.min()} to {given.max()}: expected 0 to {len(classes) - 1}")
-    return np.bincount(given, minlength=len(classes)).tolist()
 
 
 def word_counts(texts: Sequence[Texts]) -> list[int]:
@@ -149,42 +123,6 @@ def duplicates(texts: Sequence[Texts], labels: Sequence[int]) -> list[DuplicateG
     return [
         DuplicateGroup(tuple(same), len({labels[row] for row in same}) > 1) for same in rows.values() if len(same) > 1
     ]
-
-
-def near_duplicates(
-    texts: Sequence[Texts], labels: Sequence[int], similarity: float = NEAR_SIMILARITY
-) -> list[NearPair] | None:
-    """Pairs of rows whose texts are almost the same, most alike first; rows of `duplicates` are not among them.
-
-    Alike is the cosine of tf-idf weighted runs of three to five characters within words, over these texts.
-
-    Args:
-        similarity: in (0, 1]: the least cosine.
-    Returns: None for more than NEAR_DUPLICATE_ROWS rows or NEAR_DUPLICATE_CHARS characters, which would take too long.
-    Raises: ValueError when there are not as many labels as texts, or for another similarity.
-    """
-    _check_length("labels", labels, texts)
-    if not 0 < similarity <= 1:
-        raise ValueError(f"similarity = {similarity}: expected a number above 0 up to 1")
-    if len(texts) > NEAR_DUPLICATE_ROWS:
-        return None
-    plain = [text if isinstance(text, str) else "\n".join(text) for text in map(folded, texts)]
-    if sum(map(len, plain)) > NEAR_DUPLICATE_CHARS:
-        return None
-    if not any(plain):
-        return []
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    grams = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), dtype=np.float32).fit_transform(plain)
-    found: list[NearPair] = []
-    for start in range(0, len(plain), NEAR_CHUNK):
-        alike = (grams[start : start + NEAR_CHUNK] @ grams[start:].T).tocoo()
-        close = (alike.data >= similarity) & (alike.row < alike.col)
-        for first, second, cosine in zip(alike.row[close], alike.col[close], alike.data[close], strict=True):
-            one, other = start + int(first), start + int(second)
-            if plain[one] != plain[other]:
-                found.append(NearPair((one, other), min(1.0, float(cosine)), labels[one] != labels[other]))
-    return sorted(found, key=lambda pair: (-pair.similarity, pair.rows))
 
 
 def language_of(texts: Sequence[Texts]) -> Language:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from core.config import FILE_TASK, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
-from core.tasks import TaskData, TaskLibrary, load_task
+from core.tasks import TaskData, load_task
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
+
+Load = Callable[[TaskConfig, int], TaskData]
 
 DEFAULT_STEPS = 120
 PROBE_ON_CPU = 120
@@ -28,12 +31,12 @@ def default_probe_size(gpu: bool) -> int:
     return PROBE_ON_GPU if gpu else PROBE_ON_CPU
 
 
-def prepare(draft: RunConfig, *, gpu: bool, library: TaskLibrary | None = None) -> tuple[RunConfig, TaskData]:
+def prepare(draft: RunConfig, *, gpu: bool, load: Load = load_task) -> tuple[RunConfig, TaskData]:
     """The draft with every default filled in, and its data.
 
     Args:
         gpu: whether a GPU is there; it decides the default probe size.
-        library: where the tasks of people's own are.
+        load: gives the rows of a task under a seed; by itself, of bundled tasks and files.
     Returns: a config that says everything (content hash, steps, frame steps, sizes), and the rows.
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
@@ -50,9 +53,9 @@ def prepare(draft: RunConfig, *, gpu: bool, library: TaskLibrary | None = None) 
         task = task.model_copy(update={"test_path": _absolute(task.test_path)})
     if task.validation_size is None:
         largest = draft.probe.size or default_probe_size(gpu)
-        natural = load_task(_whole(task), draft.seed, library)
+        natural = load(_whole(task), draft.seed)
         task = task.model_copy(update={"validation_size": min(len(natural.validation), largest)})
-    data = load_task(task, draft.seed, library)
+    data = load(task, draft.seed)
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
     task = task.model_copy(update=found)
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))

@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from core.encoders import counting
 from core.encoders.counting import CHUNK, token_counter, token_strings
 from core.encoders.packing import Tokens
-from core.encoders.source import BUNDLED, encoder_folder, tokenizer_folder
+from core.encoders.source import BUNDLED, encoder_folder, tokenizer_file, tokenizer_folder
 from core.encoders.tokenizer import Tokenizer as EncoderTokenizer
 from core.errors import EncoderError, PlaygroundError
 from core.views.preview import SPECIAL_TOKENS
@@ -278,3 +278,30 @@ class TestHub:
     def test_an_unknown_name_is_refused(self, hub: FakeHub, tmp_path: Path) -> None:
         answer = self.counted(hub.address, tmp_path, "tests/nothing")
         assert answer == {"refused": "Encoder 'tests/nothing' does not exist on the Hub: check the name."}
+
+
+class TestJob:
+    def test_it_counts_what_the_counter_counts(self, tiny_encoder: Path, tmp_path: Path) -> None:
+        texts: list[Any] = ["the film was lovely", "unheard of", ["a scene", "its music"]]
+        told: list[tuple[int, int | None, str]] = []
+        result = counting.job({"encoder": str(tiny_encoder), "texts": texts}, tmp_path, lambda *now: told.append(now))
+        counted = token_counter(str(tiny_encoder))(["the film was lovely", "unheard of", ("a scene", "its music")])
+        assert result == {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
+        assert json.loads(json.dumps(result)) == result
+        assert told
+
+
+class TestTokenizerFile:
+    def test_it_is_found_in_a_folder_and_for_the_bundled_encoder(self, tiny_encoder: Path, tmp_path: Path) -> None:
+        assert tokenizer_file(str(tiny_encoder)) == tiny_encoder / "tokenizer.json"
+        assert tokenizer_file(BUNDLED) == encoder_folder(BUNDLED) / "tokenizer.json"
+        assert tokenizer_file(str(tmp_path)) is None
+
+    def test_the_hub_is_not_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("socket.create_connection", lambda *given, **more: pytest.fail("the network was used"))
+        assert tokenizer_file("acme/never-fetched") is None
+
+    @pytest.mark.parametrize("name", ["", "a b/c", "x//y", "/no/folder"])
+    def test_what_can_be_no_encoder_is_refused(self, name: str) -> None:
+        with pytest.raises(PlaygroundError):
+            tokenizer_file(name)

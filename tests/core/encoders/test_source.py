@@ -150,7 +150,7 @@ class TestVerify:
 
 class TestBundled:
     def test_it_is_found_and_verified_without_a_network(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(source, "_hub_answers", lambda: pytest.fail("the Hub was asked"))
+        monkeypatch.setattr(source, "hub_answers", lambda: pytest.fail("the Hub was asked"))
         folder = encoder_folder(BUNDLED)
         assert all((folder / name).is_file() for name in BUNDLED_SHA256)
         assert encoder_shape(BUNDLED).hidden_size == 384
@@ -181,7 +181,7 @@ class TestLocal:
     @pytest.mark.parametrize("ask", [encoder_shape, encoder_folder])
     @pytest.mark.parametrize("name", ["", "  ", "a\0b", "a/b/c", "a b", "https://hub/x", "x" * 5000, "<b>", "a\nb"])
     def test_what_can_be_no_name_is_refused(self, name: str, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(source, "_hub_answers", lambda: False)
+        monkeypatch.setattr(source, "hub_answers", lambda: False)
         with pytest.raises(ConfigError, match=r"^encoder = ") as caught:
             ask(name)
         check_sentence(caught.value)
@@ -192,7 +192,7 @@ class TestLocal:
 def test_without_a_network_a_hub_name_gives_one_sentence(
     name: str, ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_hub_answers", lambda: False)
+    monkeypatch.setattr(source, "hub_answers", lambda: False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(EncoderError, match=f"'{name}' is not on this machine and the Hub cannot be reached") as caught:
         ask(name)

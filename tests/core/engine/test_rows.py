@@ -11,9 +11,12 @@ import pytest
 
 from core.config import RunConfig, TaskConfig
 from core.engine import LocalEngine
-from core.engine.rows import library, run_rows
+from core.engine.rows import TaskSource, library
 from core.errors import StoreError, TaskError
-from core.store import Store
+from core.store import Store, rows_path
+from core.store.records import RunRecord
+from core.tasks import TaskData
+from core.tasks.kept import read_data
 from core.tasks.rows import Rows
 from tests.conftest import made_rows, write_csv
 
@@ -23,6 +26,11 @@ def engine(store: Store, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
     """An engine that queues runs and starts none."""
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     return LocalEngine(store)
+
+
+def rows_of(store: Store, run: RunRecord) -> TaskData:
+    """What a worker reads."""
+    return TaskSource(store.folder).kept(run.config.task, run.config.seed)
 
 
 def kept(store: Store) -> list[str]:
@@ -35,7 +43,7 @@ def test_a_run_reads_its_rows_when_the_file_is_gone(
     path = write_csv(tmp_path / "gone.csv", made_rows(120))
     run = engine.store.run(engine.submit(draft(task={"path": str(path), "label_noise": 0.2})))
     path.unlink()
-    data = run_rows(engine.store, run.config)
+    data = rows_of(engine.store, run)
     assert data.content_hash == run.config.task.content_hash
     assert run.config.task.name == data.name == "gone.csv"
     rows = dict(made_rows(120))
@@ -44,13 +52,13 @@ def test_a_run_reads_its_rows_when_the_file_is_gone(
 
 
 def test_a_run_reads_its_rows_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
-    tasks = library(engine.store)
+    tasks = library(engine.store.folder)
     task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
     config = draft().model_copy(update={"task": TaskConfig(id=task.id)})
     run = engine.store.run(engine.submit(config))
     tasks.discard(task.id)
     tasks.purge_discarded(0.0)
-    assert run_rows(engine.store, run.config).name == "Mine"
+    assert rows_of(engine.store, run).name == "Mine"
     with pytest.raises(TaskError, match="not in this library"):
         engine.submit(config)
 
@@ -64,7 +72,7 @@ def test_runs_with_the_same_rows_share_a_file_and_the_last_one_frees_it(
     for run in runs:
         engine.stop(run)
     long_ago = time.time() - 7200
-    os.utime(store.rows_path(only), (long_ago, long_ago))
+    os.utime(rows_path(store.folder, only), (long_ago, long_ago))
     store.delete(runs[0])
     assert kept(store) == [only]
     store.delete(runs[1])
@@ -78,13 +86,44 @@ def test_rows_that_were_just_kept_are_not_freed(engine: LocalEngine, draft: Call
     assert len(kept(engine.store)) == 1
 
 
-def test_damaged_rows_are_said(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
-    run = engine.store.run(engine.submit(draft()))
-    engine.store.rows_path(kept(engine.store)[0]).write_bytes(b"PAR1")
-    with pytest.raises(TaskError, match="damaged"):
-        run_rows(engine.store, run.config)
+def test_a_config_is_repeated_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+    tasks = library(engine.store.folder)
+    task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
+    config = draft().model_copy(update={"task": TaskConfig(id=task.id, train_size=20)})
+    first = engine.store.run(engine.submit(config))
+    tasks.discard(task.id)
+    again = engine.store.run(engine.submit(first.config))
+    assert again.config.task == first.config.task
+
+
+class TestDamage:
+    def test_damaged_rows_are_read_from_their_source_again(
+        self, engine: LocalEngine, draft: Callable[..., RunConfig]
+    ) -> None:
+        run = engine.store.run(engine.submit(draft()))
+        whole = rows_of(engine.store, run)
+        rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
+        assert rows_of(engine.store, run) == whole
+
+    def test_damaged_rows_without_a_source_are_said(
+        self, engine: LocalEngine, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        path = write_csv(tmp_path / "gone.csv", made_rows(120))
+        run = engine.store.run(engine.submit(draft(task={"path": str(path)})))
+        path.unlink()
+        rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
+        with pytest.raises(TaskError, match="damaged"):
+            rows_of(engine.store, run)
+
+    def test_the_next_run_mends_them(self, engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+        run = engine.store.run(engine.submit(draft()))
+        path = rows_path(engine.store.folder, kept(engine.store)[0])
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        engine.submit(draft())
+        assert read_data(path, run.config.task.content_hash or "") == rows_of(engine.store, run)
 
 
 def test_a_hash_that_is_none_never_reaches_a_path(store: Store) -> None:
     with pytest.raises(StoreError, match="no hash"):
-        store.rows_path("../" + "0" * 61)
+        rows_path(store.folder, "../" + "0" * 61)

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from core.figures.bars import CLASS_HEIGHT_PX, LengthMark, class_balance_figure, histogram_figure
+from core.figures.bars import CLASS_HEIGHT_PX, LengthMark, class_balance_figure, histogram_figure, score_figure
 from core.figures.template import Figure
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -231,3 +231,24 @@ class TestMark:
     def test_without_one_there_is_neither_line_nor_text(self) -> None:
         layout = histogram_figure([1, 2, 3], "tokens")["layout"]
         assert (layout["shapes"], layout["annotations"]) == ([], [])
+
+
+class TestScores:
+    def test_every_pair_is_in_a_bar_of_its_score(self) -> None:
+        scores = [0.0, 0.2, 0.25, 1.0, 4.99, 5.0, 5.0]
+        figure = score_figure(scores)
+        go.Figure(figure)
+        (bars,) = figure["data"]
+        width = 5.0 / len(bars["x"])
+        low = [i * width for i in range(len(bars["x"]))]
+        high = [*low[1:], 5.0]
+        assert bars["x"] == pytest.approx([edge + width / 2 for edge in low], abs=1e-6)
+        expected = [sum(a <= s < b or (s == b == 5.0) for s in scores) for a, b in zip(low, high, strict=True)]
+        assert bars["y"] == expected
+        assert sum(bars["y"]) == len(scores)
+
+    @pytest.mark.parametrize("scores", [[], [3.0], [0.1] * 5, [1e308, -1e308], [0.0, 1.0]])
+    def test_odd_scores_make_a_figure_too(self, scores: list[float]) -> None:
+        figure = score_figure(scores)
+        go.Figure(figure)
+        assert sum(figure["data"][0]["y"]) == len(scores)

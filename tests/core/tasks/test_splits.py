@@ -116,5 +116,15 @@ class TestTextGroups:
     def test_without_a_repeated_text_there_are_none(self) -> None:
         assert text_groups(["a", "b"]) is None
 
-    def test_a_text_that_fills_the_file_is_no_reason_to_keep_rows_together(self) -> None:
-        assert text_groups(["the same"] * 10 + [str(i) for i in range(30)]) is None
+    def test_case_and_white_space_make_no_other_text(self) -> None:
+        groups = text_groups(["One  text", "one text\n", "another", *map(str, range(40))])
+        assert groups is not None
+        assert groups[0] == groups[1] != groups[2]
+
+    def test_the_rows_of_a_text_that_fills_the_file_go_one_by_one(self) -> None:
+        assert text_groups(["the same"] * 10) is None
+        groups = text_groups(["the same"] * 10 + ["twice", "twice"] + [str(i) for i in range(30)])
+        assert groups is not None
+        assert len(set(groups[:10])) == 10
+        assert groups[10] == groups[11]
+        assert len(set(groups)) == 41

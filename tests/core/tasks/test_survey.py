@@ -8,22 +8,17 @@ import subprocess
 import sys
 import time
 import unicodedata
-from collections import Counter
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from core.tasks.survey import (
-    NEAR_DUPLICATE_CHARS,
-    NEAR_DUPLICATE_ROWS,
     DuplicateGroup,
-    class_counts,
     duplicates,
     folded,
     language_of,
     length_summary,
-    near_duplicates,
     query_parts,
     search,
     word_counts,
@@ -58,20 +53,6 @@ PIECES = [
 def made_texts(count: int, seed: int = 0) -> list[str]:
     rng = random.Random(seed)
     return ["".join(rng.choices(PIECES, k=rng.randint(0, 9))) for _ in range(count)]
-
-
-class TestClasses:
-    def test_each_class_has_its_count_in_the_order_of_the_classes(self) -> None:
-        labels = [random.Random(i).randrange(4) for i in range(200)]
-        assert class_counts(labels, ["d", "c", "b", "a", "none"]) == [labels.count(i) for i in range(4)] + [0]
-
-    def test_no_rows_give_zeros(self) -> None:
-        assert class_counts([], ["a", "b"]) == [0, 0]
-
-    @pytest.mark.parametrize("label", [-1, 2])
-    def test_a_label_that_is_no_class_is_refused(self, label: int) -> None:
-        with pytest.raises(ValueError, match="expected 0 to 1"):
-            class_counts([0, label], ["a", "b"])
 
 
 class TestLengths:
@@ -171,91 +152,6 @@ class TestDuplicates:
     def test_labels_for_other_texts_are_refused(self) -> None:
         with pytest.raises(ValueError, match="1 labels for 2 texts"):
             duplicates(["a", "b"], [0])
-
-
-def slow_cosine(one: str, other: str, texts: list[str]) -> float:
-    """Of smoothed tf-idf weighted runs of three to five characters, each word with a space on both sides."""
-
-    def grams(text: str) -> Counter[str]:
-        found = Counter[str]()
-        for word in text.split():
-            padded = f" {word} "
-            for n in (3, 4, 5):
-                if n >= len(padded):
-                    found[padded] += 1
-                    break
-                found.update(padded[i : i + n] for i in range(len(padded) - n + 1))
-        return found
-
-    every = [grams(text) for text in texts]
-
-    def weighted(text: str) -> dict[str, float]:
-        rarity = {gram: sum(gram in of_text for of_text in every) for gram in grams(text)}
-        return {g: n * (math.log((1 + len(texts)) / (1 + rarity[g])) + 1) for g, n in grams(text).items()}
-
-    a, b = weighted(one), weighted(other)
-    norms = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
-    return sum(value * b.get(gram, 0.0) for gram, value in a.items()) / norms
-
-
-ALIKE = [
-    "the film was lovely and its music felt warm",
-    "the film was lovely, and its music felt warm",
-    "The film was lovely and its music felt  warm",
-    "the film was lovely and its music felt cold",
-    "a dull story with one harsh scene",
-    CHINESE,
-    CHINESE[:-1] + "！",
-    "dull",
-]
-
-
-class TestNearDuplicates:
-    @pytest.mark.parametrize("similarity", [0.05, 0.5, 0.8, 0.95])
-    def test_pairs_are_those_of_all_comparisons(self, similarity: float) -> None:
-        plain = [str(folded(text)) for text in ALIKE]
-        expected = {
-            (i, j): pytest.approx(cosine, abs=1e-5)
-            for i, j in combinations(range(len(plain)), 2)
-            if plain[i] != plain[j] and (cosine := slow_cosine(plain[i], plain[j], plain)) >= similarity
-        }
-        labels = [0, 1, 0, 1, 0, 0, 0, 0]
-        found = near_duplicates(ALIKE, labels, similarity)
-        assert found is not None
-        assert {pair.rows: pair.similarity for pair in found} == expected
-        assert [pair.similarity for pair in found] == sorted((pair.similarity for pair in found), reverse=True)
-        assert all(pair.labels_differ == (labels[pair.rows[0]] != labels[pair.rows[1]]) for pair in found)
-
-    def test_rows_far_apart_meet_across_chunks(self) -> None:
-        texts = [f"{i * 7919 % 100_003} {i * 104_729 % 99_991} stands alone" for i in range(1_300)]
-        texts[1_250] = "the quick brown fox jumps over the lazy dog!"
-        texts[3] = "the quick brown fox jumps over the lazy dog"
-        found = near_duplicates(texts, [0] * 1_300, 0.9)
-        assert found is not None
-        assert [pair.rows for pair in found] == [(3, 1_250)]
-
-    def test_a_pair_is_compared_as_one_text(self) -> None:
-        rows = [("a lovely warm film", "its music felt tender"), ("a lovely warm film", "its music felt tender!")]
-        found = near_duplicates(rows, [0, 1])
-        assert found is not None
-        assert [(pair.rows, pair.labels_differ) for pair in found] == [((0, 1), True)]
-
-    @pytest.mark.parametrize("texts", [[], ["", " "], ["a"]])
-    def test_little_text_has_none(self, texts: list[str]) -> None:
-        assert near_duplicates(texts, [0] * len(texts)) == []
-
-    def test_too_many_rows_are_not_compared(self) -> None:
-        count = NEAR_DUPLICATE_ROWS + 1
-        assert near_duplicates(["a"] * count, [0] * count) is None
-
-    def test_nor_are_rows_that_are_too_long_together(self) -> None:
-        long = "ab " * (NEAR_DUPLICATE_CHARS // 30)
-        assert near_duplicates([long] * 11, [0] * 11) is None
-
-    @pytest.mark.parametrize("similarity", [0.0, -1.0, 1.1, math.nan])
-    def test_a_similarity_that_is_none_is_refused(self, similarity: float) -> None:
-        with pytest.raises(ValueError, match="above 0 up to 1"):
-            near_duplicates(["a"], [0], similarity)
 
 
 class TestLanguage:
@@ -367,7 +263,6 @@ def test_a_large_task_is_surveyed_at_once() -> None:
     started = time.process_time()
     assert length_summary(word_counts(texts)) is not None
     assert duplicates(texts, labels) == []
-    assert class_counts(labels, ["a", "b"]) == [50_000, 50_000]
     assert language_of(texts) == "latin"
     assert len(search(texts, "lovely 99999")) == 1
     assert time.process_time() - started < 10

@@ -375,7 +375,7 @@ class TestModels:
     def test_without_a_network_a_hub_name_gives_one_sentence(
         self, trip: Trip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(source, "_hub_answers", lambda: False)
+        monkeypatch.setattr(source, "hub_answers", lambda: False)
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
         message = self.refused(trip, forward=Path("Helsinki-NLP/opus-mt-en-de"))
         assert message == (
@@ -388,7 +388,7 @@ class TestModels:
 
     @pytest.mark.parametrize("name", ["", "a b", "a/b/c"])
     def test_what_can_be_no_name_is_refused(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(source, "_hub_answers", lambda: False)
+        monkeypatch.setattr(source, "hub_answers", lambda: False)
         made = RoundTrip(name, name, temperature=0.5, seed=0, cache=MemoryTranslationCache(), device="cpu")
         with pytest.raises(ConfigError, match=r"^translation model = .* give a Hub name or a local folder") as caught:
             made.translate(["a film"])
