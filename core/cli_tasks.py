@@ -15,9 +15,9 @@ from core.engine.rows import TASKS_FOLDER
 from core.store import default_folder
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import Reading, read_file
+from core.tasks.files.together import Together
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
-from core.tasks.load import joined, usable_rows
+from core.tasks.load import joined, read_files, split_rows, usable_rows
 from core.validation import build
 
 MAX_PROBLEMS = 20
@@ -38,7 +38,8 @@ def tasks() -> None:
 @json_option
 def list_tasks(folder: str | None, as_json: bool) -> None:
     """List the bundled tasks and those of your own."""
-    own = _library(folder).tasks()
+    library = _library(folder)
+    own = library.tasks()
     if as_json:
         click.echo(json.dumps({"bundled": list(TASKS), "own": [asdict(task) for task in own]}, ensure_ascii=False))
         return
@@ -47,6 +48,8 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
         click.echo(f"{entry.name:<{width}}  {entry.label}")
     for task in own:
         click.echo(f"{task.id:<{width}}  {task.name}: {task.rows:,} rows. {task.source}")
+    for task_id in library.damaged():
+        click.echo(f"{task_id:<{width}}  damaged: delete it, or add its data again.")
 
 
 @tasks.command()
@@ -77,30 +80,40 @@ def add(
     options = build(ReadingConfig, {fields.get(key, key): value for key, value in given.items() if value is not None})
     kinds = list(PROBLEMS) if "all" in drop else list(drop)
     paths = [Path(path) for path in (file, test) if path is not None]
-    readings = [read_file(path, options) for path in paths]
-    for reading in readings:
-        _tell(reading)
-    rows = joined([usable_rows(reading, kinds) for reading in readings], [path.name for path in paths])
-    source = "; ".join(reading.source_sentence for reading in readings) + "."
-    _say(_library(folder).add(rows, name=name or paths[0].stem, source=source), as_json)
+    together = read_files(paths, options)
+    _tell(together)
+    rows = joined(usable_rows(together, kinds), [path.name for path in paths])
+    name = name or paths[0].stem
+    if rows.kind == "classes":
+        for note in split_rows(rows, name).notes:
+            click.echo(note, err=True)
+    source = "; ".join(reading.source_sentence for reading in together.readings) + "."
+    library = _library(folder)
+    was_here = library.find_rows(rows) is not None
+    _say(library.add(rows, name=name, source=source), as_json, was_here=was_here)
 
 
-def _tell(reading: Reading) -> None:
-    """What was found in a file, on standard error."""
-    click.echo(reading.source_sentence, err=True)
-    for problem in reading.problems[:MAX_PROBLEMS]:
-        click.echo(f"  {problem.message}", err=True)
-    for kind, count in reading.counts.items():
-        if count:
-            click.echo(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
+def _tell(together: Together) -> None:
+    """What was found in the files, on standard error."""
+    for reading in together.readings:
+        click.echo(reading.source_sentence, err=True)
+    several = len(together.readings) > 1
+    for problem in together.problems[:MAX_PROBLEMS]:
+        click.echo(f"  {problem.file}: {problem.message}" if several else f"  {problem.message}", err=True)
+    for kind, count in together.counts.items():
+        click.echo(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
 
 
 @tasks.command()
 @click.argument("data_set", metavar="DATA_SET")
 @click.option("--config", metavar="NAME", help="Configuration of the data set on the Hub.")
-@click.option("--text-column", metavar="NAME")
-@click.option("--second-column", metavar="NAME")
-@click.option("--label-column", metavar="NAME")
+@click.option("--revision", metavar="NAME", help="Branch, tag or commit. [default: the main branch]")
+@click.option("--text-column", metavar="NAME", help="Column with the texts.")
+@click.option("--second-column", metavar="NAME", help="Column with the second texts of pairs.")
+@click.option("--label-column", metavar="NAME", help="Column with the labels.")
+@click.option("--train", metavar="SPLIT", help="Split to train on. [default: train]")
+@click.option("--validation", metavar="SPLIT", help="Split to validate on. [default: cut from the training rows]")
+@click.option("--test", metavar="SPLIT", help="Split to test on. [default: cut from the training rows]")
 @click.option("--max-rows", type=int, metavar="N", help="Rows read of each split.")
 @click.option("--name", help="A name for the task. [default: the data set's]")
 @runs_option
@@ -110,10 +123,12 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
 
     \b
     Known:"""
-    from core.tasks.hub.fetch import fetch as fetch_rows
+    from core.tasks.hub.fetch import fetch_into
 
     fields = {"text_column": "text", "second_column": "text_b", "label_column": "label"}
     asked = {fields.get(key, key): value for key, value in given.items() if value is not None}
+    if name:
+        asked["name"] = name
     if data_set in HUB_SETS:
         request = build(HubRequest, request_of(HUB_SETS[data_set]).model_dump() | asked)
     else:
@@ -125,8 +140,10 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
             bar.set_description(message, refresh=False)
             bar.update(done - bar.n)
 
-        fetched = fetch_rows(request, progress=progress)
-    _say(_library(folder).add(fetched.rows, name=name or request.name or data_set, source=fetched.source), as_json)
+        kept = fetch_into(_library(folder), request, progress=progress)
+    if kept.fetched.note:
+        click.echo(f"{kept.fetched.note[0].upper()}{kept.fetched.note[1:]}.", err=True)
+    _say(kept.task, as_json, was_here=kept.was_here)
 
 
 assert fetch.help is not None
@@ -149,17 +166,22 @@ def rename(task: str, name: str, folder: str | None) -> None:
 def delete(task: str, folder: str | None) -> None:
     """Delete a task of your own; runs that were made with it keep their rows."""
     library = _library(folder)
-    found = library.find(task)
-    library.discard(found.id)
-    library.purge_discarded(0.0)
-    click.echo(f"{found.name} is deleted.")
+    if task in library.damaged():
+        library.delete(task)
+        click.echo(f"{task} is deleted.")
+    else:
+        found = library.find(task)
+        library.delete(found.id)
+        click.echo(f"{found.name} is deleted.")
 
 
 def _library(folder: str | None) -> TaskLibrary:
     return TaskLibrary(Path(folder or default_folder()).expanduser() / TASKS_FOLDER)
 
 
-def _say(task: LibraryTask, as_json: bool) -> None:
+def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
+    if was_here:
+        click.echo(f"These rows are here already, as {task.name}.", err=True)
     if as_json:
         click.echo(json.dumps(asdict(task), ensure_ascii=False))
     else:

@@ -2,7 +2,8 @@
 
 A job is a folder, `jobs/<id>` of the store's folder: what was asked (job.json), which process has it (process.json),
 how far it is or how it ended (state.json), and what it printed (log.txt). Any process may look; the job writes its own
-state. Whether it still runs is read off the process itself.
+state. Whether it still runs is read off the process itself. Of some kinds only so many work at once; the process of
+another one waits for its turn. What ended a while ago is forgotten when the next job is started.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
+from filelock import FileLock
 
 from core.errors import ConfigError, EngineError, PlaygroundError, shown
 from core.store.liveness import is_alive, liveness_of
@@ -39,8 +41,16 @@ Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
 KINDS: Mapping[str, str] = {
     "hub": "core.tasks.hub.fetch:job",
+    "tokens": "core.encoders.counting:job",
     "translate": "core.views.back_translation_job:job",
 }
+# How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
+AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1}
+# How many of a kind may work or wait.
+MAX_ACTIVE = 20
+# How long a job that has ended can be looked at. A translation is drawn once and kept in a cache of its own.
+KEPT_S: Mapping[str, float] = {"translate": 600.0}
+KEPT_OTHERS_S = 86_400.0
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = (sys.executable, "-m", "core.jobs")
@@ -48,6 +58,10 @@ ID = re.compile(r"[a-km-np-z2-9]{12}\Z")
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 # A process that was asked to end has this long before it is ended.
 GRACE_S = 1.0
+# One that has done all that it counts is only keeping its result, and has this long to get to the end.
+KEEPING_GRACE_S = 30.0
+WAIT_S = 0.5
+LOCK_TIMEOUT_S = 10.0
 # Progress is written this often at most.
 WRITE_EVERY_S = 0.2
 # Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
@@ -91,23 +105,48 @@ class Jobs:
         self._command = tuple(command)
 
     def start(self, kind: str, request: Mapping[str, Any], label: str) -> str:
-        """Start a job in a session of its own; returns its id at once.
+        """Start a job in a session of its own; returns its id at once, or that of a job that does the same already.
 
-        Raises: ConfigError for an unknown kind, EngineError when no process can be started.
+        Raises: ConfigError for an unknown kind, EngineError when no process can be started or too many wait.
         """
         if kind not in KINDS:
             raise ConfigError("job", kind, f"choose {', '.join(KINDS)}.")
-        job_id = "".join(secrets.choice(ID_LETTERS) for _ in range(12))
-        job = {"kind": kind, "label": label, "request": dict(request), "created_at": time.time()}
+        asked = json.loads(json.dumps(dict(request)))  # as it will be read, so that it can be compared
         try:
-            self._make(job_id, job)
-            self._spawn(job_id)
+            (self.folder / "jobs").mkdir(parents=True, exist_ok=True)
+            with FileLock(self.folder / "jobs" / ".lock", timeout=LOCK_TIMEOUT_S):
+                return self._same(kind, asked) or self._started(kind, asked, label)
         except OSError as error:
-            shutil.rmtree(_job_folder(self.folder, job_id), ignore_errors=True)
             raise EngineError(
-                f"No job could be started ({error.strerror}): check that {self.folder} can be written, and try again."
+                f"No job could be started ({error.strerror or error}): check that {self.folder} can be written, "
+                "and try again."
             ) from None
+
+    def _same(self, kind: str, request: dict[str, Any]) -> str | None:
+        """A job that does the same. Makes room, and raises: EngineError where there is none."""
+        self._forget_old()
+        active = [record for record in self.jobs() if record.active and record.kind == kind]
+        same = next((record.id for record in active if record.request == request), None)
+        if same is None and len(active) >= MAX_ACTIVE:
+            raise EngineError(f"{len(active)} such jobs are at work or waiting: let some of them end, or cancel them.")
+        return same
+
+    def _started(self, kind: str, request: dict[str, Any], label: str) -> str:
+        job_id = "".join(secrets.choice(ID_LETTERS) for _ in range(12))
+        try:
+            self._make(job_id, {"kind": kind, "label": label, "request": request, "created_at": time.time()})
+            self._spawn(job_id)
+        except OSError:
+            shutil.rmtree(_job_folder(self.folder, job_id), ignore_errors=True)
+            raise
         return job_id
+
+    def _forget_old(self) -> None:
+        for record in self.jobs():
+            folder = _job_folder(self.folder, record.id)
+            ended_s = time.time() - (_written_at(folder) or record.created_at)
+            if not record.active and ended_s > KEPT_S.get(record.kind, KEPT_OTHERS_S):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def jobs(self) -> list[JobRecord]:
         """Every job that was not dismissed, the newest first."""
@@ -136,14 +175,16 @@ class Jobs:
     def cancel(self, job_id: str) -> JobRecord:
         """End a job's process, and those it started, and drop what it left half done; returns how the job ended.
 
-        A job that was done before it could be ended stays done. Raises: EngineError for an unknown id.
+        A job that was done before it could be ended stays done, and one that is keeping its result may take itself to
+        the end. Raises: EngineError for an unknown id.
         """
-        if not self.job(job_id).active:
-            return self.job(job_id)
+        record = self.job(job_id)
+        if not record.active:
+            return record
         folder = _job_folder(self.folder, job_id)
         process = _process(folder)
         if process is not None:
-            _end(process)
+            _end(process, lambda: KEEPING_GRACE_S if _is_keeping(folder) else GRACE_S)
         if (_json(folder / "state.json") or {}).get("status") not in ENDED:
             last = _json(folder / "state.json") or {}
             _write(folder / "state.json", last | {"status": "cancelled", "message": "Cancelled.", "result": {}})
@@ -226,6 +267,7 @@ def carry_out(store_folder: str | Path, job_id: str) -> bool:
         return False  # cancelled before anybody could name the process
     state = _State(folder / "state.json")
     try:
+        _wait_for_turn(Jobs(store_folder).jobs, job_id, state.progress)
         state.end("done", result=_work(job["kind"])(job["request"], Path(store_folder), state.progress))
     except PlaygroundError as error:
         state.end("failed", message=str(error))
@@ -238,6 +280,24 @@ def carry_out(store_folder: str | Path, job_id: str) -> bool:
     finally:
         shutil.rmtree(folder / "work", ignore_errors=True)
     return state.status == "done"
+
+
+def _wait_for_turn(jobs: Callable[[], list[JobRecord]], job_id: str, progress: Progress) -> None:
+    """Until fewer jobs of the kind than may work at once are before this one."""
+    while True:
+        found = jobs()
+        me = next((record for record in found if record.id == job_id), None)
+        if me is None or me.kind not in AT_ONCE:
+            return
+        before = [
+            record
+            for record in found
+            if record.kind == me.kind and record.active and (record.created_at, record.id) < (me.created_at, me.id)
+        ]
+        if len(before) < AT_ONCE[me.kind]:
+            return
+        progress(0, None, f"waiting for its turn, {len(before)} before it")
+        time.sleep(WAIT_S)
 
 
 def _work(kind: str) -> Work:
@@ -275,15 +335,20 @@ class _State:
         self._written_at = time.monotonic()
 
 
-def _end(process: Liveness) -> None:
+def _end(process: Liveness, grace_s: Callable[[], float]) -> None:
     """Ask a process and its group to end, and end them when they do not. One that has the pid by chance is let be."""
     for how in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         if not is_alive(process, None):
             return
         _signal_group(process.pid, how)
-        deadline = time.monotonic() + GRACE_S
-        while time.monotonic() < deadline and is_alive(process, None):
+        asked = time.monotonic()
+        while time.monotonic() - asked < grace_s() and is_alive(process, None):
             time.sleep(0.02)
+
+
+def _is_keeping(folder: Path) -> bool:
+    state = _json(folder / "state.json") or {}
+    return bool(state.get("total")) and state.get("done") == state["total"]
 
 
 def _signal_group(pid: int, how: signal.Signals) -> None:

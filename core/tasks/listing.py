@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.tasks.dataset import Input, TaskData, Triplet
-from core.tasks.files.problems import is_formula
+from core.tasks.files.problems import runs_in_a_spreadsheet
 from core.tasks.rows import SPLIT_NAMES, Rows
 
 
@@ -29,6 +29,7 @@ class Listing:
     splits: tuple[str, ...]
     classes: tuple[str, ...] = ()
     triplets: tuple[Triplet, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def pairs(self) -> bool:
@@ -68,6 +69,7 @@ def listing_of(data: TaskData) -> Listing:
         splits=tuple(name for name, split in zip(SPLIT_NAMES, splits, strict=True) for _ in split.labels),
         classes=data.classes,
         triplets=data.triplets,
+        notes=data.notes,
     )
 
 
@@ -78,13 +80,17 @@ def listing_of_scores(rows: Rows) -> Listing:
 
 
 def csv_file(records: Sequence[dict[str, str]]) -> bytes:
-    """CSV for a spreadsheet: a cell that it would run as a formula gets an apostrophe in front."""
+    """CSV for a spreadsheet: a cell that it might run as a formula gets an apostrophe in front."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\r\n")  # a cell with either of these is quoted
     if records:
         writer.writerow(records[0])
-        writer.writerows([f"'{cell}" if is_formula(cell) else cell for cell in record.values()] for record in records)
+        writer.writerows([_harmless(cell) for cell in record.values()] for record in records)
     return out.getvalue().encode("utf-8-sig", "replace")
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if runs_in_a_spreadsheet(cell) else cell
 
 
 def jsonl_file(records: Sequence[dict[str, str]]) -> bytes:

@@ -13,15 +13,19 @@ from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
 from core.tasks.dataset import Split, TaskData
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import Reading, read_file
+from core.tasks.files.reading import read_file
+from core.tasks.files.together import Together, read_together
 from core.tasks.library import TaskLibrary, is_own
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
-from core.tasks.rows import Rows, SplitName
+from core.tasks.rows import SPLIT_NAMES, Rows, SplitName
 from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
+from core.tasks.survey import folded
 
 # One split for everybody: validation and test rows do not depend on a run's seed, so that runs can be compared.
 SPLIT_SEED = 20210111
+# Texts are changed word by word, some thousand in a second.
+MAX_NOISY_TEXTS = 20_000
 
 Stamp = tuple[int, int]
 
@@ -49,7 +53,7 @@ def load_task(config: TaskConfig, seed: int, library: TaskLibrary | None = None)
         return _load(config, seed, sources.name, Fixed(_library_rows(sources, library)))
     rows, notes = _file_rows(sources, config)
     data = _load(config, seed, sources.name, Fixed(rows))
-    return replace(data, notes=notes) if notes else data
+    return replace(data, notes=(*notes, *data.notes)) if notes else data
 
 
 def task_name(config: TaskConfig, library: TaskLibrary | None = None) -> str:
@@ -92,13 +96,7 @@ class Fixed:
 
 def _library_rows(sources: Sources, library: TaskLibrary | None) -> Rows:
     assert library is not None
-    rows = library.rows(sources.own)
-    if rows.kind == "similarity":
-        raise TaskError(
-            f"{shown(sources.name)} holds similarity scores, which are measured against and not learned: "
-            "choose a task with classes."
-        )
-    return rows
+    return library.rows(sources.own)
 
 
 def _file_rows(sources: Sources, config: TaskConfig) -> tuple[Rows, tuple[str, ...]]:
@@ -119,18 +117,32 @@ def _read(
     files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
 ) -> tuple[Rows, tuple[str, ...]]:
     """The rows of the files, and a sentence for each of them that has more."""
-    readings = [read_file(path, options) for path in files]
-    parts = [usable_rows(reading, drop) for reading in readings]
+    together = read_files(files, options)
+    parts = usable_rows(together, drop)
     notes = [
         reading.source_sentence + (f", {len(part):,} of them used." if len(part) < len(reading.rows) else ".")
-        for reading, part in zip(readings, parts, strict=True)
+        for reading, part in zip(together.readings, parts, strict=True)
         if len(part) < reading.total
     ]
     return joined(parts, [path.name for path in files]), tuple(notes)
 
 
-def usable_rows(reading: Reading, drop: Sequence[str]) -> Rows:
-    """The rows of a file, if nothing stands against them.
+def read_files(paths: Sequence[Path], options: ReadingConfig) -> Together:
+    """A file with training rows and, behind it, one whose rows are the test split whatever else it says of them.
+
+    Raises: TaskError or ConfigError.
+    """
+    of_test = options_of_test(options)
+    return read_together([read_file(path, of_test if place else options) for place, path in enumerate(paths)])
+
+
+def options_of_test(options: ReadingConfig) -> ReadingConfig:
+    """How a test file is read beside a training file."""
+    return options.model_copy(update={"split": ""})
+
+
+def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
+    """The rows of each file, if nothing stands against them.
 
     Args:
         drop: kinds of problems whose rows may go.
@@ -139,18 +151,16 @@ def usable_rows(reading: Reading, drop: Sequence[str]) -> Rows:
     for kind in drop:
         if kind not in PROBLEMS:
             raise ConfigError("drop", kind, f"choose from {', '.join(PROBLEMS)}.")
-    bad = [problem for problem in reading.problems if PROBLEMS[problem.kind].must_drop and problem.kind not in drop]
-    if bad:
-        kinds = [
-            kind for kind, count in reading.counts.items() if count and PROBLEMS[kind].must_drop and kind not in drop
-        ]
-        count = sum(reading.counts[kind] for kind in kinds)
+    kinds = [kind for kind in together.counts if PROBLEMS[kind].must_drop and kind not in drop]
+    if kinds:
+        count = sum(together.counts[kind] for kind in kinds)
+        first = next(problem for problem in together.problems if problem.kind in kinds)
         more = f", and {count - 1:,} more rows cannot be used" if count > 1 else ""
         raise TaskError(
-            f"{reading.name}: {bad[0].message.rstrip('.')}{more}: mend the file, or drop such rows "
+            f"{first.file}: {first.message.rstrip('.')}{more}: mend the file, or drop such rows "
             f"({' '.join(f'--drop {kind}' for kind in kinds)})."
         )
-    return reading.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
+    return together.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
 
 
 def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
@@ -189,8 +199,23 @@ def _load(config: TaskConfig, seed: int, name: str, fixed: Fixed) -> TaskData:
 def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: int = 0) -> TaskData:
     """Three splits of rows with classes, sampled and made noisy as `config` says. Raises: as `load_task`."""
     config = config or TaskConfig()
-    named = shown(name)
-    given = {split: _those(rows, split) for split in ("train", "validation", "test")}
+    data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
+    if config.content_hash not in (None, data.content_hash):
+        raise TaskError(
+            f"{shown(name)} has changed since this run was made: put the old rows back, or start a new run."
+        )
+    return data
+
+
+@lru_cache(maxsize=4)
+def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskData:
+    """The splits with all their rows, as they are."""
+    rows, named = fixed.rows, shown(name)
+    if rows.kind == "similarity":
+        raise TaskError(
+            f"{named} holds similarity scores, which are measured against and not learned: choose a task with classes."
+        )
+    given = {split: _those(rows, split) for split in SPLIT_NAMES}
     if not given["train"]:
         raise TaskError(f"{named} has no row in the split train: call the rows to learn from train.")
     classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
@@ -202,14 +227,20 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
     else:
         test, rest = _divide(named, rest, classes, held_out_test_rows(len(rest)), "test")
     if given["validation"]:
-        validation, pool = _first(_split(rows, given["validation"], classes, named), config.validation_size), rest
+        validation, pool = _first(_split(rows, given["validation"], classes, named), validation_size), rest
     else:
-        wanted = config.validation_size or validation_rows(len(rest))
+        wanted = validation_size or validation_rows(len(rest))
         validation, pool = _divide(named, rest, classes, wanted, "validation")
-    data = _sampled(config, seed, TaskData(name, classes, pool, validation, test))
-    if config.content_hash not in (None, data.content_hash):
-        raise TaskError(f"{named} has changed since this run was made: put the old rows back, or start a new run.")
-    return data
+    return TaskData(name, classes, pool, validation, test, notes=_crossing(pool, validation, test))
+
+
+def _crossing(train: Split, validation: Split, test: Split) -> tuple[str, ...]:
+    """A sentence, where texts that are learned from are scored too."""
+    learned = {folded(text) for text in train.inputs}
+    count = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
+    if not count:
+        return ()
+    return (f"{count:,} validation or test rows have a text that is learned from, which makes scores look better.",)
 
 
 def _those(rows: Rows, split: str) -> list[int]:
@@ -283,6 +314,9 @@ def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
         chosen = order[: config.train_size]
     else:
         chosen = list(range(len(thinned)))
+    if config.text_noise and len(chosen) > MAX_NOISY_TEXTS:
+        remedy = f"{len(chosen):,} texts would take minutes; give train_size of at most {MAX_NOISY_TEXTS:,}."
+        raise ConfigError("text_noise", config.text_noise, remedy)
     train = thinned.take(chosen)
     if not config.label_noise and not config.text_noise:
         return replace(data, train=train)

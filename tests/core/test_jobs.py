@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from filelock import FileLock
 
 from core import jobs
 from core.errors import ConfigError, EngineError
@@ -43,6 +45,18 @@ def wait(request, folder, progress):
     progress(1, None, f"child {child.pid}")
     time.sleep(60)
 
+def turn(request, folder, progress):
+    progress(1, None, "at work")
+    while not os.path.exists(request["until"]):
+        time.sleep(0.02)
+    return {}
+
+def keep(request, folder, progress):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    progress(request["done"], 5, "keeping")
+    time.sleep(jobs.GRACE_S + 1)
+    return {"kept": True}
+
 def refuse(request, folder, progress):
     raise TaskError("The file has no rows: add some.")
 
@@ -54,10 +68,12 @@ def vanish(request, folder, progress):
     progress(3, 10, "walking")
     os._exit(9)
 
-jobs.KINDS = {name: f"__main__:{name}" for name in ("count", "wait", "refuse", "stumble", "vanish")}
+names = ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish")
+jobs.KINDS = {name: f"__main__:{name}" for name in names}
+jobs.AT_ONCE = {"turn": 2}
 sys.exit(jobs.main(sys.argv[1:]))
 """
-KINDS = ("count", "wait", "refuse", "stumble", "vanish", "hub")
+KINDS = ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "hub", "translate")
 
 
 @pytest.fixture
@@ -129,7 +145,7 @@ class TestJobs:
         assert os.getsid(pid) == pid != os.getsid(0)
 
     def test_every_process_sees_the_same_jobs_the_newest_first(self, own_jobs: Jobs) -> None:
-        ids = [own_jobs.start("count", {"to": 1}, f"job {i}") for i in range(3)]
+        ids = [own_jobs.start("count", {"to": i}, f"job {i}") for i in range(3)]
         for job_id in ids:
             wait_until(own_jobs, job_id, ended)
         others = Jobs(own_jobs.folder).jobs()
@@ -227,6 +243,17 @@ class TestCancel:
         assert own_jobs.cancel(job_id).status == "cancelled"
         assert is_gone(pid)
 
+    def test_one_that_is_keeping_its_result_gets_to_the_end(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("keep", {"done": 5}, "Keep")
+        wait_until(own_jobs, job_id, lambda record: record.message == "keeping")
+        record = own_jobs.cancel(job_id)
+        assert (record.status, record.result) == ("done", {"kept": True})
+
+    def test_one_that_still_counts_does_not(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("keep", {"done": 4}, "Keep")
+        wait_until(own_jobs, job_id, lambda record: record.message == "keeping")
+        assert own_jobs.cancel(job_id).status == "cancelled"
+
     def test_a_job_that_is_done_stays_done(self, own_jobs: Jobs) -> None:
         job_id = own_jobs.start("count", {"to": 1}, "Count")
         wait_until(own_jobs, job_id, ended)
@@ -235,7 +262,7 @@ class TestCancel:
 
 class TestDismiss:
     def test_the_record_is_gone(self, own_jobs: Jobs) -> None:
-        kept, dismissed = (own_jobs.start("count", {"to": 1}, "Count") for _ in range(2))
+        kept, dismissed = (own_jobs.start("count", {"to": i}, "Count") for i in range(2))
         for job_id in (kept, dismissed):
             wait_until(own_jobs, job_id, ended)
         own_jobs.dismiss(dismissed)
@@ -246,6 +273,72 @@ class TestDismiss:
         job_id = own_jobs.start("wait", {}, "Wait")
         with pytest.raises(EngineError, match=f"Job '{job_id}' is still running: cancel it first"):
             own_jobs.dismiss(job_id)
+
+
+class TestMany:
+    """Jobs do not pile up."""
+
+    def test_what_is_being_done_is_not_started_twice(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        request = {"until": str(tmp_path / "go"), "some": (1, 2)}
+        job_id = own_jobs.start("turn", request, "First")
+        assert Jobs(own_jobs.folder).start("turn", request, "Second") == job_id
+        assert own_jobs.start("turn", request | {"some": (1, 3)}, "Other") != job_id
+        assert own_jobs.start("wait", request, "Other") != job_id
+        (tmp_path / "go").touch()
+        wait_until(own_jobs, job_id, ended)
+        assert own_jobs.start("turn", request, "Again") != job_id
+
+    def test_two_at_once_start_one(self, own_jobs: Jobs) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            ids = set(pool.map(lambda _: own_jobs.start("wait", {}, "Wait"), range(4)))
+        assert [record.id for record in own_jobs.jobs()] == list(ids)
+
+    def test_some_kinds_wait_for_their_turn(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        go = [tmp_path / f"go{i}" for i in range(4)]
+        first, second, third, fourth = (own_jobs.start("turn", {"until": str(path)}, path.name) for path in go)
+        for job_id in (first, second):
+            wait_until(own_jobs, job_id, lambda record: record.message == "at work")
+        wait_until(own_jobs, third, lambda record: record.message == "waiting for its turn, 2 before it")
+        wait_until(own_jobs, fourth, lambda record: record.message == "waiting for its turn, 3 before it")
+        assert own_jobs.start("turn", {"until": str(go[3])}, "again") == fourth
+        assert own_jobs.cancel(third).status == "cancelled"
+        go[1].touch()
+        wait_until(own_jobs, second, ended)
+        wait_until(own_jobs, fourth, lambda record: record.message == "at work")
+        assert own_jobs.job(first).active
+
+    def test_there_are_only_so_many(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(jobs, "MAX_ACTIVE", 2)
+        own_jobs.start("wait", {"n": 1}, "Wait")
+        last = own_jobs.start("wait", {"n": 2}, "Wait")
+        with pytest.raises(EngineError, match="2 such jobs are at work or waiting: let some of them end"):
+            own_jobs.start("wait", {"n": 3}, "Wait")
+        assert own_jobs.start("wait", {"n": 2}, "Wait") == last
+        own_jobs.cancel(last)
+        own_jobs.start("wait", {"n": 3}, "Wait")
+
+    @pytest.mark.parametrize(("kind", "kept_s"), [("count", 24 * 3600), ("translate", 600)])
+    def test_what_ended_long_ago_is_forgotten(self, own_jobs: Jobs, kind: str, kept_s: float) -> None:
+        old, recent = (own_jobs.start("count", {"to": i}, "Count") for i in range(2))
+        for job_id, age_s in ((old, kept_s + 60), (recent, kept_s - 60)):
+            wait_until(own_jobs, job_id, ended)
+            folder = own_jobs.folder / "jobs" / job_id
+            (folder / "job.json").write_text(json.dumps(json.loads((folder / "job.json").read_text()) | {"kind": kind}))
+            os.utime(folder / "state.json", (time.time() - age_s,) * 2)
+        running = own_jobs.start("wait", {}, "Wait")
+        wait_until(own_jobs, running, lambda record: record.done == 1)
+        os.utime(own_jobs.folder / "jobs" / running / "state.json", (0, 0))
+        newest = own_jobs.start("count", {"to": 3}, "Count")
+        assert [record.id for record in own_jobs.jobs()] == [newest, running, recent]
+
+    def test_who_cannot_have_the_lock_is_told(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(jobs, "LOCK_TIMEOUT_S", 0.05)
+        (own_jobs.folder / "jobs").mkdir(parents=True)
+        with (
+            FileLock(own_jobs.folder / "jobs" / ".lock"),
+            pytest.raises(EngineError, match=r"No job could be started .*lock.* could not be acquired"),
+        ):
+            own_jobs.start("count", {"to": 1}, "Count")
 
 
 class TestCarryOut:
@@ -330,12 +423,15 @@ class TestHub:
         assert record.done == record.total == 80
         library = TaskLibrary(found.folder / "tasks")
         [task] = library.tasks()
-        assert record.result == {"task": task.id, "left_out": {}, "note": ""}
+        told = {"task": task.id, "name": "Tiny opinions", "was_here": False, "left_out": {}, "note": ""}
+        assert record.result == told
         assert task.name == "Tiny opinions"
         assert task.source.startswith("acme/tiny from the Hugging Face Hub, revision ")
         assert task.splits == {"train": 60, "test": 20}
         expected = [*opinions(60)["text"], *opinions(20, 72)["text"]]
         assert list(library.rows(task.id).texts) == expected
+        again = wait_until(found, found.start("hub", TINY | {"name": "Other"}, "Other"), ended, timeout_s=60)
+        assert again.result == told | {"was_here": True}
 
     def test_a_request_that_cannot_be_met_fails_with_one_sentence(self, found: Jobs) -> None:
         wrong, unknown = (
@@ -348,6 +444,46 @@ class TestHub:
             "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.",
         )
         assert TaskLibrary(found.folder / "tasks").tasks() == []
+
+    def test_rows_that_make_no_task_are_not_kept(self, found: Jobs, hub: HubServer) -> None:
+        columns = {"text": [f"text {i}" for i in range(26)]}
+        fifteen, one = ([i % classes for i in range(26)] for classes in (15, 1))
+        hub.add("dataset", "acme/many", {"train.parquet": parquet_file(columns | {"label": fifteen})})
+        hub.add(
+            "dataset",
+            "acme/one",
+            {name: parquet_file(columns | {"label": one}) for name in ("train.parquet", "test.parquet")},
+        )
+        hub.add(
+            "dataset",
+            "acme/unseen",
+            {
+                "train.parquet": parquet_file(columns | {"label": [i % 2 for i in range(26)]}),
+                "test.parquet": parquet_file(columns | {"label": [i % 3 for i in range(26)]}),
+            },
+        )
+        few = "'many' has too few rows with the label '11' for a test split: give every class at least three rows"
+        cases: list[tuple[str, dict[str, Any], str]] = [
+            ("many", {}, few + ", or drop it; choose other splits or another label column."),
+            ("many", {"max_rows": 20}, "'many' has "),
+            ("one", {}, "'one' has the one label '0': learning needs rows of at least two classes; choose other"),
+            ("unseen", {"test": "test"}, "'unseen' has the label '2' outside of the training rows only"),
+        ]
+        base = {"text": "text", "label": "label"}
+        started = [found.start("hub", base | {"repository": f"acme/{name}"} | more, name) for name, more, _ in cases]
+        for job_id, (_, more, sentence) in zip(started, cases, strict=True):
+            record = wait_until(found, job_id, ended, timeout_s=60)
+            assert (record.status, record.result) == ("failed", {})
+            assert sentence in record.message
+            assert ("ask for more rows, or choose" in record.message) == ("max_rows" in more)
+        assert not (found.folder / "tasks").exists()
+
+    def test_a_name_that_is_none_is_refused_before_anything_is_asked(self, found: Jobs, hub: HubServer) -> None:
+        for name in (" ", "n" * 81):
+            record = wait_until(found, found.start("hub", TINY | {"name": name}, "Tiny"), ended, timeout_s=60)
+            assert record.status == "failed"
+            assert record.message.startswith("name = ")
+        assert hub.served == []
 
     def test_cancelled_while_the_hub_is_slow(self, found: Jobs, hub: HubServer) -> None:
         texts = [f"{i} {os.urandom(400).hex()}" for i in range(8000)]

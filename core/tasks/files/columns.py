@@ -106,7 +106,10 @@ SCORE_DISTINCT_MIN = 6
 # A column with a word of a label's or a text's name is taken for it when what stands in it agrees.
 TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+# What a preview shows of a column that is not read, by the kind of its values.
+UNREAD_CELLS = {kind: f"({kind} values)" for kind in ("binary", "nested", "other")}
+# No run of digits can be parted in two ways, which would make long ones slow.
+NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 
 
 def plain_name(column: str) -> str:
@@ -121,10 +124,14 @@ KNOWN_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What the first rows show of a column: how many values, how many different ones, and how long they are."""
+    """What the first rows show of a column: how many values, how many different ones, and how long they are.
+
+    `unread` says that it holds nothing that could be a text or a label.
+    """
 
     name: str
     values: tuple[str, ...]
+    unread: bool = False
 
     @property
     def distinct(self) -> int:
@@ -165,7 +172,7 @@ def guess_columns(
     check_columns(columns, given)
     known = {name: _column(name, place, preview) for place, name in enumerate(columns)}
     taken = {name for name in (given.text, given.text_b, given.label, given.split) if name}
-    free = [column for column in known.values() if column.name not in taken]
+    free = [column for column in known.values() if column.name not in taken and not column.unread]
     text, text_b = given.text, given.text_b
     if text is None and text_b is None and (pair := _pair(free)):
         text, text_b = pair
@@ -177,8 +184,8 @@ def guess_columns(
     free = _without(free, (text, label))
     text_b = text_b if text_b is not None else (_named(free, TEXT_B_NAMES) or "")
     free = _without(free, (text_b,))
-    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", "labels", columns)
-    text = text or _text_by_content(_without(free, (label,))) or _missing("text", "texts", columns)
+    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", "labels", known.values())
+    text = text or _text_by_content(_without(free, (label,))) or _missing("text", "texts", known.values())
     kind = given.kind or _kind(known[label], paired=bool(text_b))
     full = given.model_copy(update={"text": text, "text_b": text_b, "label": label, "split": split, "kind": kind})
     check_columns(columns, full)
@@ -193,7 +200,8 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
         if not name:
             continue
         if name not in columns:
-            raise ConfigError(part, name, f"the file has the columns {shown(', '.join(columns))}.")
+            columns_there = shown(", ".join(columns))
+            raise ConfigError(part, name, f"the file has the columns {columns_there}; choose one of them.")
         if name in named:
             raise ConfigError(part, name, f"this column is the {named[name]} already; choose another one.")
         named[name] = part
@@ -202,8 +210,8 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
 
 
 def _column(name: str, place: int, preview: Iterable[Sequence[str]]) -> Column:
-    cells = (row[place].strip() for row in preview if len(row) > place)
-    return Column(name, tuple(cell for cell in cells if cell))
+    cells = tuple(cell for row in preview if len(row) > place and (cell := row[place].strip()))
+    return Column(name, cells, bool(cells) and set(cells) <= set(UNREAD_CELLS.values()))
 
 
 def _without(columns: Iterable[Column], names: Collection[str | None]) -> list[Column]:
@@ -270,8 +278,10 @@ def _kind(label: Column, *, paired: bool) -> Kind:
     return "similarity" if (plain_name(label.name) in SCORE_NAMES and numbers) or label.decimals else "classes"
 
 
-def _missing(part: str, what: str, columns: Sequence[str]) -> str:
+def _missing(part: str, what: str, columns: Iterable[Column]) -> str:
+    names = shown(", ".join(column.name for column in columns))
+    unread = next((f" ({shown(column.name)} has {column.values[0][1:-1]})" for column in columns if column.unread), "")
     raise TaskError(
-        f"no column looks like the {what} among {shown(', '.join(columns))}: choose the {part} column, "
+        f"no column looks like the {what} among {names}{unread}: choose the {part} column, "
         f"or name it {part} in the first line."
     )

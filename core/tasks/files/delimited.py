@@ -36,6 +36,22 @@ HEADER_MAX_WORDS = 5
 csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 
 
+class Unread(tuple[str, ...]):
+    """The fields of a row that cannot be read: none, and the reason why."""
+
+    reason: str
+
+    @classmethod
+    def because(cls, reason: str) -> Unread:
+        row = cls()
+        row.reason = reason
+        return row
+
+
+STRAY_QUOTE = Unread.because("has a quotation mark in the wrong place")
+LONG_FIELD = Unread.because(f"has a field of more than {FIELD_MAX_CHARS:,} characters")
+
+
 class Dialect(NamedTuple):
     """How lines become fields; without `quoted`, a quotation mark is a character like any other."""
 
@@ -44,7 +60,7 @@ class Dialect(NamedTuple):
 
 
 def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
-    """Rows with the line, from 1, where each begins; blank lines are none, and a row that is not valid has no fields.
+    """Rows with the line, from 1, where each begins; blank lines are none, and one that cannot be read is `Unread`.
 
     Args:
         lines: of a file that was opened with newline="".
@@ -66,7 +82,7 @@ def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
                     f"line {before + 1:,} has a quotation mark that is not closed in its row ({error}): close it, or "
                     'write "" for a quotation mark within a quoted text.'
                 ) from None
-            yield before + 1, ()
+            yield before + 1, LONG_FIELD if "field limit" in str(error) else STRAY_QUOTE
             if before == reader.line_num:  # nothing was read, so nothing will be
                 return
             before = reader.line_num

@@ -1,4 +1,8 @@
-"""Tables of Parquet files: every value as the text that a person would write for it."""
+"""Tables of Parquet files: every value as the text that a person would write for it.
+
+A few kilobytes can stand for terabytes, as a column's dictionary holds a value once for all its rows. So texts are read
+as dictionaries, other values only where each takes a few bytes, and both become Python's in pieces of bounded size.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,67 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from core.errors import TaskError
+from core.errors import TaskError, shown
 from core.settings import PREFIX
-from core.tasks.files.delimited import Record
+from core.tasks.files.columns import UNREAD_CELLS
+from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record
 
-BATCH_ROWS = 1024
+BATCH_ROWS = 2**13
+PIECE_BYTES = 2**24
 # A dictionary or a compressed page can unpack to much more than its file: this many times the largest file is read.
 UNPACKED_FACTOR = 4
+# As short as a row of a text file can be: a character, a comma, a character, a line break.
+ROW_BYTES = 4
+UTF8_MAX_BYTES = 4
 ClassNames = Mapping[str, Mapping[int, str]]
 
 
 def open_parquet(stream: BinaryIO) -> Any:
     """A `pyarrow.parquet.ParquetFile` that keeps texts as dictionaries: one that comes often is read once."""
-    from pyarrow import parquet, types
+    from pyarrow import parquet
 
     stream.seek(0)
     schema = parquet.read_schema(stream)
-    texts = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
     stream.seek(0)
-    return parquet.ParquetFile(stream, read_dictionary=texts)
+    return parquet.ParquetFile(stream, read_dictionary=[field.name for field in schema if _is_text(field.type)])
 
 
 def column_names(file: Any) -> list[str]:
     return [str(name) for name in file.schema_arrow.names]
+
+
+def unread_columns(file: Any) -> dict[str, str]:
+    """Columns that are never read, each with the kind of its values."""
+    unread = {str(field.name): kind for field in file.schema_arrow if (kind := _unread_kind(field.type))}
+    paths = [str(file.metadata.schema.column(i).path) for i in range(file.metadata.num_columns)]
+    for name in column_names(file):
+        # Arrow reads the columns `a.b` along with `a`, be they columns of their own or parts of it.
+        along = [path for path in paths if path == name or path.startswith(f"{name}.")]
+        if name not in unread and (len(set(along)) < len(along) or unread.keys() & set(along)):
+            unread[name] = "other"
+    return unread
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _unread_kind(kind: Any) -> str:
+    """What values of such a type are called that are not read; "" for texts and for what takes a few bytes each."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _unread_kind(kind.value_type)
+    if _is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or types.is_temporal(kind):
+        return ""
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return ""
+    if types.is_nested(kind):
+        return "nested"
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    return "binary" if binary or types.is_binary_view(kind) else "other"
 
 
 def class_names(file: Any) -> ClassNames:
@@ -53,6 +95,12 @@ def check_size(file: Any, name: str, max_mb: int) -> None:
     size = sum(group.total_byte_size for group in groups)
     if size > UNPACKED_FACTOR * max_mb * 2**20:
         raise _too_large(name, f"{size / 2**20:,.0f} MB", max_mb)
+    most = max_mb * 2**20 // ROW_BYTES
+    if file.metadata.num_rows > most:
+        raise TaskError(
+            f"{name} has {file.metadata.num_rows:,} rows and at most {most:,} are read: "
+            f"give fewer, or raise {PREFIX}MAX_FILE_MB."
+        )
 
 
 def _too_large(name: str, size: str, max_mb: int) -> TaskError:
@@ -62,43 +110,91 @@ def _too_large(name: str, size: str, max_mb: int) -> TaskError:
     )
 
 
-def parquet_records(file: Any, name: str, max_mb: int, used: Collection[int] | None) -> Iterator[Record]:
-    """Rows with their number, from 1; a column whose place is not among those used is left empty."""
-    names, labels = column_names(file), class_names(file)
-    wanted = [column for place, column in enumerate(names) if used is None or place in used]
+def parquet_records(
+    file: Any, name: str, max_mb: int, used: Collection[int] | None, batch_rows: int | None = None
+) -> Iterator[Record]:
+    """Rows with their number, from 1, texts without white space around them.
+
+    Args:
+        used: places of columns that matter; the others are left empty. Without it, a column that is not read shows so.
+        batch_rows: how many are read at once, BATCH_ROWS unless told.
+    Raises: TaskError for a used column that is not read, and for a file that unpacks to more than is read.
+    """
+    names, labels, unread = column_names(file), class_names(file), unread_columns(file)
+    for place in used or ():
+        if kind := unread.get(names[place]):
+            raise TaskError(
+                f"{name} has {kind} values in the column {shown(names[place])}, which are not read: "
+                "choose another column, or save it as text."
+            )
+    wanted = [column for i, column in enumerate(names) if column not in unread and (used is None or i in used)]
+    cells = [UNREAD_CELLS[unread[column]] if used is None and column in unread else "" for column in names]
     room, number = UNPACKED_FACTOR * max_mb * 2**20, 0
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
-        read: dict[str, list[str]] = {}
-        for column in batch.schema.names:
-            read[column], chars = _texts(batch.column(column), labels.get(column))
-            room -= chars
-        if room < 0:
-            raise _too_large(name, "more when it is read", max_mb)
-        blank = [""] * batch.num_rows
-        for fields in zip(*(read.get(column, blank) for column in names), strict=True):
-            number += 1
-            yield number, fields
+    for batch in file.iter_batches(batch_size=batch_rows or BATCH_ROWS, columns=wanted):
+        for piece in _pieces(batch):
+            read: dict[str, list[str | None]] = {}
+            for column in wanted:
+                read[column], chars = _texts(piece.column(column), labels.get(column))
+                room -= chars
+            if room < 0:
+                raise _too_large(name, "more when it is read", max_mb)
+            filled = (read.get(column, [cell] * piece.num_rows) for column, cell in zip(names, cells, strict=True))
+            for fields in zip(*filled, strict=True):
+                number += 1
+                yield number, LONG_FIELD if None in fields else fields
 
 
-def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str], int]:
-    """The values of a column as texts, and how many characters they have, a text that comes often counted once."""
+def _pieces(batch: Any) -> Iterator[Any]:
+    """A batch in pieces of so many bytes of texts, each text counted once, or of a single row."""
+    if batch.num_rows < 2 or sum(map(_text_bytes, batch.columns)) <= PIECE_BYTES:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _pieces(batch.slice(0, half))
+    yield from _pieces(batch.slice(half))
+
+
+def _text_bytes(array: Any) -> int:
+    from pyarrow import compute, types
+
+    if not types.is_dictionary(array.type) or not _is_text(array.type.value_type):
+        return 0
+    lengths = compute.binary_length(array.dictionary)
+    return int(compute.sum(lengths.take(array.indices.unique().drop_null())).as_py() or 0)
+
+
+def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None], int]:
+    """The values of a column as texts, None for one that is too long, and how many characters they have.
+
+    A text that comes often is counted once.
+    """
     from pyarrow import types
 
     if types.is_dictionary(array.type):
-        places = array.indices.unique().drop_null()  # a dictionary may hold much that this batch does not
+        places = array.indices.unique().drop_null()  # a dictionary may hold much that this piece does not
         texts, chars = _texts(array.dictionary.take(places), names)
         known = {None: "", **dict(zip(places.to_pylist(), texts, strict=True))}
         return [known[place] for place in array.indices.to_pylist()], chars
-    texts = [_text(value, names) for value in array.to_pylist()]
-    return texts, sum(map(len, texts))
+    if _is_text(array.type):
+        return _short_texts(array)
+    values = [_text(value, names) for value in array.to_pylist()]
+    return [*values], sum(map(len, values))
+
+
+def _short_texts(array: Any) -> tuple[list[str | None], int]:
+    from pyarrow import compute
+
+    long = compute.greater(compute.binary_length(array), UTF8_MAX_BYTES * FIELD_MAX_CHARS)
+    if compute.any(long).as_py():
+        array = compute.if_else(long, None, array)
+    texts = [(value or "").strip() for value in array.to_pylist()]
+    return [None if left else text for text, left in zip(texts, long.to_pylist(), strict=True)], sum(map(len, texts))
 
 
 def _text(value: Any, names: Mapping[int, str] | None) -> str:
     match value:
         case None:
             return ""
-        case str():
-            return value
         case bool():
             return "true" if value else "false"
         case int():
@@ -108,9 +204,5 @@ def _text(value: Any, names: Mapping[int, str] | None) -> str:
             if math.isnan(value):
                 return ""
             return str(int(value)) if value.is_integer() else str(value)
-        case bytes():
-            return f"({len(value):,} bytes)"
-        case list() | dict():
-            return json.dumps(value, ensure_ascii=False, default=str)
         case _:
             return str(value)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from core.tasks.files.columns import NUMBER
+
+PROBLEMS_LISTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,7 @@ class Problem(NamedTuple):
     kind: str
     line: int
     message: str
+    file: str
 
 
 PROBLEMS: Mapping[str, ProblemKind] = {
@@ -73,22 +80,56 @@ PROBLEMS: Mapping[str, ProblemKind] = {
     )
 }
 
-FORMULA_MARKS = "=+-@"
-# A function call, a link to another program (cmd|…), a cell, or a number or a quoted text behind an equals sign.
+
+def listed(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """At most 10,000 of many problems, in their order: some of every kind, then those that drop rows, then others."""
+    seen: Counter[str] = Counter()
+    ranks: list[int] = []
+    for problem in problems:
+        among_first = seen[problem.kind] < PROBLEMS_LISTED // len(PROBLEMS)
+        ranks.append(0 if among_first else 1 if PROBLEMS[problem.kind].must_drop else 2)
+        seen[problem.kind] += 1
+    chosen = sorted(range(len(problems)), key=ranks.__getitem__)[:PROBLEMS_LISTED]
+    return tuple(problems[i] for i in sorted(chosen))
+
+
+def score(text: str) -> float | None:
+    """A finite number as it is written; None for anything else."""
+    try:
+        value = float(text) if "_" not in text else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+# Some spreadsheets take the wide forms of East Asian keyboards for the same.
+FORMULA_MARKS = tuple("=+-@＝＋－＠")
+# What may stand between the mark and what it computes: signs, brackets, and numbers with an operator behind them.
+# Here and below a run that was taken is not given back (`++`, `*+`), so that no cell takes long.
+LEAD = r"(?:[-+@(\s]++|\d[\d.]*+[\s)]*+[-+*/^&])*+"
+# What is most likely a formula, and not a text that happens to begin like one.
 FORMULA = re.compile(
-    r"""=\s*[A-Za-z_][\w.]*\(      # =HYPERLINK(
-      | [-+@]\s*[A-Z][A-Z0-9.]*\(  # @SUM(, +SUM(
-      | [-+@=][-+*/\d.\s]*\w+\|(?!\s)  # =cmd|, -2+3+cmd|
-      | [-+@=][-+*/\d.\s]*\w+\|\s*' # +cmd| '
-      | =\s*\$?[A-Z]{1,3}\$?\d     # =A1
-      | =\s*[-+]?\d                # =1+1
-      | =\s*"                      # ="text"
+    rf"""={LEAD}[^\W\d][\w.]*+\(                 # =HYPERLINK(, =(hyperlink(, =-SUM(
+      | [+@](?!\s){LEAD}[^\W\d][\w.]*+\(         # +hyperlink(, +1+HYPERLINK(, @sum(
+      | [-+@]{LEAD}[A-Z][A-Z0-9.]*+\(             # -SUM(, - SUM(
+      | [-+@=]{LEAD}[^\W\d]\w*+\|(?:(?!\s)|\s*+')  # =cmd|, -2+3+cmd|, +cmd| '
+      | [+=]{LEAD}(?:'[^'\n]*+'|[\w.\[\]]++)!\$?[A-Za-z]{{1,3}}\$?\d  # =Sheet1!A1, ='Sheet 1'!A1
+      | [+=]{LEAD}\$?[A-Za-z]{{1,3}}\$?\d++\s*+(?:$|[-+*/^&:%)<=>])     # =a1, +A1, +A1*2
+      | ={LEAD}\$?[A-Z]{{1,3}}\$?\d               # =A1
+      | =\s*+[-+]?\d                             # =1+1
+      | =[(\s]*+"                                # ="text"
     """,
     re.VERBOSE,
 )
 
 
 def is_formula(cell: str) -> bool:
-    """Whether a spreadsheet would run a cell: `=SUM(A1)`, `@SUM(1)`, `=cmd|…`; a plain "- well" or "=)" is none."""
+    """Whether a cell is most likely a formula: `=SUM(A1)`, `@SUM(1)`, `=cmd|…`; a plain "- well" or "=)" is none."""
     cell = cell.lstrip()
-    return cell[:1] in FORMULA_MARKS and bool(cell) and FORMULA.match(cell) is not None
+    return cell.startswith(FORMULA_MARKS) and FORMULA.match(cell) is not None
+
+
+def runs_in_a_spreadsheet(cell: str) -> bool:
+    """Whether a spreadsheet may take a cell for a formula, whatever it was meant to be: "- well" too, but not -5."""
+    cell = cell.strip()
+    return cell.startswith(FORMULA_MARKS) and NUMBER.fullmatch(cell) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from collections import Counter
@@ -15,18 +14,15 @@ from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
-from core.tasks.files.delimited import DELIMITER_NAMES, Record
+from core.tasks.files.delimited import DELIMITER_NAMES, Record, Unread
 from core.tasks.files.encodings import ENCODING_LABELS
-from core.tasks.files.problems import PROBLEMS, Problem, is_formula
+from core.tasks.files.optional import Noted, Part, optional_problems
+from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, listed, score
 from core.tasks.files.tables import Format, Table, open_table
-from core.tasks.rows import Kind, Rows, SplitName
+from core.tasks.rows import Rows, SplitName
 
-PROBLEMS_LISTED = 10_000
 # One sample for everybody, so that two people who read the same file have the same rows.
 SAMPLE_SEED = 20210111
-DIGEST_BYTES = 16
-# A class, or a similarity as a number.
-Label = str | float | None
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Reading:
         mapping: every field of the options filled in, as far as it says something about such a file.
         rows: those that can be learned from, in the order of the file.
         lines: where each of them begins, as people count lines (Parquet: rows).
-        problems: in the order of the file, the first 10,000.
+        problems: in the order of the file; of more than 10,000 the first of each kind, and rather those that drop rows.
         counts: how many of each kind there are; a row has at most one of those that drop it.
         total: rows in the file, with those that cannot be used.
         sampled: `rows` is a seeded sample of those that can be used.
@@ -66,15 +62,12 @@ class Reading:
 
         Raises: ConfigError for a kind that does not exist; TaskError when no row is left.
         """
-        for kind in kinds:
-            if kind not in PROBLEMS:
-                raise ConfigError("drop", kind, f"choose from {', '.join(PROBLEMS)}.")
-        gone = {row for kind in kinds for row in self.optional.get(kind, ())}
-        if not gone:
-            return self.rows
-        if len(gone) == len(self.rows):
-            raise TaskError(f"{shown(self.name)} has no row left when all of these are dropped: drop fewer.")
-        return self.rows.take([row for row in range(len(self.rows)) if row not in gone])
+        return kept_rows(self.name, self.rows, self.optional, kinds)
+
+    @property
+    def part(self) -> Part:
+        """The rows with their places, to be compared with those of other files."""
+        return Part(self.name, "row" if self.format == "Parquet" else "line", self.rows, self.lines)
 
     @property
     def dropped(self) -> int:
@@ -95,6 +88,22 @@ class Reading:
         elif self.total > len(self.rows):
             count = f"{len(self.rows):,} of {self.total:,} rows"
         return f"{' '.join(self.name.split())}: {', '.join(part for part in parts if part)}; {count}"
+
+
+def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kinds: Collection[str]) -> Rows:
+    """Rows of a file without those that have a problem of these kinds.
+
+    Raises: ConfigError for a kind that does not exist; TaskError when no row is left.
+    """
+    for kind in kinds:
+        if kind not in PROBLEMS:
+            raise ConfigError("drop", kind, f"choose from {', '.join(PROBLEMS)}.")
+    gone = {row for kind in kinds for row in optional.get(kind, ())}
+    if not gone:
+        return rows
+    if len(gone) == len(rows):
+        raise TaskError(f"{shown(name)} has no row left when all of these are dropped: drop fewer.")
+    return rows.take([row for row in range(len(rows)) if row not in gone])
 
 
 class Found(NamedTuple):
@@ -128,24 +137,29 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
         raise TaskError(_no_rows(name, check))
     found_rows = kept.rows()
     _check_classes(name, found_rows, mapping, limits)
-    optional, notes = optional_problems(found_rows, table.place, mapping.kind or "classes")
-    counts = {kind: check.counts[kind] + len(optional.get(kind, ())) for kind in PROBLEMS}
-    problems = sorted([*check.problems, *notes], key=lambda problem: problem.line)[:PROBLEMS_LISTED]
+    file_name, rows, lines = Path(table.name).name, _as_rows(found_rows, mapping), tuple(row.line for row in found_rows)
+    (noted,) = optional_problems([Part(file_name, table.place, rows, lines)])
+    counts = {kind: check.counts[kind] + len(noted.rows.get(kind, ())) for kind in PROBLEMS}
     return Reading(
-        name=Path(table.name).name,
+        name=file_name,
         format=table.format,
         encoding=table.encoding,
         delimiter=table.delimiter,
         columns=table.columns,
         mapping=mapping,
-        rows=_as_rows(found_rows, mapping),
-        lines=tuple(row.line for row in found_rows),
-        problems=tuple(problems),
+        rows=rows,
+        lines=lines,
+        problems=in_words(check.problems, noted),
         counts={kind: count for kind, count in counts.items() if count},
         total=check.total,
         sampled=kept.seen > limits.max_rows,
-        optional=optional,
+        optional={kind: tuple(having) for kind, having in noted.rows.items()},
     )
+
+
+def in_words(dropping: Iterable[Problem], noted: Noted) -> tuple[Problem, ...]:
+    """The problems of one file in its order, as many as are listed."""
+    return listed(sorted([*dropping, *noted.problems], key=lambda problem: problem.line))
 
 
 def _read_all(table: Table, mapping: ReadingConfig, check: Checks, kept: Sampler, *, refuses: bool) -> None:
@@ -166,6 +180,9 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
         guessed = guess_columns(table.columns, table.preview, options)
     except TaskError as error:
         raise TaskError(f"{name}: {error}") from None
+    except ConfigError as error:
+        error.args = (f"{name}: {error}",)
+        raise
     facts = {"encoding": table.encoding, "delimiter": table.delimiter, "header": table.header}
     return guessed.model_copy(update=facts)
 
@@ -208,50 +225,62 @@ class Checks:
         """The records that can be used, as rows; each of the others is one problem more."""
         for line, fields in records:
             self.total += 1
-            result = self._row(line, fields)
-            if isinstance(result, Found):
-                yield result
+            found = self._row(line, fields)
+            if isinstance(found, Found):
+                yield found
                 continue
-            kind, message = result
-            self.counts[kind] += 1
-            if len(self.problems) < PROBLEMS_LISTED:
-                self.problems.append(Problem(kind, line, f"{self._table.place.capitalize()} {line:,} {message}."))
+            self.counts[found] += 1
+            if self.counts[found] <= PROBLEMS_LISTED:
+                message = f"{self._table.place.capitalize()} {line:,} {self._said(found, fields)}."
+                self.problems.append(Problem(found, line, message, Path(self._table.name).name))
 
-    def _row(self, line: int, fields: Sequence[str]) -> Found | tuple[str, str]:
-        """A row, or the kind of problem and what to say of it."""
+    def _row(self, line: int, fields: Sequence[str]) -> Found | str:
+        """A row, or the kind of its problem."""
         if len(fields) != self._width:
-            return "fields", self._unfit(fields)
+            return "fields"
         text, label = fields[self._text].strip(), fields[self._label].strip()
         second = "" if self._second is None else fields[self._second].strip()
-        if not text:
-            return "empty_text", f"has nothing in the column {shown(self._mapping.text)}"
-        if not second and self._second is not None:
-            return "empty_text", f"has nothing in the column {shown(self._mapping.text_b)}"
+        if not text or (not second and self._second is not None):
+            return "empty_text"
         if not label:
-            return "empty_label", f"has nothing in the column {shown(self._mapping.label)}"
+            return "empty_label"
         if len(text) > self._limits.max_text_chars or len(second) > self._limits.max_text_chars:
-            return "long_text", _long("text", max(text, second, key=len), self._limits.max_text_chars)
+            return "long_text"
         if len(label) > self._limits.max_label_chars:
-            return "long_label", _long("label", label, self._limits.max_label_chars)
+            return "long_label"
         if self._mapping.kind == "similarity" and score(label) is None:
-            return "bad_score", f"has the score {shown(label)}, which is no number"
+            return "bad_score"
         if self._split is None:
             return Found(line, text, second, label, None)
-        given = fields[self._split].strip()
-        split = SPLITS.get(given.casefold())
-        if split is None:
-            return "bad_split", f"is in the split {shown(given)}, which is none of train, validation and test"
-        return Found(line, text, second, label, split)
+        split = SPLITS.get(fields[self._split].strip().casefold())
+        return Found(line, text, second, label, split) if split is not None else "bad_split"
+
+    def _said(self, kind: str, fields: Sequence[str]) -> str:
+        """What is wrong with a row that has such a problem."""
+        if kind == "fields":
+            return fields.reason if isinstance(fields, Unread) else self._unfit(fields)
+        text, label = fields[self._text].strip(), fields[self._label].strip()
+        second = "" if self._second is None else fields[self._second].strip()
+        match kind:
+            case "empty_text":
+                return f"has nothing in the column {shown(self._mapping.text_b if text else self._mapping.text)}"
+            case "empty_label":
+                return f"has nothing in the column {shown(self._mapping.label)}"
+            case "long_text":
+                return _long("text", max(text, second, key=len), self._limits.max_text_chars)
+            case "long_label":
+                return _long("label", label, self._limits.max_label_chars)
+            case "bad_score":
+                return f"has the score {shown(label)}, which is no number"
+            case _:
+                given = fields[self._split or 0].strip()
+                return f"is in the split {shown(given)}, which is none of train, validation and test"
 
     def _unfit(self, fields: Sequence[str]) -> str:
-        if fields:
-            breaks = sum(field.count("\n") for field in fields)
-            over = f", over {breaks + 1:,} lines," if breaks else ""
-            many = "1 field" if len(fields) == 1 else f"{len(fields):,} fields"
-            return f"has {many}{over} where there are {self._width:,} columns"
-        if self._table.format == "JSONL":
-            return "is not a JSON object"
-        return "has a quotation mark in the wrong place"
+        breaks = sum(field.count("\n") for field in fields)
+        over = f", over {breaks + 1:,} lines," if breaks else ""
+        many = "1 field" if len(fields) == 1 else f"{len(fields):,} fields"
+        return f"has {many}{over} where there are {self._width:,} columns"
 
 
 def _long(what: str, value: str, most: int) -> str:
@@ -266,15 +295,6 @@ def _no_rows(name: str, check: Checks) -> str:
     message = first.message[:1].lower() + first.message[1:]
     label = PROBLEMS[kind].label
     return f"{name} has no row that can be used; of {check.total:,}, {count:,} are {label} ({message[:-1]})."
-
-
-def score(text: str) -> float | None:
-    """A finite number as it is written; None for anything else."""
-    try:
-        value = float(text) if "_" not in text else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 class Sampler:
@@ -305,60 +325,3 @@ class Sampler:
     def _skip(self) -> None:
         self._weight *= math.exp(math.log(1.0 - self._random.random()) / self.size)
         self._next += math.floor(math.log(1.0 - self._random.random()) / math.log1p(-self._weight))
-
-
-def optional_problems(
-    rows: Sequence[Found], place: str, kind: Kind
-) -> tuple[dict[str, tuple[int, ...]], list[Problem]]:
-    """Repeated rows, texts with two labels and formulas: which rows, by kind, and the first so many in words.
-
-    Texts are the same when they differ in case and white space only; scores when they are the same number.
-    """
-    where: dict[str, list[int]] = {}
-    notes: list[Problem] = []
-    labels = [row.label if kind == "classes" else score(row.label) for row in rows]
-    repeated = _repeated(rows, labels)
-    for row, found in enumerate(rows):
-        by_label = repeated.get(row)
-        said: dict[str, str] = {}
-        if by_label is not None and (first := by_label[labels[row]]) != row:
-            said["duplicate"] = f"repeats {place} {rows[first].line:,}: {shown(found.text)}"
-        if by_label is not None and len(by_label) > 1:
-            other = rows[next(other for label, other in by_label.items() if label != labels[row])]
-            said["two_labels"] = (
-                f"has the label {shown(found.label)} and {place} {other.line:,} has {shown(other.label)} "
-                f"for the same text: {shown(found.text)}"
-            )
-        cell = next(filter(is_formula, (found.text, found.second, found.label)), None)
-        if cell is not None:
-            said["formula"] = f"has a cell that a spreadsheet would run: {shown(cell)}"
-        for problem, message in said.items():
-            where.setdefault(problem, []).append(row)
-            if len(notes) < PROBLEMS_LISTED:
-                notes.append(Problem(problem, found.line, f"{place.capitalize()} {found.line:,} {message}."))
-    return {problem: tuple(found) for problem, found in where.items()}, notes
-
-
-def _repeated(rows: Sequence[Found], labels: Sequence[Label]) -> dict[int, dict[Label, int]]:
-    """For each row whose texts stand in another row too: the first row with each of their labels."""
-    alone: dict[bytes, int] = {}
-    groups: dict[bytes, dict[Label, int]] = {}
-    repeated: dict[int, dict[Label, int]] = {}
-    for row, found in enumerate(rows):
-        key = _same_text(found)
-        first = alone.setdefault(key, row)
-        if first == row:
-            continue
-        if key not in groups:
-            groups[key] = repeated[first] = {labels[first]: first}
-        groups[key].setdefault(labels[row], row)
-        repeated[row] = groups[key]
-    return repeated
-
-
-def _same_text(row: Found) -> bytes:
-    """What is equal for rows with the same texts, and short."""
-    text = " ".join(row.text.casefold().split())
-    second = " ".join(row.second.casefold().split())
-    key = f"{len(text)}:{text}{second}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(key, digest_size=DIGEST_BYTES).digest()

@@ -9,8 +9,8 @@ import csv
 import io
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,6 +24,7 @@ from core.tasks.files.columns import GUESS_ALL
 from core.tasks.files.delimited import (
     Dialect,
     Record,
+    Unread,
     find_dialect,
     has_header,
     irregular_rows,
@@ -38,9 +39,12 @@ from core.tasks.rows import one_line
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
 
 PREVIEW_ROWS = 200
+PREVIEW_CHARS = 2**11
 SAMPLE_CHARS = 2**16
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
+DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+NO_OBJECT = Unread.because("is not a JSON object")
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Table:
         delimiter: None where there is none.
         quoted: whether quotation marks enclose fields; where not, they are characters of the text.
         header: whether the first line names the columns; where not, they are column 1, column 2, …
-        preview: the first rows, at most 200.
+        preview: the first rows, at most 200, and of JSON lines those where another key comes up; long cells are cut.
     """
 
     name: str
@@ -68,7 +72,7 @@ class Table:
     def records(self, used: Collection[str] | None = None) -> Iterator[Record]:
         """Rows with their line as people count (Parquet: the row), one reading at a time.
 
-        A row may have more or fewer fields than there are columns, and none when it cannot be read at all.
+        A row may have more or fewer fields than there are columns, and is `Unread` when it cannot be read at all.
 
         Args:
             used: columns that matter (None: all); others may be left empty to save time.
@@ -99,17 +103,10 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
         stream.seek(0)
         family = file_family(name, shown_name, stream.read(HEAD_BYTES))
         if family == "parquet":
-            table = _parquet_table(source, stream, name, limits)
-        elif family == "json":
-            table = _json_table(source, stream, name, options)
-        else:
-            table = _delimited_table(source, stream, name, options)
-    if len(table.columns) > limits.max_columns:
-        raise TaskError(
-            f"{shown_name} has {len(table.columns):,} columns and at most {limits.max_columns:,} are read: "
-            f"give fewer, or raise {PREFIX}MAX_COLUMNS."
-        )
-    return table
+            return _parquet_table(source, stream, name, limits)
+        if family == "json":
+            return _json_table(source, stream, name, options, limits)
+        return _delimited_table(source, stream, name, options, limits)
 
 
 @contextmanager
@@ -166,16 +163,26 @@ def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
         raise TaskError(f"{name} is empty: give a file with texts and labels.")
 
 
+def _check_width(columns: int, name: str, limits: Settings) -> None:
+    if columns > limits.max_columns:
+        raise TaskError(
+            f"{name} has {columns:,} columns and at most {limits.max_columns:,} are read: "
+            f"give fewer, or raise {PREFIX}MAX_COLUMNS."
+        )
+
+
 def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
     """Names that are all there, all different and none too long."""
     names: list[str] = []
     taken: set[str] = set()
+    again: defaultdict[str, int] = defaultdict(lambda: 1)
     for place, cell in enumerate(cells, 1):
         base = " ".join(cell.split())
         base = f"{base[: COLUMN_MAX_CHARS - 20]}…" if len(base) > COLUMN_MAX_CHARS - 20 else base or f"column {place}"
-        name, again = base, 2
+        name = base
         while name in taken:
-            name, again = f"{base} ({again})", again + 1
+            again[base] += 1
+            name = f"{base} ({again[base]})"
         names.append(name)
         taken.add(name)
     return tuple(names)
@@ -198,7 +205,9 @@ def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io
             text.detach()  # lets go of the bytes without closing them
 
 
-def _delimited_table(source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig) -> Table:
+def _delimited_table(
+    source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig, limits: Settings
+) -> Table:
     shown_name = shown(Path(name).name)
     encoding = options.encoding or detect_encoding(stream, shown_name)
     with _text(source, shown_name, encoding) as text:
@@ -213,6 +222,7 @@ def _delimited_table(source: Path | BinaryIO, stream: BinaryIO, name: str, optio
         asked = {name for name in (options.text, options.text_b, options.label, options.split) if name}
         header = bool(asked & set(first[0])) or has_header(first)  # what somebody calls a column is its name
     width = len(first[0]) if header else Counter(map(len, first)).most_common(1)[0][0]
+    _check_width(width, shown_name, limits)
     columns = named_columns(first[0] if header else [""] * width)
     if not columns:
         raise TaskError(
@@ -259,44 +269,81 @@ def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str
     return rows[: PREVIEW_ROWS + 1] or [()]
 
 
-def _json_table(source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig) -> Table:
+def _json_table(
+    source: Path | BinaryIO, stream: BinaryIO, name: str, options: ReadingConfig, limits: Settings
+) -> Table:
     shown_name = shown(Path(name).name)
     encoding = options.encoding or detect_encoding(stream, shown_name)
     with _text(source, shown_name, encoding) as text:
-        first = list(islice(_objects(text), PREVIEW_ROWS))
-    keys = list(dict.fromkeys(key for _, found in first for key in found or ()))
+        found = _all_keys(_objects(text), limits.max_columns)
+    keys = list(found.first_lines)
     if not keys:
-        line = first[0][0] if first else 1
         raise TaskError(
-            f"{shown_name}, line {line:,}, is not a JSON object with values: write one object on each line, "
+            f"{shown_name}, line {found.line:,}, is not a JSON object with values: write one object on each line, "
             "without a list around them."
+        )
+    if len(keys) > limits.max_columns:
+        line = list(found.first_lines.values())[limits.max_columns]
+        raise TaskError(
+            f"{shown_name} has more than {limits.max_columns:,} columns (line {line:,} has one too many): "
+            f"give fewer, or raise {PREFIX}MAX_COLUMNS."
         )
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
+        wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
         with _text(source, shown_name, encoding) as text:
-            for line, found in _objects(text):
-                yield line, _fields(found, keys)
+            for line, values in _objects(text):
+                yield line, NO_OBJECT if values is None else tuple(_json_text(values.get(key)) for key in wanted)
 
-    preview = tuple(_fields(found, keys) for _, found in first)
+    preview = tuple(tuple(values.get(key, "") for key in keys) for values in found.preview)
     return Table(name, "JSONL", encoding, None, False, True, named_columns(keys), preview, read)
 
 
-def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+@dataclass
+class Keys:
+    """What one pass over JSON lines finds.
+
+    Attributes:
+        first_lines: every key with the line where it first stands.
+        preview: the beginnings of the values of the first rows, and of those where another key comes up.
+        line: the first one that is not blank.
+    """
+
+    first_lines: dict[str, int] = field(default_factory=dict)
+    preview: list[dict[str, str]] = field(default_factory=list)
+    line: int = 1
+
+
+def _all_keys(objects: Iterable[tuple[int, dict[Any, Any] | None]], most: int) -> Keys:
+    """Every key, as one that first stands far down is a column too; no further than one key more than `most`."""
+    found = Keys()
+    for count, (line, values) in enumerate(objects):
+        if not count:
+            found.line = line
+        keys = (values or {}).keys()
+        more = not keys <= found.first_lines.keys()
+        if more:
+            for key in keys:
+                found.first_lines.setdefault(key, line)
+        if more or count < PREVIEW_ROWS:
+            found.preview.append({key: _json_text(value)[:PREVIEW_CHARS] for key, value in (values or {}).items()})
+        if len(found.first_lines) > most:
+            break
+    return found
+
+
+def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[Any, Any] | None]]:
     """The object of each line that is not blank, numbers as they are written; None for what is no JSON object."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+            found = DECODER.decode(line)
             if "\\u" in line:  # an escaped half of a character is no text
                 json.dumps(found, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             found = None
         yield number, found if isinstance(found, dict) else None
-
-
-def _fields(found: dict[str, Any] | None, keys: Sequence[str]) -> tuple[str, ...]:
-    return () if found is None else tuple(_json_text(found.get(key)) for key in keys)
 
 
 def _json_text(value: Any) -> str:
@@ -316,6 +363,7 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
     shown_name, max_mb = shown(Path(name).name), limits.max_file_mb
     file = open_parquet(stream)
     names = column_names(file)
+    _check_width(len(names), shown_name, limits)
     check_size(file, shown_name, max_mb)
     twice = next((column for column, count in Counter(names).items() if count > 1), None)
     if twice is not None:
@@ -325,5 +373,6 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
         with told(shown_name), opened(source, shown_name) as again:
             yield from parquet_records(open_parquet(again), shown_name, max_mb, used)
 
-    preview = tuple(fields for _, fields in islice(parquet_records(file, shown_name, max_mb, None), PREVIEW_ROWS))
+    first = islice(parquet_records(file, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
+    preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _, fields in first)
     return Table(name, "Parquet", None, None, False, True, named_columns(names), preview, read)

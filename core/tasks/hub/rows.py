@@ -68,6 +68,8 @@ class RowReader:
         if not isinstance(value, str | int | float):
             raise self._no_label_column(_kind_of(value))
         if self._names is not None and isinstance(value, int):
+            if not 0 <= value < len(self._names):
+                return None  # a number of no class, as other negative ones than -1 are used too
             value = self._names[value]
         return self._class(" ".join(str(value).split())) or None
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from core.errors import ConfigError, TaskError
-from core.tasks.library import TaskLibrary
-from core.tasks.rows import Rows
+from core.tasks import library as library_module
+from core.tasks.library import LibraryTask, TaskLibrary
+from core.tasks.rows import Rows, write_rows
 
 ROWS = Rows(("a cat", "a dog", "an emu", "a dog again"), ("x", "y", "x", "x"))
 OTHER = Rows(("one", "two"), ("0.5", "4.25"), ("eins", "zwei"), ("train", "test"), "similarity")
@@ -49,6 +54,15 @@ def test_the_same_rows_are_kept_once(library: TaskLibrary) -> None:
     again = library.add(Rows(ROWS.texts, ROWS.labels), name="animals", source="b")
     assert again == first
     assert len(list(library.folder.glob("*.parquet"))) == 1
+
+
+def test_whether_rows_are_here_can_be_asked_before(library: TaskLibrary) -> None:
+    assert library.find_rows(ROWS) is None
+    task = library.add(ROWS, name="pets", source="")
+    assert library.find_rows(Rows(ROWS.texts, ROWS.labels)) == task
+    assert library.find_rows(OTHER) is None
+    library.discard(task.id)
+    assert library.find_rows(ROWS) is None
 
 
 def test_one_changed_letter_is_another_task(library: TaskLibrary) -> None:
@@ -96,6 +110,33 @@ class TestDeleting:
         library.discard(task.id)
         assert library.add(ROWS, name="pets", source="") == task
 
+    def test_adding_it_again_gives_it_the_name_that_is_given_now(self, library: TaskLibrary) -> None:
+        task = library.add(ROWS, name="pets", source="a")
+        library.discard(task.id)
+        again = library.add(ROWS, name="animals", source="b")
+        assert (again.id, again.name, again.source) == (task.id, "animals", "b")
+
+    def test_what_comes_back_has_a_name_of_its_own(self, library: TaskLibrary) -> None:
+        task = library.add(ROWS, name="pets", source="")
+        library.discard(task.id)
+        library.add(OTHER, name="pets", source="")
+        library.restore(task.id)
+        library.restore(task.id)
+        assert sorted(found.name for found in library.tasks()) == ["pets", "pets (2)"]
+        assert library.task(task.id).name == "pets (2)"
+
+    def test_one_alone_is_deleted_for_good(self, library: TaskLibrary) -> None:
+        task, undoable = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
+        library.discard(undoable.id)
+        library.delete(task.id)
+        assert library.tasks() == []
+        with pytest.raises(TaskError, match="for good"):
+            library.restore(task.id)
+        library.restore(undoable.id)
+        assert library.rows(undoable.id) == OTHER
+        with pytest.raises(TaskError, match="not in this library"):
+            library.delete(task.id)
+
     def test_its_files_go_when_the_time_for_undoing_is_over(self, library: TaskLibrary) -> None:
         task, kept = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
         library.discard(task.id)
@@ -111,26 +152,205 @@ class TestDeleting:
 )
 def test_an_id_that_is_none_never_reaches_a_path(library: TaskLibrary, task_id: str) -> None:
     library.add(ROWS, name="pets", source="")
-    for ask in (library.task, library.rows, library.discard):
+    for ask in (library.task, library.rows, library.discard, library.delete):
         with pytest.raises(TaskError, match="not in this library"):
             ask(task_id)
     with pytest.raises(TaskError, match="for good"):
         library.restore(task_id)
 
 
-def test_damaged_files_are_said(library: TaskLibrary) -> None:
-    task, other = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
-    (library.folder / f"{task.id}.json").write_text("{", encoding="utf-8")
-    assert library.tasks() == [other]
-    with pytest.raises(TaskError, match="cannot be read"):
-        library.task(task.id)
-    (library.folder / f"{other.id}.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(TaskError, match="damaged"):
-        library.rows(other.id)
+NO_ENTRIES = {
+    "half": '{"id": ',
+    "nothing": "",
+    "no text": b"\xff\xfe\x00",
+    "a list": "[]",
+    "nested": "[" * 100_000,
+    "a field less": json.dumps({"id": "own-0123456789abcdef"}),
+}
 
 
-def test_rows_that_are_not_those_of_their_name_are_said(library: TaskLibrary) -> None:
-    task, other = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
-    (library.folder / f"{task.id}.parquet").write_bytes((library.folder / f"{other.id}.parquet").read_bytes())
-    with pytest.raises(TaskError, match=f"{task.id} are damaged"):
-        library.rows(task.id)
+class TestDamaged:
+    @pytest.fixture
+    def task(self, library: TaskLibrary) -> LibraryTask:
+        return library.add(ROWS, name="pets", source="a")
+
+    @pytest.fixture
+    def entry(self, library: TaskLibrary, task: LibraryTask) -> Path:
+        path = library.folder / f"{task.id}.json"
+        path.write_text("{", encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize("content", NO_ENTRIES.values(), ids=NO_ENTRIES)
+    def test_an_entry_that_cannot_be_read_is_named_and_hides_no_other(
+        self, library: TaskLibrary, task: LibraryTask, content: str | bytes
+    ) -> None:
+        other = library.add(OTHER, name="sts", source="")
+        path = library.folder / f"{task.id}.json"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        assert library.tasks() == [other]
+        assert library.damaged() == [task.id]
+        for ask in (library.task, library.rows, library.changed_at, lambda found: library.rename(found, "x")):
+            with pytest.raises(TaskError, match=r"cannot be read \(.*\): delete it, or add its data again\."):
+                ask(task.id)
+
+    @pytest.mark.parametrize("field", [{"id": "own-0123456789abcdef"}, {"created_at": "now"}, {"kind": "x"}])
+    def test_an_entry_that_says_something_else_is_damaged(
+        self, library: TaskLibrary, task: LibraryTask, field: dict[str, str]
+    ) -> None:
+        path = library.folder / f"{task.id}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | field))
+        assert library.damaged() == [task.id]
+
+    def test_adding_the_rows_again_mends_an_entry(self, library: TaskLibrary, task: LibraryTask, entry: Path) -> None:
+        again = library.add(ROWS, name="animals", source="b")
+        assert (again.id, again.name, again.source, again.classes) == (task.id, "animals", "b", {"x": 3, "y": 1})
+        assert library.tasks() == [again]
+        assert library.damaged() == []
+
+    @pytest.mark.parametrize("how", ["gone", "no parquet", "other rows"])
+    def test_adding_the_rows_again_mends_their_file(self, library: TaskLibrary, task: LibraryTask, how: str) -> None:
+        path = library.folder / f"{task.id}.parquet"
+        if how == "gone":
+            path.unlink()
+        elif how == "no parquet":
+            path.write_bytes(b"PAR1 no")
+        else:
+            write_rows(path, OTHER, {})
+        with pytest.raises(TaskError, match=r"missing: add the data again|damaged.*add (the|its) data again"):
+            library.rows(task.id)
+        assert library.add(ROWS, name="animals", source="b") == task
+        assert library.rows(task.id) == ROWS
+
+    @pytest.mark.parametrize("name", ["discard", "delete"])
+    def test_it_can_be_deleted(self, library: TaskLibrary, task: LibraryTask, entry: Path, name: str) -> None:
+        getattr(library, name)(task.id)
+        assert library.damaged() == []
+        assert [path.name for path in library.folder.iterdir() if path.name != ".lock"] == []
+        with pytest.raises(TaskError, match="deleted for good: add its data again"):
+            library.restore(task.id)
+
+    def test_one_that_was_discarded_says_so_when_it_is_to_come_back(
+        self, library: TaskLibrary, task: LibraryTask, entry: Path
+    ) -> None:
+        with pytest.raises(TaskError, match="cannot be read"):
+            library.restore(task.id)
+        library.purge_discarded(0.0)
+        assert library.damaged() == [task.id]
+
+
+class TestInTheWay:
+    """What keeps the library from being changed is one sentence, or waits."""
+
+    def changes(self, library: TaskLibrary, task: LibraryTask) -> list[Callable[[], object]]:
+        return [
+            lambda: library.add(OTHER, name="sts", source=""),
+            lambda: library.rename(task.id, "x"),
+            lambda: library.discard(task.id),
+            lambda: library.delete(task.id),
+            lambda: library.restore(task.id),
+        ]
+
+    def test_another_process_that_has_the_lock(self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+        changing = library_module.TaskLibrary._changing
+        monkeypatch.setattr(
+            library_module.TaskLibrary, "_changing", lambda self, timeout_s=0.05: changing(self, timeout_s)
+        )
+        task = library.add(ROWS, name="pets", source="")
+        with FileLock(library.folder / ".lock"):
+            for change in self.changes(library, task):
+                with pytest.raises(TaskError, match="is being changed by another process: try again"):
+                    change()
+        assert library.tasks() == [task]
+
+    def test_a_folder_that_cannot_be_written(self, library: TaskLibrary) -> None:
+        task = library.add(ROWS, name="pets", source="")
+        (library.folder / ".lock").unlink()
+        (library.folder / ".lock").mkdir()  # cannot be opened to write, whoever tries
+        for change in self.changes(library, task):
+            with pytest.raises(TaskError, match=r"cannot be written \(.*\): make room"):
+                change()
+        assert library.tasks() == [task]
+
+    def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
+        (tmp_path / "tasks").write_text("a file")
+        with pytest.raises(TaskError, match="cannot be made"):
+            TaskLibrary(tmp_path / "tasks").add(ROWS, name="pets", source="")
+
+    def test_rows_are_written_before_anybody_has_to_wait(
+        self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        library.add(OTHER, name="sts", source="")
+        free = []
+
+        def write(path: Path, rows: Rows, metadata: dict[str, str]) -> None:
+            with FileLock(library.folder / ".lock", timeout=0):
+                free.append(path.stem)
+            write_rows(path, rows, metadata)
+
+        monkeypatch.setattr(library_module, "write_rows", write)
+        task = library.add(ROWS, name="pets", source="")
+        assert free == [task.id]
+
+    def test_rows_that_were_purged_while_waiting_are_written_again(
+        self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        changing = library_module.TaskLibrary._changing
+
+        def purged_before(self: TaskLibrary, timeout_s: float = 1.0) -> object:
+            for path in self.folder.glob("*.parquet"):
+                path.unlink()
+            return changing(self, timeout_s)
+
+        monkeypatch.setattr(library_module.TaskLibrary, "_changing", purged_before)
+        task = library.add(ROWS, name="pets", source="")
+        assert library.rows(task.id) == ROWS
+
+
+class TestPurge:
+    def test_it_waits_for_nobody_and_locks_only_when_something_is_due(
+        self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        task = library.add(ROWS, name="pets", source="")
+        locked = []
+        changing = library_module.TaskLibrary._changing
+
+        def counted(self: TaskLibrary, timeout_s: float = 1.0) -> object:
+            locked.append(timeout_s)
+            return changing(self, timeout_s)
+
+        library.discard(task.id)
+        monkeypatch.setattr(library_module.TaskLibrary, "_changing", counted)
+        library.purge_discarded(60.0)
+        assert locked == []
+        with FileLock(library.folder / ".lock"):
+            started = time.monotonic()
+            library.purge_discarded(0.0)
+        assert time.monotonic() - started < 1
+        library.restore(task.id)  # it was left for later
+        library.discard(task.id)
+        locked.clear()
+        library.purge_discarded(0.0)
+        assert locked == [0.0]
+        assert list(library.folder.glob("own-*")) == []
+
+    def test_a_folder_that_cannot_be_written_keeps_no_page_from_being_drawn(self, library: TaskLibrary) -> None:
+        library.discard(library.add(ROWS, name="pets", source="").id)
+        (library.folder / ".lock").unlink()
+        (library.folder / ".lock").mkdir()
+        library.purge_discarded(0.0)
+
+    @pytest.mark.parametrize(("age_s", "stays"), [(3500, True), (3700, False)])
+    def test_what_an_interrupted_addition_left_goes_after_an_hour(
+        self, library: TaskLibrary, age_s: float, stays: bool
+    ) -> None:
+        task = library.add(ROWS, name="pets", source="")
+        kept = {path.name for path in library.folder.iterdir()}
+        left = [library.folder / name for name in (".0123abcd.partial", "own-0123456789abcdef.parquet")]
+        for path in (*left, *library.folder.glob("own-*")):
+            path.touch()
+            os.utime(path, (time.time() - age_s,) * 2)
+        library.purge_discarded(60.0)
+        assert {path.name for path in library.folder.iterdir()} - kept == (
+            {path.name for path in left} if stays else set()
+        )
+        assert library.rows(task.id) == ROWS

@@ -293,11 +293,28 @@ class TestRepeatedTexts:
         assert len(few) == 12
         assert len(set(few.texts)) <= 6  # whole premises but for those whose rows stand in front
 
-    def test_a_text_that_stands_twice_is_not_learned_and_tested(self) -> None:
-        texts = tuple(f"text {i // 2}" for i in range(200))
+    @pytest.mark.parametrize("again", ["text {}", "Text  {} ", "TEXT\n{}"])
+    def test_a_text_that_stands_twice_is_not_learned_and_tested(self, again: str) -> None:
+        texts = tuple((again if i % 2 else "text {}").format(i // 2) for i in range(200))
         data = split_rows(Rows(texts, tuple("ab"[i // 2 % 2] for i in range(200))), "twice")
-        of_split = [set(split.texts) for split in (data.train, data.validation, data.test)]
+        of_split = [{text.lower().split()[1] for text in s.texts} for s in (data.train, data.validation, data.test)]
         assert sum(map(len, of_split)) == 100
+        assert data.notes == ()
+
+    def test_a_text_that_fills_many_rows_does_not_keep_the_others_from_staying_together(self) -> None:
+        texts = ("the same",) * 40 + tuple(f"text {i // 2}" for i in range(360))
+        data = split_rows(Rows(texts, tuple("ab"[i // 2 % 2] for i in range(400))), "often")
+        of_split = [set(s.texts) - {"the same"} for s in (data.train, data.validation, data.test)]
+        assert sum(map(len, of_split)) == 180
+        (note,) = data.notes
+        scored = sum(s.texts.count("the same") for s in (data.validation, data.test))
+        assert note.startswith(f"{scored} validation or test rows have a text that is learned from")
+
+    def test_a_test_split_that_repeats_the_training_rows_is_told(self) -> None:
+        texts = tuple(f"text {i}" for i in range(100))
+        splits = ("train",) * 100 + ("test",) * 100
+        data = split_rows(Rows(texts + texts, ("a", "b") * 100, splits=splits), "leak")
+        assert "learned from" in data.notes[0]
 
 
 class TestNoise:
@@ -340,6 +357,12 @@ class TestNoise:
         one, other = load(self.ROWS, label_noise=0.2, seed=0), load(self.ROWS, label_noise=0.2, seed=1)
         assert one.train.labels != other.train.labels
 
+    def test_changing_the_words_of_very_many_texts_is_refused(self) -> None:
+        rows = Rows(tuple(f"text number {i}" for i in range(30_000)), ("a", "b") * 15_000)
+        with pytest.raises(ConfigError, match=r"text_noise = 0.1.* train_size of at most 20,000"):
+            split_rows(rows, "many", TaskConfig(text_noise=0.1))
+        assert len(split_rows(rows, "many", TaskConfig(text_noise=0.1, train_size=50)).train) == 50
+
     def test_pairs_are_changed_on_both_sides(self) -> None:
         rows = Rows(
             tuple(f"the first long sentence number {i}" for i in range(60)),
@@ -376,6 +399,13 @@ class TestLibrary:
             load_task(TaskConfig(id=scores.id), 0)
         with pytest.raises(ConfigError, match="test_path"):
             load_task(TaskConfig(id=scores.id, test_path="x.csv"), 0, library)
+
+    def test_scores_in_a_file_are_no_classes_either(self, tmp_path: Path) -> None:
+        path = tmp_path / "sts.csv"
+        lines = [f"one {i},two {i},{i % 50 / 10}" for i in range(100)]
+        path.write_text("\n".join(["sentence1,sentence2,score", *lines]))
+        with pytest.raises(TaskError, match=r"'sts\.csv' holds similarity scores"):
+            load_task(TaskConfig(id="file", path=str(path)), 0)
 
 
 class TestProblems:

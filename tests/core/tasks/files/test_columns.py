@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError
-from core.tasks.files.columns import LABEL_NAMES, PAIR_NAMES, SPLITS, TEXT_NAMES, guess_columns, plain_name
+from core.tasks.files.columns import (
+    LABEL_NAMES,
+    PAIR_NAMES,
+    SPLITS,
+    TEXT_NAMES,
+    UNREAD_CELLS,
+    guess_columns,
+    plain_name,
+)
+from core.tasks.files.columns import NUMBER as NUMBER_PATTERN
 
 WORDS = ["the", "film", "was", "dull", "and", "long", "but", "its", "music", "felt", "tender", "warm", "clever"]
 TEXT, LABEL, WORD, NUMBER, SCORE, ID = "text", "label", "word", "number", "score", "id"
@@ -165,7 +175,10 @@ def test_no_second_text_and_no_split_can_be_settled() -> None:
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"text": "missing"}, "text = 'missing' cannot be used: the file has the columns 'text, label'."),
+        (
+            {"text": "missing"},
+            "text = 'missing' cannot be used: the file has the columns 'text, label'; choose one of them.",
+        ),
         ({"label": "Label"}, "label = 'Label'"),
         ({"split": "missing"}, "split = 'missing'"),
         ({"text_b": "text"}, None),
@@ -207,3 +220,29 @@ def test_names_are_compared_without_case_and_signs() -> None:
     assert plain_name("#1 String") == "1_string"
     assert plain_name("문장") == "문장"
     assert set(SPLITS.values()) == {"train", "validation", "test"}
+
+
+@pytest.mark.parametrize("text", ["1", "-1", "+1.5", "1.", ".5", "1e5", "-.5E-3", "00"])
+def test_a_number_is_one(text: str) -> None:
+    assert NUMBER_PATTERN.fullmatch(text)
+
+
+@pytest.mark.parametrize("text", ["", ".", "1.2.3", "1,000", "e5", "1e", "--1", "1 2", "x1", "1x"])
+def test_what_is_no_number_is_none(text: str) -> None:
+    assert not NUMBER_PATTERN.fullmatch(text)
+
+
+@pytest.mark.parametrize("run", ["1", "1.", "1e", "0", "-", "."])
+def test_long_runs_of_digits_take_no_time(run: str) -> None:
+    start = time.process_time()
+    assert not NUMBER_PATTERN.fullmatch(run * 200_000 + "x")
+    assert time.process_time() - start < 1
+
+
+def test_columns_that_are_not_read_are_not_guessed() -> None:
+    names, blank = ("text", "title", "label", "stars"), UNREAD_CELLS["binary"]
+    rows = [(blank, cells(TEXT, row), UNREAD_CELLS["nested"], cells(NUMBER, row)) for row in range(20)]
+    found = guess_columns(names, rows)
+    assert (found.text, found.label) == ("title", "stars")
+    with pytest.raises(TaskError, match=r"among 'text, stars' \('text' has binary values\): choose the text column"):
+        guess_columns(("text", "stars"), [(row[0], row[3]) for row in rows])

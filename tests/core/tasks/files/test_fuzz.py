@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import lzma
 import pickle
 import random
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,7 @@ from core.tasks.files.tables import open_table
 
 FILES_PER_DAMAGE = 30
 SENTENCE_CHARS = 400
+FILE_MAX_S = 5
 SUFFIXES = {"csv": ".csv", "tsv": ".tsv", "jsonl": ".jsonl", "parquet": ".parquet"}
 WORDS = {
     "english": ["good", "film,", "it's", 'a "classic"', "dull;", "the", "end.", "=)", "1,000", "http://a.b/c?d=e"],
@@ -35,6 +38,43 @@ WORDS = {
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "gb18030", "cp949"]
 ENCODINGS += ["shift_jis", "big5", "koi8-r", "utf-7", "cp037", "iso2022_kr", "hz"]
 FORMULAS = ["=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "@SUM(1+1)*cmd|' /C calc'!A0", "+1+cmd|'x'!A", "-2+3"]
+
+
+RUN_PARTS = [
+    "1",
+    "1.",
+    ".1",
+    "1e",
+    "-1",
+    "1+",
+    "0",
+    '"',
+    '","',
+    "\\",
+    '\\"',
+    "\\u",
+    "[",
+    "]",
+    "[1]",
+    "(",
+    "{",
+    '{"a":',
+    "a.",
+    "a@",
+    "http://",
+    "/",
+    ":",
+    "_",
+    "|",
+    "a|",
+    ";",
+    "̧́",
+    "𝅥́",
+    "猫",
+    "😀",
+]
+RUN_PARTS += [" ", "\u3000", "a ", '" ']
+RUNS = [(mark, run, end) for mark in ("", "-", "=", "+", '"', " ") for run in RUN_PARTS for end in ("", "x", "1")]
 
 
 def made(rng: random.Random, kind: str, rows: int = 40) -> bytes:
@@ -122,6 +162,36 @@ def huge_cells(rng: random.Random, kind: str) -> bytes:
     if rng.random() < 0.5:
         texts, labels = labels, texts
     return written(kind, texts, labels)
+
+
+def long_runs(rng: random.Random, kind: str) -> bytes:
+    """Cells that are runs of a few characters: what takes a pattern with two ways to match very long."""
+    size = rng.choice([300, 6_000, 16_000, 100_000, 1_000_000])
+    count = max(2, min(60, 1_000_000 // size))
+    cells = [(mark + run * size)[:size] + end for mark, run, end in (rng.choice(RUNS) for _ in range(count))]
+    others = [f"{i % 3}" for i in range(count)]
+    names = rng.choice([["text", "label"], ["a", "b"], ["premise", "hypothesis", "score"]])
+    columns = [cells, others] if rng.random() < 0.5 else [others, cells]
+    if len(names) == 3:
+        columns.insert(rng.randrange(3), cells)
+    return table_of(kind, names, columns)
+
+
+def table_of(kind: str, names: list[str], columns: list[list[str]]) -> bytes:
+    rows = list(zip(*columns, strict=True))
+    out = io.StringIO(newline="")
+    match kind:
+        case "parquet":
+            raw = io.BytesIO()
+            parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), raw)
+            return raw.getvalue()
+        case "jsonl":
+            out.writelines(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
+        case _ if len(columns[0]) % 2:
+            csv.writer(out, delimiter="\t" if kind == "tsv" else ",").writerows([names, *rows])
+        case _:  # nothing quoted
+            out.writelines(("\t" if kind == "tsv" else ",").join(row) + "\n" for row in [names, *rows])
+    return out.getvalue().encode()
 
 
 def one_long_line(rng: random.Random, kind: str) -> bytes:
@@ -297,6 +367,7 @@ DAMAGES: list[Callable[[random.Random, str], bytes]] = [
     stray_quotes,
     nuls,
     huge_cells,
+    long_runs,
     one_long_line,
     archives,
     formula_cells,
@@ -351,8 +422,12 @@ def check_sentence(message: str) -> None:
 
 
 def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> Reading | str:
-    """Read a file by its path, or as an upload that is in memory; the rows, or the sentence that refuses it."""
+    """Read a file by its path, or as an upload that is in memory; the rows, or the sentence that refuses it.
+
+    However long it takes, a file of a few megabytes takes no more seconds of work than FILE_MAX_S.
+    """
     source = io.BytesIO(path.read_bytes()) if opened else path
+    start = time.process_time()
     try:
         reading = read_rows(open_table(source, path.name, options), options)
     except PlaygroundError as error:
@@ -360,6 +435,7 @@ def check_file(path: Path, options: ReadingConfig, *, opened: bool) -> Reading |
         return str(error)
     finally:
         assert not isinstance(source, io.BytesIO) or not source.closed
+        assert time.process_time() - start < FILE_MAX_S
     check_reading(reading)
     return reading
 
@@ -380,6 +456,20 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(
 
 def test_there_are_at_least_five_hundred_files() -> None:
     assert len(DAMAGES) * FILES_PER_DAMAGE >= 500
+
+
+@pytest.mark.parametrize("kind", list(SUFFIXES))
+@pytest.mark.parametrize("end", ["", "x"])
+@pytest.mark.parametrize("digits", ["1", "-1"])
+def test_long_numbers_take_no_time(kind: str, end: str, digits: str, tmp_path: Path) -> None:
+    """Sixty rows of 6,000 digits, and a few of a million, where a number, a formula or a dialect is looked for."""
+    for size, rows in ((6_000, 60), (1_000_000, 2)):
+        cells = [digits + "1" * size + end] * rows
+        for columns in ([cells, ["x", "y"] * (rows // 2)], [["a", "b"] * (rows // 2), cells]):
+            for names in (["text", "label"], ["a", "b"]):
+                path = tmp_path / f"rows{SUFFIXES[kind]}"
+                path.write_bytes(table_of(kind, names, columns))
+                check_file(path, ReadingConfig(), opened=False)
 
 
 @pytest.mark.parametrize("kind", list(SUFFIXES))

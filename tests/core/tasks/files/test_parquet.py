@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,30 @@ import pytest
 from pyarrow import parquet
 
 from core.errors import TaskError
+from core.tasks.files.delimited import Unread
 from core.tasks.files.parquet import UNPACKED_FACTOR
 from core.tasks.files.tables import open_table
+
+ROOT = Path(__file__).resolve().parents[4]
+# The system's own peak counts what the parent had before the new program began, where there is a better one.
+READER = """
+import json, re, resource, sys, time
+from pathlib import Path
+from core.errors import TaskError
+from core.tasks.files.reading import read_file
+
+start = time.process_time()
+try:
+    found = read_file(Path(sys.argv[1])).counts
+except TaskError as error:
+    found = str(error)
+status = Path("/proc/self/status")
+if status.is_file():
+    peak_mb = int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read_text())[1]) / 2**10
+else:
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([found, peak_mb, time.process_time() - start]))
+"""
 
 
 def stream(table: pa.Table, **options: Any) -> io.BytesIO:
@@ -36,9 +60,16 @@ def stream(table: pa.Table, **options: Any) -> io.BytesIO:
         (pa.array([float("nan"), 2.0, 1e300]), ["", "2", str(int(1e300))]),
         (pa.array([float("inf"), -0.25, 4.25], pa.float32()), ["inf", "-0.25", "4.25"]),
         (pa.array([True, False, None]), ["true", "false", ""]),
-        (pa.array([b"abc", None, b""]), ["(3 bytes)", "", "(0 bytes)"]),
-        (pa.array([["a", "é"], [], None]), ['["a", "é"]', "[]", ""]),
-        (pa.array([{"a": 1}, {"a": None}, None]), ['{"a": 1}', '{"a": null}', ""]),
+        (pa.array([" a\n", "\u3000b", " "]), ["a", "b", ""]),
+        (pa.array(["a", "b", "a"]).cast(pa.string_view()), ["a", "b", "a"]),
+        (pa.array([3, None, 3]).dictionary_encode(), ["3", "", "3"]),
+        (pa.array([b"abc", None, b""]), ["(binary values)"] * 3),
+        (pa.array([b"abc", b"d", b"abc"]).dictionary_encode(), ["(binary values)"] * 3),
+        (pa.array([b"abc", None, b"def"], pa.binary(3)), ["(binary values)"] * 3),
+        (pa.array([b"abc", None, b""], pa.large_binary()), ["(binary values)"] * 3),
+        (pa.array([["a", "é"], [], None]), ["(nested values)"] * 3),
+        (pa.array([{"a": 1}, {"a": None}, None]), ["(nested values)"] * 3),
+        (pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())), ["(nested values)"] * 3),
         (pa.array([None, None, None]), ["", "", ""]),
         (pa.array([Decimal("1.50"), None, Decimal("2.00")]), ["1.50", "", "2.00"]),
         (pa.array([datetime.date(2020, 1, 2), None, None]), ["2020-01-02", "", ""]),
@@ -63,9 +94,14 @@ def test_what_a_table_says_of_itself(tmp_path: Path) -> None:
     assert list(table.records()) == list(table.records())
 
 
-@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("rows", [1, 255, 256, 257, 5000])
 @pytest.mark.parametrize("group", [100, 10_000])
-def test_rows_are_counted_over_batches_and_groups(rows: int, group: int) -> None:
+@pytest.mark.parametrize("piece", [20, 2**24])
+def test_rows_are_counted_over_batches_groups_and_pieces(
+    rows: int, group: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.tasks.files.parquet.BATCH_ROWS", 256)
+    monkeypatch.setattr("core.tasks.files.parquet.PIECE_BYTES", piece)
     texts = [f"text {i % 700}" for i in range(rows)]
     table = open_table(stream(pa.table({"text": texts}), row_group_size=group), "rows.parquet")
     assert list(table.records()) == [(i + 1, (text,)) for i, text in enumerate(texts)]
@@ -75,6 +111,28 @@ def test_columns_that_are_not_used_are_left_empty() -> None:
     source = stream(pa.table({"id": [1, 2], "text": ["a", "b"], "vector": [[0.0] * 100] * 2, "label": [0, 1]}))
     table = open_table(source, "rows.parquet")
     assert list(table.records({"text", "label"})) == [(1, ("", "a", "", "0")), (2, ("", "b", "", "1"))]
+
+
+class TestColumnsThatAreNotRead:
+    def test_they_are_refused_when_they_are_used(self) -> None:
+        table = open_table(stream(pa.table({"text": [b"a"], "label": [[1]], "title": ["a"]})), "rows.parquet")
+        assert list(table.records({"title"})) == [(1, ("", "", "a"))]
+        for used, kind in (("text", "binary"), ("label", "nested")):
+            with pytest.raises(TaskError) as caught:
+                list(table.records({"title", used}))
+            assert str(caught.value) == (
+                f"'rows.parquet' has {kind} values in the column '{used}', which are not read: "
+                "choose another column, or save it as text."
+            )
+
+    def test_a_column_that_arrow_would_read_along_with_them_is_none_either(self) -> None:
+        source = stream(pa.table({"text": [{"x": b"a"}], "text.x": ["a"], "label": ["b"]}))
+        assert open_table(source, "rows.parquet").preview == (("(nested values)", "(other values)", "b"),)
+
+    def test_a_name_with_a_point_is_a_name(self) -> None:
+        table = open_table(stream(pa.table({"text": ["a"], "text.b": ["b"], "": ["c"]})), "rows.parquet")
+        assert list(table.records()) == [(1, ("a", "b", "c"))]
+        assert list(table.records({"text"})) == [(1, ("a", "", ""))]
 
 
 class TestClassNames:
@@ -126,6 +184,61 @@ class TestLimits:
         monkeypatch.setenv("SCL_MAX_FILE_MB", "1")
         source = stream(pa.table({"text": ["x" * 10_000] * 1000, "label": ["a"] * 1000}))
         assert len(list(open_table(source, "rows.parquet").records())) == 1000
+
+    def test_a_value_that_is_too_long_is_told_and_not_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("core.tasks.files.parquet.FIELD_MAX_CHARS", 10)
+        source = stream(pa.table({"text": ["a" * 40, "a" * 41, None, "b"], "label": ["x", "x", "y", "é" * 21]}))
+        rows = [fields for _, fields in open_table(source, "rows.parquet").records()]
+        assert rows == [("a" * 40, "x"), (), ("", "y"), ()]
+        assert isinstance(rows[1], Unread)
+        assert rows[1].reason.startswith("has a field of more than ")
+
+    def test_long_cells_are_cut_in_the_preview_only(self) -> None:
+        table = open_table(stream(pa.table({"text": ["a" * 5_000], "label": ["x"]})), "rows.parquet")
+        assert table.preview == (("a" * 2_048, "x"),)
+        assert list(table.records()) == [(1, ("a" * 5_000, "x"))]
+
+    def test_more_rows_than_a_file_of_texts_could_have_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_FILE_MB", "1")
+        same = pa.array(["a"] * 262_144)
+        assert open_table(stream(pa.table({"text": same, "label": same})), "rows.parquet").format == "Parquet"
+        source = stream(pa.table({"text": pa.array(["a"] * 262_145), "label": ["a"] * 262_145}))
+        with pytest.raises(TaskError, match=r"has 262,145 rows and at most 262,144 are read: give fewer, or raise"):
+            open_table(source, "rows.parquet")
+
+    def test_too_many_columns_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_COLUMNS", "3")
+        with pytest.raises(TaskError, match="has 4 columns and at most 3 are read"):
+            open_table(stream(pa.table({name: ["x"] for name in "abcd"})), "rows.parquet")
+
+    @pytest.mark.parametrize(
+        ("column", "rows"), [("blob", 500), ("blobs", 500), ("long", 20_000), ("spaces", 20_000), ("distinct", 200)]
+    )
+    def test_a_small_file_takes_little_memory(self, column: str, rows: int, tmp_path: Path) -> None:
+        """Values of two megabytes that a file of some kilobytes repeats; or different ones of half a megabyte."""
+        once = pa.array([0] * rows, pa.int32())
+        values = {
+            "blob": lambda: pa.DictionaryArray.from_arrays(once, pa.array([b"x" * 2_000_000])),
+            "blobs": lambda: pa.array([{"bytes": b"x" * 2_000_000}] * rows),
+            "long": lambda: pa.DictionaryArray.from_arrays(once, pa.array(["x" * 2_000_000])),
+            "spaces": lambda: pa.DictionaryArray.from_arrays(once, pa.array([" " + "x" * 2_000_000 + " "])),
+            "distinct": lambda: pa.array([f"{'x' * 500_000}😀{i}" for i in range(rows)]),
+        }
+        name = column if column.startswith("blob") else "text"
+        table = {"text": ["a", "b"] * (rows // 2), "label": ["x", "y"] * (rows // 2), name: values[column]()}
+        path = tmp_path / "rows.parquet"
+        parquet.write_table(pa.table(table), path, compression="zstd")
+        assert path.stat().st_size < 100_000
+        done = subprocess.run(
+            [sys.executable, "-c", READER, str(path)], capture_output=True, text=True, cwd=ROOT, check=True
+        )
+        found, peak_mb, seconds = json.loads(done.stdout)
+        if name == "text":
+            assert f"{rows:,} are rows with an over-long text" in found
+        else:
+            assert found == {"duplicate": rows - 2}
+        assert peak_mb < (800 if column == "distinct" else 400)
+        assert seconds < 10
 
     def test_two_columns_of_one_name_are_refused(self) -> None:
         source = stream(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]))

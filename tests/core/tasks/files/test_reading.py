@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import random
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pyarrow import parquet
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import Found, Reading, Sampler, read_file, read_rows, score
+from core.tasks.files.reading import Found, Reading, Sampler, read_file, read_rows
 from core.tasks.files.tables import open_table
 from core.tasks.rows import Rows
 
@@ -49,7 +50,8 @@ def one_problem(raw: bytes | str, name: str = "rows.csv", **options: Any) -> tup
     assert reading.dropped == int(PROBLEMS[problem.kind].must_drop)
     assert len(reading.rows) == reading.total - reading.dropped
     assert (problem.line in reading.lines) == (not PROBLEMS[problem.kind].must_drop)
-    return tuple(problem)
+    assert problem.file == name
+    return problem[:3]
 
 
 class TestRows:
@@ -202,7 +204,7 @@ class TestProblems:
     def test_a_text_with_two_labels_is_told_for_each_of_its_rows(self) -> None:
         reading = read(HEADER + b"a film,x\nother,x\nA FILM,y\n")
         assert reading.counts == {"two_labels": 2}
-        assert [tuple(problem) for problem in reading.problems] == [
+        assert [problem[:3] for problem in reading.problems] == [
             ("two_labels", 2, "Line 2 has the label 'x' and line 4 has 'y' for the same text: 'a film'."),
             ("two_labels", 4, "Line 4 has the label 'y' and line 2 has 'x' for the same text: 'A FILM'."),
         ]
@@ -271,9 +273,46 @@ class TestProblems:
         rows = b"same,x\n" * 8_000 + b",x\n" * 12_000
         reading = read(HEADER + rows)
         assert reading.counts == {"empty_text": 12_000, "duplicate": 7_999}
-        assert len(reading.problems) == 10_000
-        assert reading.problems[-1].line == 8_001 + 2_001
+        assert Counter(problem.kind for problem in reading.problems) == {"duplicate": 1_000, "empty_text": 9_000}
+        assert [problem.line for problem in reading.problems] == [*range(3, 1_003), *range(8_002, 17_002)]
         assert len(reading.rows) == 8_000
+
+    def test_rows_that_have_to_go_are_listed_behind_many_that_may_stay(self) -> None:
+        reading = read(HEADER + b"same,x\n" * 10_051 + b",x\n" * 50)
+        assert reading.counts == {"empty_text": 50, "duplicate": 10_050}
+        assert Counter(problem.kind for problem in reading.problems) == {"duplicate": 9_950, "empty_text": 50}
+        assert [problem.line for problem in reading.problems[-50:]] == list(range(10_053, 10_103))
+
+    def test_a_field_that_is_too_long_is_told_as_that(self) -> None:
+        raw = HEADER + b"a,x\n" + b"b" * (2**24 + 1) + b",y\n" + b"c,y\n"
+        reading = read(raw, encoding="utf-8")
+        assert [problem[:3] for problem in reading.problems] == [
+            ("fields", 3, "Line 3 has a field of more than 16,777,216 characters.")
+        ]
+        assert reading.rows.texts == ("a", "c")
+
+    def test_texts_are_the_same_in_every_form_of_unicode(self) -> None:
+        texts = [
+            "Café  film",
+            "CAFÉ film",
+            "Cafe\u0301 film",
+            "Ｃａｆé\u3000film",
+            "ｱｲｽ",
+            "アイス",
+            "Straße",
+            "STRASSE",
+            "cafe film",
+        ]
+        reading = read(HEADER + "".join(f"{text},x\n" for text in texts).encode())
+        assert reading.optional == {"duplicate": (1, 2, 3, 5, 7)}
+
+    @pytest.mark.parametrize("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327"])
+    def test_long_runs_of_marks_take_no_time(self, run: str) -> None:
+        raw = HEADER + "".join(f"a{run * 9_000}{i % 3},x\n" for i in range(12)).encode()
+        start = time.process_time()
+        reading = read(raw)
+        assert time.process_time() - start < 2
+        assert reading.counts == {"duplicate": 9}
 
 
 class TestDropping:
@@ -408,9 +447,15 @@ class TestRefusals:
 
     def test_an_unknown_column_is_refused(self) -> None:
         message = refusal(HEADER + b"a,x\n", label="stars")
-        assert message == "label = 'stars' cannot be used: the file has the columns 'text, label'."
+        assert message == (
+            "'rows.csv': label = 'stars' cannot be used: the file has the columns 'text, label'; choose one of them."
+        )
 
-
-def test_a_score_is_a_finite_number() -> None:
-    assert [score(text) for text in ("4.0", "-1", "1e2", ".5")] == [4.0, -1.0, 100.0, 0.5]
-    assert [score(text) for text in ("", "nan", "inf", "1_0", "4,5", "x")] == [None] * 6
+    def test_a_test_file_without_the_split_column_is_named(self) -> None:
+        train = read("text,label,split\na,x,train\nb,y,validation\n", "train.csv")
+        with pytest.raises(ConfigError) as caught:
+            read(HEADER + b"a,x\n", "test.csv", **train.mapping.model_dump())
+        assert (caught.value.field, caught.value.value) == ("split", "split")
+        assert str(caught.value).startswith(
+            "'test.csv': split = 'split' cannot be used: the file has the columns 'text, "
+        )

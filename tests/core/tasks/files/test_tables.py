@@ -9,7 +9,9 @@ import json
 import lzma
 import os
 import pickle
+import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from core.config import ReadingConfig
 from core.errors import TaskError
+from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, named_columns, open_table
 
 HEADER = b"text,label\n"
@@ -193,6 +196,32 @@ class TestJsonLines:
             table = opened("\r\n".join(lines).encode(codec), "rows.jsonl")
             assert fields(table) == [("정말 재미있게 봤습니다.", "긍정")] * 3
 
+    def test_a_key_that_first_stands_far_down_is_a_column(self) -> None:
+        rows = [{"text": f"text {i}", "label": i % 2} for i in range(300)]
+        for row in rows[210:]:
+            row["split"] = "test"
+        rows[250]["note"] = "x" * 5_000
+        table = opened("\n".join(map(json.dumps, rows)).encode(), "rows.jsonl")
+        assert table.columns == ("text", "label", "split", "note")
+        whole = [(row["text"], str(row["label"]), row.get("split", ""), row.get("note", "")) for row in rows]
+        assert fields(table) == whole
+        shown = [whole[i] for i in (*range(200), 210, 250)]
+        assert list(table.preview) == [tuple(cell[:2_048] for cell in row) for row in shown]
+
+    @pytest.mark.parametrize("row", [0, 199, 200, 5_000])
+    def test_a_split_that_begins_far_down_is_never_lost(self, row: int) -> None:
+        rows = [{"text": f"text {i}", "label": i % 2} | ({"split": "test"} if i >= row else {}) for i in range(5_001)]
+        reading = read_rows(opened("\n".join(map(json.dumps, rows)).encode(), "rows.jsonl"))
+        assert reading.mapping.split == "split"
+        assert reading.counts == ({"bad_split": row} if row else {})
+        assert set(reading.rows.splits or ()) == {"test"}
+
+    def test_columns_that_are_not_used_are_left_empty(self) -> None:
+        raw = b'{"text": "a", "label": 1, "vector": [1, 2]}\n[]\n'
+        table = opened(raw, "rows.jsonl")
+        assert list(table.records({"text", "label"})) == [(1, ("a", "1", "")), (2, ())]
+        assert fields(table) == [("a", "1", '["1", "2"]'), ()]
+
     @pytest.mark.parametrize(
         "raw", [b'[{"text": "a"},\n{"text": "b"}]', b'{\n"text": "a"\n}', b"[]", b"{}\n{}", b"text"]
     )
@@ -208,6 +237,7 @@ class TestJsonLines:
         (["text", "label"], ("text", "label")),
         ([" a\tb ", ""], ("a b", "column 2")),
         (["a", "a", "a"], ("a", "a (2)", "a (3)")),
+        (["a (2)", "a", "a", "a", "a (2)"], ("a (2)", "a", "a (3)", "a (4)", "a (2) (2)")),
         (["column 2", ""], ("column 2", "column 2 (2)")),
         (["x" * 500], ("x" * 180 + "…",)),
     ],
@@ -319,7 +349,32 @@ class TestLimits:
         four = ["a", "b", "c", "d"]
         raw = json.dumps(dict.fromkeys(four, "x")) if name.endswith("l") else ",".join(four) + "\n1,2,3,4"
         message = refusal(io.BytesIO(raw.encode()), name)
-        assert "has 4 columns and at most 3 are read: give fewer, or raise SCL_MAX_COLUMNS." in message
+        many = (
+            "has more than 3 columns (line 1 has one too many)"
+            if name.endswith("l")
+            else "has 4 columns and at most 3 are read"
+        )
+        assert f"{many}: give fewer, or raise SCL_MAX_COLUMNS." in message
+
+    def test_too_many_keys_are_refused_where_one_is_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_MAX_COLUMNS", "3")
+        raw = b"".join(b'{"text": "a", "label": 1, "key %d": 2}\n' % (i // 300) for i in range(1_000))
+        assert "has more than 3 columns (line 301 has one too many): give fewer" in refusal(
+            io.BytesIO(raw), "rows.jsonl"
+        )
+
+    @pytest.mark.parametrize("cells", ["a,", ",", "a (2),a,", "1,"])
+    def test_very_many_columns_take_no_time(self, cells: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        raw = (cells * 30_000)[:40_000] + "\n" + "1,2\n" * 5_000
+        start = time.process_time()
+        for header in (True, False, None):
+            table = f"text,label\n{raw}" if header is None else raw
+            with suppress(TaskError):
+                open_table(io.BytesIO(table.encode()), "rows.csv", ReadingConfig(header=header))
+        monkeypatch.setenv("SCL_MAX_COLUMNS", "100000")
+        with suppress(TaskError):
+            open_table(io.BytesIO(raw.encode()), "rows.csv", ReadingConfig(header=True, delimiter=","))
+        assert time.process_time() - start < 5
 
     def test_a_line_without_end_is_refused(self) -> None:
         assert "a line of more than 16 MB" in refusal(io.BytesIO(HEADER + b"a" * (20 * 2**20)), "rows.csv")

@@ -34,6 +34,11 @@ def test_no_label(value: Any) -> None:
     assert reader().read({"t": "x", "l": value}) == NO_LABEL
 
 
+@pytest.mark.parametrize("value", [-2, -2.0, 2, 255])
+def test_a_number_of_no_class_is_no_label(value: Any) -> None:
+    assert reader(("no", "yes")).read({"t": "x", "l": value}) == NO_LABEL
+
+
 def test_codes_are_given_their_names() -> None:
     found = reader(label_names={"1": "negative", "2": "positive"})
     assert [found.read({"t": "x", "l": value})[2] for value in (1, "2", 3)] == ["negative", "positive", "3"]

@@ -1,0 +1,125 @@
+"""Real labelled sets through the path that a person's own file takes: read, guess the columns, keep, fine-tune.
+
+    python -m benchmarks.bench_datasets [DIR [SET …]] [--steps 30]
+
+DIR has a folder for each set with train.csv and test.csv, and a README.md whose table gives a bag-of-words floor as
+"NB" (accuracy / majority rate). For each set it prints what was guessed, how long reading took, and the test accuracy
+of a short run on the bundled encoder beside the majority rate and the floor. Exit status 1 when a set does not load,
+does not finish, or stays at its majority rate although it is English and its floor lies ten points above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.measure import own_folders
+from core.config import ReadingConfig, parse_config
+from core.encoders.source import BUNDLED
+from core.engine.machine import has_gpu
+from core.errors import PlaygroundError
+from core.events import Evaluation
+from core.tasks import TaskLibrary, load_task
+from core.tasks.load import joined, read_files, usable_rows
+from core.tasks.registry import ASSETS
+from core.tasks.survey import language_of
+from core.training.loop import train
+from core.training.prepare import prepare
+
+FLOOR_MARGIN = 0.10
+NB = re.compile(r"^(0?\.\d+|1\.0+)\s*/\s*(0?\.\d+|1\.0+)$")
+
+
+class Outcome(NamedTuple):
+    name: str
+    columns: str
+    rows: int
+    classes: int
+    read_s: float
+    majority: float
+    floor: float | None
+    accuracy: float | None
+    problem: str = ""
+
+    @property
+    def must_learn(self) -> bool:
+        return self.floor is not None and self.floor >= self.majority + FLOOR_MARGIN - 1e-9
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=ASSETS, help="[default: the bundled tasks]")
+    parser.add_argument("sets", nargs="*", metavar="SET")
+    parser.add_argument("--steps", type=int, default=30)
+    given = parser.parse_args(arguments)
+    floors = published_floors(given.folder / "README.md")
+    names = given.sets or sorted(path.parent.name for path in given.folder.glob("*/train.csv"))
+    print("| set | columns guessed | rows | classes | read | majority | floor | after the run |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    failed = 0
+    for name in names:
+        with own_folders() as runs:
+            found, wrong = measured(given.folder / name, floors.get(name), given.steps, TaskLibrary(runs / "tasks"))
+        failed += wrong
+        print(row(found), flush=True)
+    print(f"\n{len(names)} sets, {failed} of them not as they should be; {given.steps} steps each.")
+    return min(failed, 1)
+
+
+def published_floors(path: Path) -> dict[str, float]:
+    """The bag-of-words accuracy of each set in a README's table."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines if line.startswith("|")]
+    return {line[0]: float(match[1]) for line in cells for cell in line if (match := NB.match(cell))}
+
+
+def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary) -> tuple[Outcome, bool]:
+    """One set, and whether it is not as it should be."""
+    paths = [folder / name for name in ("train.csv", "test.csv") if (folder / name).is_file()]
+    began = time.perf_counter()
+    try:
+        together = read_files(paths, ReadingConfig())
+        read_s = time.perf_counter() - began
+        mapping = together.readings[0].mapping
+        columns = ", ".join(filter(None, (mapping.text, mapping.text_b, mapping.label)))
+        rows = joined(usable_rows(together, ()), [path.name for path in paths])
+        task = library.add(rows, name=folder.name, source=folder.name)
+        base = Outcome(folder.name, columns, len(rows), len(task.classes), read_s, 0.0, floor, None)
+        if rows.kind == "similarity":
+            return base._replace(problem="scores: kept, not trained on"), False
+        draft = {
+            "task": {"id": task.id},
+            "encoder": {"id": BUNDLED, "pooling": "mean"},
+            "phases": [{"steps": steps, "optimiser": {"learning_rate": 1e-4, "classifier_learning_rate": 5e-3}}],
+            "probe": {"frame_steps": [0, steps]},
+        }
+        load = partial(load_task, library=library)
+        config, data = prepare(parse_config(draft), gpu=has_gpu(), load=load)
+        scores = [e for e in train(config, data) if isinstance(e, Evaluation) and e.split == "test"]
+    except PlaygroundError as error:
+        return Outcome(folder.name, "", 0, 0, 0.0, 0.0, floor, None, str(error)), True
+    commonest = max(set(data.train.labels), key=data.train.labels.count)
+    found = base._replace(
+        majority=data.test.labels.count(commonest) / len(data.test), accuracy=scores[-1].values["accuracy"]
+    )
+    english = language_of(data.train.texts) == "latin"
+    return found, bool(english and found.must_learn and (found.accuracy or 0.0) <= found.majority)
+
+
+def row(found: Outcome) -> str:
+    after = found.problem if found.accuracy is None else f"{found.accuracy:.3f}"
+    floor = "" if found.floor is None else f"{found.floor:.2f}"
+    majority = f"{found.majority:.3f}" if found.accuracy is not None else ""
+    return (
+        f"| {found.name} | {found.columns} | {found.rows:,} | {found.classes or ''} | {found.read_s:.2f} s | "
+        f"{majority} | {floor} | {after} |"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,156 @@
+"""Problems of rows that may stay, within a file or over several: repeated rows, texts with two labels, formulas."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from core.errors import shown
+from core.tasks.files.problems import PROBLEMS_LISTED, Problem, is_formula, score
+from core.tasks.rows import Rows
+from core.tasks.survey import folded
+
+DIGEST_BYTES = 16
+# Texts that are so short fold quickly whatever they hold.
+SHORT_CHARS = 128
+# As Unicode's stream-safe texts (UAX #15): no letter of a language has more.
+MARKS_MAX = 30
+MARKS = (0x300, 0x1F000)
+ASTRAL = "\U00010000-\U0010ffff"
+# A class, or a similarity as a number.
+Label = str | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of one file, and where each of them begins: which line of it, or which row, as `unit` says."""
+
+    name: str
+    unit: str
+    rows: Rows
+    lines: Sequence[int]
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        return self.rows.labels if self.rows.kind == "classes" else [score(label) for label in self.rows.labels]
+
+    @property
+    def texts(self) -> Iterable[tuple[str, ...]]:
+        """The text of each row, or both."""
+        return (
+            zip(self.rows.texts, strict=True)
+            if self.rows.seconds is None
+            else zip(self.rows.texts, self.rows.seconds, strict=True)
+        )
+
+    @property
+    def formulas(self) -> set[int]:
+        """The rows with a cell that is one."""
+        cells = (self.rows.texts, self.rows.seconds or (), self.rows.labels)
+        return {row for column in cells for row, cell in enumerate(column) if is_formula(cell)}
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What stands against rows of one part that may stay all the same.
+
+    Attributes:
+        rows: which of them have a problem, by its kind.
+        problems: in words, the first so many of each kind.
+    """
+
+    rows: dict[str, list[int]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def optional_problems(parts: Sequence[Part]) -> list[Noted]:
+    """Repeated rows, texts with two labels and formulas of each part; rows repeat those of all parts above them.
+
+    Texts are the same when they are once `folded`; scores when they are the same number.
+    """
+    places = [(number, row) for number, part in enumerate(parts) for row in range(len(part.rows))]
+    labels = [label for part in parts for label in part.labels]
+    repeated = _repeated((_digest(texts) for part in parts for texts in part.texts), labels)
+    formulas = [part.formulas for part in parts]
+    noted = [Noted() for _ in parts]
+    for at, (number, row) in enumerate(places):
+        others: dict[str, int] = {}  # by kind of problem, the row that this one is compared with
+        if (by_label := repeated.get(at)) is not None:
+            if by_label[labels[at]] != at:
+                others["duplicate"] = by_label[labels[at]]
+            if len(by_label) > 1:
+                others["two_labels"] = next(other for label, other in by_label.items() if label != labels[at])
+        if row in formulas[number]:
+            others["formula"] = at
+        for kind, other in others.items():
+            having = noted[number].rows.setdefault(kind, [])
+            having.append(row)
+            if len(having) <= PROBLEMS_LISTED:
+                noted[number].problems.append(_problem(kind, parts, (number, row), places[other]))
+    return noted
+
+
+def _problem(kind: str, parts: Sequence[Part], place: tuple[int, int], other_place: tuple[int, int]) -> Problem:
+    """What is said of a row, by its part and its place there, compared with another one."""
+    (part, row), (other_part, other_row) = ((parts[number], row) for number, row in (place, other_place))
+    message = _message(kind, part, row, other_part, other_row)
+    return Problem(kind, part.lines[row], message, part.name)
+
+
+def _message(kind: str, part: Part, row: int, other_part: Part, other_row: int) -> str:
+    here, there = f"{part.unit} {part.lines[row]:,}", f"{other_part.unit} {other_part.lines[other_row]:,}"
+    if part is other_part:
+        here = here.capitalize()
+    else:
+        here, there = f"{shown(part.name)}, {here},", f"{there} of {shown(other_part.name)}"
+    text, label = shown(part.rows.texts[row]), shown(part.rows.labels[row])
+    if kind == "duplicate":
+        return f"{here} repeats {there}: {text}."
+    if kind == "two_labels":
+        other = shown(other_part.rows.labels[other_row])
+        return f"{here} has the label {label} and {there} has {other} for the same text: {text}."
+    cells = (part.rows.texts[row], *([part.rows.seconds[row]] if part.rows.seconds else []), part.rows.labels[row])
+    return f"{here} has a cell that a spreadsheet would run: {shown(next(filter(is_formula, cells)))}."
+
+
+def _repeated(digests: Iterable[bytes], labels: Sequence[Label]) -> dict[int, dict[Label, int]]:
+    """For each row whose texts stand in another row too: the first row with each of their labels."""
+    alone: dict[bytes, int] = {}
+    groups: dict[bytes, dict[Label, int]] = {}
+    repeated: dict[int, dict[Label, int]] = {}
+    for row, digest in enumerate(digests):
+        first = alone.setdefault(digest, row)
+        if first == row:
+            continue
+        if digest not in groups:
+            groups[digest] = repeated[first] = {labels[first]: first}
+        groups[digest].setdefault(labels[row], row)
+        repeated[row] = groups[digest]
+    return repeated
+
+
+def _digest(texts: tuple[str, ...]) -> bytes:
+    """What is equal for rows with the same texts, and short."""
+    key = "\n".join(folded(tuple(map(_few_marks, texts))))  # no folded text holds a line break
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def _few_marks(text: str) -> str:
+    """A text with at most so many combining marks in a row: the time to order them grows with their square."""
+    if len(text) <= SHORT_CHARS or text.isascii():
+        return text
+    suspect, many = _mark_runs()
+    return many.sub(r"\1", text) if suspect.search(text) else text
+
+
+@cache
+def _mark_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What is in every text with too many marks in a row and found quickly, and exactly those runs of marks."""
+    marks = [c for c in map(chr, range(*MARKS)) if unicodedata.combining(unicodedata.normalize("NFKD", c)[0])]
+    suspect = "".join(c for c in marks if c < ASTRAL[0]) + ASTRAL
+    exact = "".join(marks)
+    return re.compile(f"[{suspect}][{suspect}]{{{MARKS_MAX}}}"), re.compile(f"([{exact}]{{{MARKS_MAX}}})[{exact}]+")
