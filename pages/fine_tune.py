@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.config import RunConfig
+from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.tasks import TaskData
@@ -13,6 +13,7 @@ from pages.ui.audit import batch_audit, cost
 from pages.ui.form import draft_form
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
+from pages.ui.task_audit import task_audit, training_examples
 
 
 def page() -> None:
@@ -34,6 +35,9 @@ def _form(engine: LocalEngine) -> None:
     )
     template = state.template_in_url(engine.store)
     start = template or state.remembered("draft", RunConfig)
+    task = state.text_in_url(state.TASK)
+    if task is not None and task not in (start.task.id, FILE_TASK):
+        start = start.model_copy(update={"task": TaskConfig(id=task)})
     left, right = st.columns([3, 2], gap="large")
     with left:
         draft, problem = _draft(start, state.origin_in_url() if template else "")
@@ -50,6 +54,7 @@ def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
     except PlaygroundError as error:
         return None, str(error)
     state.remember("draft", draft)
+    state.put_in_url(task=None if draft.task.id == FILE_TASK else draft.task.id)
     return draft, ""
 
 
@@ -69,6 +74,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
             f"{len(data.train):,} texts to train on, {len(data.validation):,} to validate, {len(data.test):,} to test; "
             f"{len(data.classes)} classes."
         )
+        task_audit(config, data)
         batch_audit(config, data)
         cost(engine.store, config, data)
     if st.button("Launch", type="primary", disabled=ready is None, width="stretch", icon=":material/rocket_launch:"):
@@ -78,7 +84,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
         except PlaygroundError as error:
             st.error(escaped(str(error)))
             return
-        state.put_in_url(run=run_id, **{"from": None})
+        state.put_in_url(run=run_id, **{"from": None, "task": None})
         st.rerun()
 
 
@@ -87,15 +93,7 @@ def _examples(draft: RunConfig) -> None:
         _, data = reads.prepared(draft)
     except PlaygroundError:
         return  # said above
-    with st.expander("Some of its texts"):
-        st.dataframe(
-            [
-                {"Label": data.classes[data.train.labels[i]], "Text": data.train.shown[i]}
-                for i in range(min(12, len(data.train)))
-            ],
-            hide_index=True,
-            column_config={"Label": st.column_config.TextColumn(width="small")},
-        )
+    training_examples(data)
 
 
 state.require_app()

@@ -24,8 +24,8 @@ from core.training.estimate import (
 )
 from core.training.plan import Plan, TermPlan, plan_phase
 from core.training.prepare import inert_terms
-from pages.ui.form import use_balanced_sampler
 from pages.ui.parts import duration
+from pages.ui.task_form import use_balanced_sampler
 
 STARVING = 0.1
 MAX_CLASS_ROWS = 8

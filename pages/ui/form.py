@@ -7,26 +7,14 @@ from typing import Any
 import streamlit as st
 
 from core.config import RunConfig, parse_config
+from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.source import BUNDLED
-from core.tasks.registry import CSV_TASK, TASKS
 from core.training.prepare import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
-from pages.ui import state
 from pages.ui.phase_form import phases_form
+from pages.ui.task_form import task_form
 
-# Known to load and to fit; any other Hub name or folder can be typed.
-ENCODERS = (
-    BUNDLED,
-    "distilbert/distilbert-base-uncased",
-    "google/electra-small-discriminator",
-    "microsoft/mpnet-base",
-    "FacebookAI/roberta-base",
-    "FacebookAI/roberta-large",
-    "microsoft/deberta-v3-base",
-    "FacebookAI/xlm-roberta-base",
-)
 POOLING = {"cls": "[CLS]", "mean": "Mean of tokens"}
-SAMPLERS = {"random": "Random", "balanced": "Class-balanced"}
 
 
 def draft_form(start: RunConfig, origin: str) -> RunConfig:
@@ -36,7 +24,7 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
         origin: where `start` comes from, such as the run whose settings are used again.
     Raises: ConfigError for a value that no widget bound could refuse.
     """
-    task = _task(start)
+    task = task_form(start.task)
     encoder = _encoder(start)
     phases = phases_form(list(start.phases), origin)
     more = _more(start, sum(phase["steps"] for phase in phases))
@@ -52,78 +40,22 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
     )
 
 
-def use_balanced_sampler() -> None:
-    """Set the form's sampler, before it is drawn."""
-    state.set_widget("form.sampler", "balanced")
-
-
-def _task(start: RunConfig) -> dict[str, Any]:
-    st.subheader("Task")
-    names = [*TASKS, CSV_TASK]
-    picked = st.selectbox(
-        "What to learn",
-        names,
-        index=names.index(start.task.id) if start.task.id in names else 0,
-        format_func=lambda name: TASKS[name].label if name in TASKS else "A CSV file of your own",
-        key="form.task",
-    )
-    task: dict[str, Any] = {"id": picked}
-    if picked == CSV_TASK:
-        left, right = st.columns(2)
-        task["path"] = left.text_input(
-            "CSV file",
-            start.task.path or "",
-            placeholder="reviews.csv",
-            help="Columns text,label, and text_b where rows are pairs; UTF-8.",
-            key="form.csv",
-        ).strip()
-        test = right.text_input(
-            "Test file, optional",
-            start.task.test_path or "",
-            help="Else a fifth of the rows is held out.",
-            key="form.test",
-        ).strip()
-        task |= {"path": task["path"] or None, "test_path": test or None}
-    else:
-        st.caption(f"{TASKS[picked].summary} {TASKS[picked].source[0].upper()}{TASKS[picked].source[1:]}.")
-    left, right = st.columns(2, vertical_alignment="bottom")
-    task["train_size"] = left.number_input(
-        "Training rows",
-        min_value=2,
-        value=start.task.train_size,
-        placeholder="all",
-        help="Few-shot: a stratified sample of that many rows. Empty: all rows that validation leaves.",
-        key="form.train_size",
-    )
-    task["sampler"] = (
-        right.segmented_control(
-            "Batches",
-            list(SAMPLERS),
-            default=start.task.sampler,
-            format_func=SAMPLERS.get,
-            help="Class-balanced batches hold as many rows of each class, so that every anchor finds positives.",
-            key="form.sampler",
-        )
-        or "random"
-    )
-    return task
-
-
 def _encoder(start: RunConfig) -> dict[str, Any]:
     st.subheader("Encoder")
-    known = [*ENCODERS, *([start.encoder.id] if start.encoder.id not in ENCODERS else [])]
-    left, right = st.columns(2)
+    known = [*LISTED, *([start.encoder.id] if start.encoder.id not in LISTED else [])]
+    left, middle, right = st.columns([5, 4, 3])
     encoder_id = left.selectbox(
         "Pre-trained encoder",
         known,
         index=known.index(start.encoder.id),
         accept_new_options=True,
+        format_func=_encoder_label,
         help="all-MiniLM-L6-v2 is here already; the others come from the Hugging Face Hub. "
         "Type any Hub name or folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder.",
         key="form.encoder",
     )
     pooling = (
-        right.segmented_control(
+        middle.segmented_control(
             "One vector per text",
             list(POOLING),
             default=start.encoder.pooling,
@@ -133,7 +65,23 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         )
         or "cls"
     )
-    return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": start.encoder.max_length}
+    length = right.number_input(
+        "Tokens read",
+        min_value=4,
+        max_value=8192,
+        value=start.encoder.max_length,
+        step=32,
+        help="Of each text; a longer one is cut. More tokens take more time and memory.",
+        key="form.max_length",
+    )
+    return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
+
+
+def _encoder_label(name: str) -> str:
+    """A Hub name, with its language where that is not English."""
+    if name not in LISTED or LISTED[name].language == ENGLISH:
+        return name
+    return f"{name} ({LISTED[name].language})"
 
 
 def _frames(start: RunConfig) -> int:

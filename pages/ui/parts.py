@@ -10,7 +10,7 @@ import streamlit as st
 from core.config import RunConfig, TrainableConfig
 from core.objectives import ObjectiveConfig
 from core.store import RunSummary, Status
-from core.tasks.registry import CSV_TASK, TASKS
+from core.tasks import TASKS
 
 STATUS_COLOURS = {
     Status.QUEUED: "gray",
@@ -59,9 +59,10 @@ def escaped(text: str) -> str:
 
 
 def task_label(config: RunConfig) -> str:
-    if config.task.id == CSV_TASK:
-        return Path(config.task.path or "").name
-    return TASKS[config.task.id].label if config.task.id in TASKS else config.task.id
+    """What people called the task when the run was made."""
+    if config.task.id in TASKS:
+        return TASKS[config.task.id].label
+    return config.task.name or Path(config.task.path or config.task.id).name
 
 
 def objective_label(config: RunConfig) -> str:

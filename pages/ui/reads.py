@@ -8,14 +8,17 @@ import threading
 import streamlit as st
 
 from core.config import RunConfig
-from core.engine import LocalEngine
+from core.engine import LocalEngine, rows
 from core.engine.machine import has_gpu
 from core.errors import StoreError
 from core.events import Probe, Step
 from core.figures.map import hover_texts, map_extent
+from core.jobs import Jobs
 from core.representation.projections import Points
 from core.store import RunRecord, Store, default_folder
-from core.tasks import TaskData
+from core.store.store import UNDO_S
+from core.tasks import TaskData, TaskLibrary
+from core.tasks.library import is_own
 from core.training.prepare import prepare
 
 
@@ -35,7 +38,18 @@ def open_engine() -> LocalEngine:
     engine.warm_up()
     engine.dispatch()
     engine.store.purge_discarded()
+    library().purge_discarded(UNDO_S)
     return engine
+
+
+def library() -> TaskLibrary:
+    """The tasks that people brought to this server's store."""
+    return rows.library(default_folder().absolute())
+
+
+def jobs() -> Jobs:
+    """The long jobs of this server's store, such as fetching a data set."""
+    return Jobs(default_folder().absolute())
 
 
 class StepLog:
@@ -90,11 +104,12 @@ def hovers(run_id: str, _probe: Probe) -> list[str]:
     return hover_texts(_probe)
 
 
-@st.cache_data(show_spinner=False, max_entries=32)
+# Frozen values, which nobody has to copy.
+@st.cache_resource(show_spinner=False, max_entries=16)
 def _prepared(
     draft_json: str, stamps: tuple[tuple[str, int, int], ...], _draft: RunConfig
 ) -> tuple[RunConfig, TaskData]:
-    return prepare(_draft, gpu=has_gpu())
+    return prepare(_draft, gpu=has_gpu(), load=rows.TaskSource(default_folder().absolute()))
 
 
 def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
@@ -107,7 +122,8 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
 
 def _stamps(draft: RunConfig) -> tuple[tuple[str, int, int], ...]:
     stamps = []
-    for path in (draft.task.path, draft.task.test_path):
+    of_library = [str(library().folder / f"{draft.task.id}.json")] if is_own(draft.task.id) else []
+    for path in (draft.task.path, draft.task.test_path, *of_library):
         try:
             status = os.stat(path or "")
             stamps.append((str(path), status.st_mtime_ns, status.st_size))

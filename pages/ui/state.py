@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
-RUN, FRAME, FROM = "run", "frame", "from"
+RUN, FRAME, FROM, TASK = "run", "frame", "from", "task"
 
 
 def mark_app() -> None:
@@ -54,7 +54,7 @@ def run_in_url(store: Store) -> RunRecord | None:
 
 def frame_in_url(steps: Sequence[int], default: int) -> int:
     """The frame step that the URL names, the default when it names none or nonsense."""
-    return _choice_in_url(FRAME, {str(step): step for step in steps}, default, "the run has no frame at that step")
+    return choice_in_url(FRAME, {str(step): step for step in steps}, default, "the run has no frame at that step")
 
 
 def template_in_url(store: Store) -> RunConfig | None:
@@ -74,6 +74,12 @@ def origin_in_url() -> str:
     return st.query_params.get(FROM, "")
 
 
+def text_in_url(name: str) -> str | None:
+    """What the URL says under a name, None when it does not have it; the caller checks it."""
+    text: str | None = st.query_params.get(name)
+    return text
+
+
 def put_in_url(**values: str | int | None) -> None:
     """Set or (None) drop parameters of this page's URL."""
     for name, value in values.items():
@@ -83,7 +89,8 @@ def put_in_url(**values: str | int | None) -> None:
             st.query_params[name] = str(value)
 
 
-def _choice_in_url(name: str, choices: dict[str, Value], default: Value, problem: str) -> Value:
+def choice_in_url(name: str, choices: dict[str, Value], default: Value, problem: str) -> Value:
+    """What the URL chooses under a name; the default, and a sentence on the page, where there is no such choice."""
     text = st.query_params.get(name)
     if text is None:
         return default
@@ -118,6 +125,11 @@ def forget(name: str) -> None:
 def widget_value(key: str) -> Any:
     """What a keyed widget holds now, None before it was drawn."""
     return st.session_state.get(key)
+
+
+def forget_widget(key: str) -> None:
+    """Let a keyed widget be drawn anew from its default."""
+    st.session_state.pop(key, None)
 
 
 def set_widget(key: str, value: Any) -> None:

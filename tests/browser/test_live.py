@@ -199,7 +199,7 @@ def finished_run(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.Te
     draft = parse_config(
         {
             "name": "<script>window.hacked=1</script> $z$",
-            "task": {"id": "csv", "path": str(path)},
+            "task": {"id": "file", "path": str(path)},
             "encoder": {"id": str(tiny_encoder), "max_length": 32},
             "phases": [{"steps": 12, "batch_size": 8}],
             "probe": {"frame_steps": [2, 4, 8]},

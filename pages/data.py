@@ -1,0 +1,38 @@
+"""Data: look through every task, bring a file or a Hub data set, see what views make of a text."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui import reads, state
+from pages.ui.add_file import add_file
+from pages.ui.add_hub import add_hub, running_fetches
+from pages.ui.browse import browse
+from pages.ui.controls import show_notice
+
+VIEWS = {"browse": "Browse", "file": "Add a file", "hub": "Hugging Face Hub"}
+
+
+def page() -> None:
+    reads.open_engine()
+    st.title("Data")
+    view = state.choice_in_url("view", {name: name for name in VIEWS}, "browse", "this page has no such part")
+    picked = st.segmented_control(
+        "Part of the page",
+        list(VIEWS),
+        default=view,
+        format_func=VIEWS.get,
+        label_visibility="collapsed",
+        required=True,
+        key=f"data.view.{view}",
+    )
+    if picked != view:
+        state.put_in_url(view=None if picked == "browse" else picked)
+        st.rerun()
+    show_notice()
+    running_fetches()
+    {"browse": browse, "file": add_file, "hub": add_hub}[view]()
+
+
+state.require_app()
+page()

@@ -1,0 +1,332 @@
+"""Bring a file: how it was read, which column is what, what is wrong with which row; then add it or leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+import pandas as pd
+import streamlit as st
+
+from core.config import ReadingConfig
+from core.errors import PlaygroundError
+from core.settings import settings
+from core.tasks import LibraryTask
+from core.tasks.files.columns import guess_columns
+from core.tasks.files.delimited import DELIMITER_NAMES
+from core.tasks.files.encodings import ENCODING_LABELS
+from core.tasks.files.problems import PROBLEMS
+from core.tasks.files.reading import read_rows
+from core.tasks.files.tables import Table, open_table
+from core.tasks.files.together import Together, read_together
+from core.tasks.library import MAX_NAME_CHARS
+from core.tasks.load import joined, options_of_test, split_rows
+from core.tasks.rows import Rows
+from core.validation import build
+from pages.ui import reads, state
+from pages.ui.parts import escaped
+
+TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
+KINDS = {"classes": "A class", "similarity": "A similarity score"}
+MAX_LISTED = 1_000
+PREVIEWED = 5
+# An uploaded file that nobody decides on is not kept in memory for ever.
+KEPT_S = 1800
+NONE = ""
+
+
+def add_file() -> None:
+    """Draw the part of the page that reads a file."""
+    show_added()
+    round_number: int = state.remembered("upload.round", lambda: 0)
+    left, right = st.columns([2, 1])
+    most = _max_mb()
+    train = left.file_uploader(
+        "Your file", TYPES, max_upload_size=most, key=f"upload.train.{round_number}", help=_accepted()
+    )
+    test = right.file_uploader(
+        "Test file, optional",
+        TYPES,
+        max_upload_size=most,
+        key=f"upload.test.{round_number}",
+        help="Rows that are scored once, at the end. Without it a part of the rows is held out.",
+    )
+    if train is None:
+        _empty()
+        return
+    files = [train, *([test] if test is not None else [])]
+    try:
+        options = _options(train)
+        together = _together(files, options)
+        for reading in together.readings:
+            st.caption(escaped(reading.source_sentence))
+        rows = _rows(files, options, _problems(together))
+    except PlaygroundError as error:
+        st.error(escaped(str(error)))
+        _cancel_button("Choose another file")
+        return
+    _add(rows, together, train.name)
+
+
+def _max_mb() -> int:
+    """What is read of a file, and what the server takes of an upload."""
+    return min(settings().max_file_mb, int(st.get_option("server.maxUploadSize")))
+
+
+def _accepted() -> str:
+    limits = settings()
+    excess = "a seeded sample of them is kept" if limits.excess_rows == "sample" else "it is refused"
+    return (
+        f"CSV, TSV, JSON lines or Parquet of up to {_max_mb()} MB and {limits.max_columns} columns. Of a file "
+        f"with more than {limits.max_rows:,} rows {excess}. A text has up to {limits.max_text_chars:,} characters."
+    )
+
+
+def _empty() -> None:
+    st.caption(_accepted())
+    st.markdown(
+        "A column with texts and a column with labels is all it takes; names, delimiter and encoding are found out and "
+        "can be changed. Two text columns make pairs. Nothing leaves this machine."
+    )
+    st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
+
+
+def _options(file: Any) -> ReadingConfig:
+    """How the file is to be read: what was guessed, and what was changed in the widgets."""
+    key = f"reading.{file.file_id}"
+    with st.container(border=True):
+        st.markdown("**How it is read**")
+        place = st.container(horizontal=True)
+        form = _form_options(key)
+        table = _table(file, form)
+        if table.encoding:
+            place.badge(ENCODING_LABELS[table.encoding], icon=":material/translate:", color="gray")
+        if table.delimiter:
+            place.badge(DELIMITER_NAMES[table.delimiter], icon=":material/view_column:", color="gray")
+        place.badge(table.format, color="gray")
+        place.badge("first line is a header" if table.header else "no header line", color="gray")
+        mapping = _mapping(key, table, form)
+        preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
+        width = len(table.columns)
+        whole = [record[:width] + [""] * (width - len(record)) for record in preview]
+        st.dataframe(pd.DataFrame(whole, columns=list(table.columns)), hide_index=True)
+    return mapping
+
+
+def _form_options(key: str) -> ReadingConfig:
+    with st.expander("Encoding, delimiter, header"):
+        left, middle, right = st.columns(3)
+        encoding = left.selectbox(
+            "Encoding",
+            [None, *ENCODING_LABELS],
+            format_func=lambda name: ENCODING_LABELS.get(name, "Detect"),
+            key=f"{key}.encoding",
+        )
+        delimiter = middle.selectbox(
+            "Delimiter",
+            [None, *DELIMITER_NAMES],
+            format_func=lambda name: DELIMITER_NAMES.get(name, "Detect"),
+            key=f"{key}.comma",
+        )
+        header = right.selectbox(
+            "First line",
+            [None, True, False],
+            format_func=lambda h: "Detect" if h is None else "A header" if h else "A row",
+            key=f"{key}.header",
+        )
+    return build(ReadingConfig, {"encoding": encoding, "delimiter": delimiter, "header": header})
+
+
+def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
+    """Which column is what: guessed, and editable."""
+    columns = list(table.columns)
+    guess: ReadingConfig | None = None
+    try:
+        guess = guess_columns(table.columns, table.preview)
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+    key = f"{key}.{table.header}.{table.delimiter}.{table.encoding}"  # other columns, other choices
+    left, middle, right, last = st.columns(4)
+
+    def column(place: Any, label: str, guessed: str | None, name: str, *, needed: bool) -> str:
+        options = columns if needed else [NONE, *columns]
+        index = options.index(guessed) if guessed in options else (None if needed else 0)
+        picked = place.selectbox(
+            label, options, index=index, format_func=lambda c: c or "None", placeholder="choose", key=f"{key}.{name}"
+        )
+        return picked or NONE
+
+    chosen = {
+        "text": column(left, "Text", guess.text if guess else None, "text", needed=True),
+        "text_b": column(middle, "Second text", guess.text_b if guess else None, "text_b", needed=False),
+        "label": column(right, "Label", guess.label if guess else None, "label", needed=True),
+        "split": column(last, "Split", guess.split if guess else None, "split", needed=False),
+    }
+    kind = guess.kind if guess else "classes"
+    if chosen["text_b"]:
+        kind = st.segmented_control(
+            "What the label is",
+            list(KINDS),
+            default=kind,
+            format_func=KINDS.get,
+            required=True,
+            help="Similarity scores, as in STS-B, are measured against and not learned.",
+            key=f"{key}.kind",
+        )
+    else:
+        kind = "classes"
+    missing = [name for name in ("text", "label") if not chosen[name]]
+    if missing:
+        st.info(f"Choose the {' and the '.join(missing)} column to go on.")
+        _cancel_button("Cancel")
+        st.stop()
+    return build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
+
+
+def _table(file: Any, options: ReadingConfig) -> Table:
+    return _cached_table(file.file_id, options.model_dump_json(), file, options)
+
+
+@st.cache_resource(show_spinner="Reading", max_entries=4, ttl=KEPT_S)
+def _cached_table(file_id: str, options_json: str, _file: BinaryIO, _options: ReadingConfig) -> Table:
+    return open_table(_file, _file.name, _options)
+
+
+def _together(files: Sequence[Any], options: ReadingConfig) -> Together:
+    return _cached_together(tuple(file.file_id for file in files), options.model_dump_json(), files, options)
+
+
+@st.cache_resource(show_spinner="Reading every row", max_entries=4, ttl=KEPT_S)
+def _cached_together(
+    file_ids: tuple[str, ...], options_json: str, _files: Sequence[Any], _options: ReadingConfig
+) -> Together:
+    of_test = options_of_test(_options)
+    asked = [(file, of_test if place else _options) for place, file in enumerate(_files)]
+    return read_together([read_rows(open_table(file, file.name, how), how) for file, how in asked])
+
+
+def _rows(files: Sequence[Any], options: ReadingConfig, dropped: Sequence[str]) -> Rows:
+    """What would be added; the same object as long as nothing is changed, so that it is split once."""
+    file_ids = tuple(file.file_id for file in files)
+    return _cached_rows(file_ids, options.model_dump_json(), tuple(dropped), files, options)
+
+
+@st.cache_resource(show_spinner=False, max_entries=4, ttl=KEPT_S)
+def _cached_rows(
+    file_ids: tuple[str, ...],
+    options_json: str,
+    dropped: tuple[str, ...],
+    _files: Sequence[Any],
+    _options: ReadingConfig,
+) -> Rows:
+    return joined(_together(_files, _options).dropping(dropped), [file.name for file in _files])
+
+
+def _problems(together: Together) -> list[str]:
+    """List what is wrong; returns the kinds of optional problems whose rows go."""
+    counts = together.counts
+    found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
+    if not found:
+        st.success("Every row can be used.", icon=":material/check:")
+        return []
+    st.markdown("**What is wrong with some rows**")
+    dropped = []
+    for kind in found:
+        left, right = st.columns([3, 1], vertical_alignment="center")
+        left.markdown(f"**{kind.label.capitalize()}: {counts[kind.name]:,}.** {kind.sentence}")
+        if kind.must_drop:
+            right.caption("cannot be used")
+        elif right.toggle("Drop them", kind.name == "duplicate", key=f"drop.{kind.name}"):
+            dropped.append(kind.name)
+    listed = [
+        {"File": problem.file, "Line": problem.line, "Problem": problem.message}
+        for problem in together.problems[:MAX_LISTED]
+    ]
+    with st.expander("Row by row", expanded=len(listed) <= PREVIEWED):
+        total = sum(counts.values())
+        if total > len(listed):
+            st.caption(f"The first {len(listed):,} of {total:,}.")
+        st.dataframe(
+            listed,
+            hide_index=True,
+            column_config={
+                "File": st.column_config.TextColumn(width="small"),
+                "Line": st.column_config.NumberColumn(width="small"),
+                "Problem": st.column_config.TextColumn(width="large"),
+            },
+        )
+    return dropped
+
+
+def _add(rows: Rows, together: Together, file_name: str) -> None:
+    """The last step: a name, what will be there, and the button."""
+    problem = ""
+    try:
+        if rows.kind == "classes":
+            with st.spinner("Splitting", show_time=False):
+                data = split_rows(rows, file_name)
+            given = "as the file says" if rows.splits else "stratified, with a fixed seed"
+            st.caption(
+                f"{len(data.classes)} classes; {len(data.train):,} rows to train on, {len(data.validation):,} to "
+                f"validate, {len(data.test):,} to test ({given})."
+            )
+            for note in data.notes:
+                st.warning(escaped(note))
+    except PlaygroundError as error:
+        problem = str(error)
+        st.error(escaped(problem))
+    here = reads.library().find_rows(rows)
+    if here is not None:
+        st.info(f"These rows are here already, as {escaped(here.name)}.")
+    name = st.text_input(
+        "Name", PurePath(file_name).stem[:MAX_NAME_CHARS], max_chars=MAX_NAME_CHARS, key=f"upload.name.{file_name}"
+    )
+    dropping = together.dropped + sum(len(reading.rows) for reading in together.readings) - len(rows)
+    dropped = "1 row" if dropping == 1 else f"{dropping:,} rows"
+    label = f"Drop {dropped} and add {len(rows):,}" if dropping else f"Add {len(rows):,} rows"
+    if any(reading.sampled for reading in together.readings):
+        st.warning(f"There are more rows than are kept ({settings().max_rows:,}): a seeded sample of them is added.")
+    with st.container(horizontal=True):
+        if st.button(label, type="primary", disabled=bool(problem), icon=":material/add:"):
+            source = "; ".join(reading.source_sentence for reading in together.readings) + "."
+            try:
+                task = reads.library().add(rows, name=name, source=source)
+            except PlaygroundError as error:
+                st.error(escaped(str(error)))
+                return
+            state.remember("added", task)
+            _forget_files()
+            st.rerun()
+        _cancel_button("Cancel")
+
+
+def _cancel_button(label: str) -> None:
+    if st.button(label, key="upload.cancel"):
+        _forget_files()
+        st.rerun()
+
+
+def _forget_files() -> None:
+    """Empty uploaders: those of another round."""
+    state.remember("upload.round", state.remembered("upload.round", lambda: 0) + 1)
+
+
+def show_added() -> None:
+    """What was just added, with the two ways on."""
+    task: LibraryTask | None = state.remembered("added", lambda: None)
+    if task is None:
+        return
+    state.forget("added")
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{escaped(task.name)}** is here, with {task.rows:,} rows.", width="content")
+        # A link to the page that one is on would leave the address as it is.
+        st.button("Look at it", icon=":material/table_rows:", key="added.look", on_click=_look_at, args=(task.id,))
+        if task.kind == "classes":
+            icon = ":material/rocket_launch:"
+            st.page_link("pages/fine_tune.py", label="Fine-tune on it", icon=icon, query_params={"task": task.id})
+
+
+def _look_at(task_id: str) -> None:
+    state.forget_widget("data.task")
+    state.put_in_url(view=None, task=task_id)

@@ -1,0 +1,160 @@
+"""Fetch a data set of the Hugging Face Hub: one click for the known ones, a form for any other."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import PlaygroundError
+from core.jobs import JobRecord
+from core.settings import settings
+from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
+from core.validation import build
+from pages.ui import reads, state
+from pages.ui.add_file import KINDS
+from pages.ui.parts import ago, escaped
+
+POLL_S = 1.0
+JOB = "hub"
+COLUMNS = 3
+LOG_CHARS = 8_000
+NEEDED = ("repository", "text", "label")
+LANGUAGES = {"en": "English", "zh": "Chinese", "ko": "Korean"}
+
+
+def add_hub() -> None:
+    """Draw the part of the page that fetches from the Hub."""
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left.write(
+        "A click fetches a data set in a process of its own; you can leave this page meanwhile. No code of a data set "
+        "is ever run, and what was fetched once is kept."
+    )
+    most = settings().max_rows
+    rows = right.number_input(
+        "Rows of each split",
+        min_value=10,
+        max_value=most,
+        value=min(10_000, most),
+        step=1_000,
+        help="Larger data sets are read no further than this; rows come shuffled, so that every class is met.",
+        key="hub.rows",
+    )
+    for language, name in LANGUAGES.items():
+        st.markdown(f"**{name}**")
+        entries = [entry for entry in HUB_SETS.values() if entry.language == language]
+        columns = st.columns(COLUMNS)
+        for place, entry in enumerate(entries):
+            title, _, about = entry.label.partition(": ")
+            with columns[place % COLUMNS].container(border=True):
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    st.markdown(f"**{title}**", width="content")
+                    st.space("stretch")
+                    if st.button("Fetch", key=f"hub.{entry.name}", icon=":material/download:"):
+                        request = request_of(entry)
+                        _start(request.model_copy(update={"max_rows": int(rows)}))
+                what = about.removesuffix(name).rstrip(" ,")
+                stop = "" if what.endswith("?") else "."
+                st.caption(f"{escaped(what[0].upper() + what[1:])}{stop} {escaped(entry.source)}.")
+    _any_other(int(rows))
+
+
+def _any_other(rows: int) -> None:
+    st.subheader("Any other data set")
+    with st.form("hub.other"):
+        left, middle, right = st.columns(3)
+        given = {
+            "repository": left.text_input("Repository", placeholder="owner/name", key="hub.repository"),
+            "config": middle.text_input("Configuration", placeholder="the only one", key="hub.config"),
+            "revision": right.text_input("Revision", placeholder="main", key="hub.revision"),
+            "text": left.text_input("Text column", placeholder="such as text", key="hub.text"),
+            "text_b": middle.text_input("Second text column", placeholder="none", key="hub.text_b"),
+            "label": right.text_input("Label column", placeholder="such as label", key="hub.label"),
+            "train": left.text_input("Training split", placeholder="train", key="hub.train"),
+            "validation": middle.text_input("Validation split", placeholder="cut from training", key="hub.validation"),
+            "test": right.text_input("Test split", placeholder="cut from training", key="hub.test"),
+        }
+        kind = st.segmented_control(
+            "What the label is", list(KINDS), default="classes", format_func=KINDS.get, required=True, key="hub.kind"
+        )
+        if st.form_submit_button("Fetch", icon=":material/download:", type="primary"):
+            trimmed = {name: value.strip() for name, value in given.items()}
+            filled = {name: value for name, value in trimmed.items() if value or name in NEEDED}
+            try:
+                request = build(HubRequest, filled | {"max_rows": rows, "kind": kind})
+            except PlaygroundError as error:
+                st.error(escaped(str(error)))
+            else:
+                _start(request)
+
+
+def _start(request: HubRequest) -> None:
+    try:
+        reads.jobs().start(JOB, request.model_dump(mode="json"), request.shown_name)
+    except PlaygroundError as error:
+        st.error(escaped(str(error)))
+    else:
+        st.rerun()
+
+
+def running_fetches() -> None:
+    """A line for each data set that is being fetched, or whose fetch has just ended."""
+    jobs = [job for job in reads.jobs().jobs() if job.kind == JOB]
+    if jobs:
+        st.fragment(_lines, run_every=POLL_S if any(job.active for job in jobs) else None)(
+            any(job.active for job in jobs)
+        )
+
+
+def _lines(polling: bool) -> None:
+    jobs = [job for job in reads.jobs().jobs() if job.kind == JOB]
+    if polling and not any(job.active for job in jobs):
+        st.rerun()  # the list of tasks has grown
+    for job in jobs:
+        with st.container(border=True):
+            _active(job) if job.active else _ended(job)
+
+
+def _active(job: JobRecord) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{escaped(job.label)}**", width="content")
+        st.caption(escaped(job.message or "Starting"), width="stretch")
+        if st.button("Cancel", key=f"cancel.{job.id}", icon=":material/close:"):
+            reads.jobs().cancel(job.id)
+            st.rerun()
+    if job.total:
+        st.progress(min(1.0, job.done / job.total), f"{job.done:,} of {job.total:,} rows")
+    else:
+        st.caption(f"{job.done:,} rows")
+
+
+def _ended(job: JobRecord) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{escaped(job.label)}**", width="content")
+        if job.status == "done":
+            here = f"was here already, as {escaped(job.result['name'])}" if job.result.get("was_here") else "is here"
+            st.caption(f"{here}, {ago(job.created_at)}.", width="stretch")
+            if st.button("Look at it", key=f"open.{job.id}", icon=":material/table_rows:"):
+                reads.jobs().dismiss(job.id)
+                state.forget_widget("data.task")
+                state.put_in_url(view=None, task=str(job.result["task"]))
+                st.rerun()
+        else:
+            st.caption(escaped(job.message or str(job.status)), width="stretch")
+            if job.status != "cancelled" and st.button("Try again", key=f"again.{job.id}", icon=":material/refresh:"):
+                reads.jobs().dismiss(job.id)
+                reads.jobs().start(JOB, job.request, job.label)
+                st.rerun()
+        if st.button("Dismiss", key=f"dismiss.{job.id}", icon=":material/close:"):
+            reads.jobs().dismiss(job.id)
+            st.rerun()
+    if job.status in ("failed", "interrupted"):
+        _log(job.id)
+
+
+def _log(job_id: str) -> None:
+    try:
+        log = reads.jobs().log(job_id).strip()
+    except PlaygroundError:
+        return  # somebody else has dismissed it meanwhile
+    if log:
+        with st.expander("What it printed", icon=":material/receipt_long:"):
+            st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)

@@ -1,0 +1,320 @@
+"""Look through the texts of one task: filters, balance, lengths, duplicates, views of a text, download."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.config import TaskConfig
+from core.encoders.source import BUNDLED
+from core.errors import PlaygroundError, shown
+from core.figures.bars import class_balance_figure, score_figure
+from core.figures.template import Figure
+from core.store.store import UNDO_S
+from core.tasks import TASKS, LibraryTask, load_task
+from core.tasks.library import is_own
+from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
+from core.tasks.survey import DuplicateGroup, duplicates, search
+from pages.ui import reads, state
+from pages.ui.lengths import lengths
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import escaped
+from pages.ui.text_views import text_views_of
+
+MAX_SHOWN = 2_000
+CHART_HEIGHT = 260
+SPLIT_LABELS = {"train": "Train", "validation": "Validation", "test": "Test", "all": "All"}
+
+
+def browse() -> None:
+    """Draw the part of the page that shows one task."""
+    own = {task.id: task for task in reads.library().tasks()}
+    _offer_undo()
+    _damaged()
+    task_id = _picker(own)
+    about = st.empty()
+    _actions(task_id, own.get(task_id))
+    try:
+        with st.spinner("Reading", show_time=False):
+            listing = _listing(task_id)
+    except PlaygroundError as error:  # the buttons above stay, so that it can be deleted
+        st.error(escaped(str(error)))
+        return
+    about.caption(_about(task_id, own.get(task_id), listing))
+    _overview(listing)
+    _table(task_id, listing)
+
+
+def _picker(own: dict[str, LibraryTask]) -> str:
+    names = [*TASKS, *own]
+    default = state.choice_in_url("task", {name: name for name in names}, names[0], "there is no such task")
+    picked = st.selectbox(
+        "Task",
+        names,
+        index=names.index(default),
+        format_func=lambda name: TASKS[name].label if name in TASKS else f"{own[name].name} (yours)",
+        key="data.task",
+    )
+    state.put_in_url(task=picked)
+    return str(picked)
+
+
+def _listing(task_id: str) -> Listing:
+    return _cached_listing(task_id, _stamp(task_id))
+
+
+def _stamp(task_id: str) -> float:
+    """What changes when a task does."""
+    if is_own(task_id):
+        return reads.library().changed_at(task_id)
+    return os.stat(TASKS[task_id].folder / "train.csv").st_mtime
+
+
+@st.cache_resource(show_spinner=False, max_entries=6)
+def _cached_listing(task_id: str, stamp: float) -> Listing:
+    library = reads.library()
+    if is_own(task_id) and library.task(task_id).kind == "similarity":
+        return listing_of_scores(library.rows(task_id))
+    return listing_of(load_task(TaskConfig(id=task_id), 0, library))
+
+
+def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
+    counts = Counter(listing.splits)
+    parts = [f"{counts[split]:,} {SPLIT_LABELS[split].lower()}" for split in listing.split_names]
+    kind = f"{len(listing.classes)} classes" if listing.classes else "similarity scores, to measure against"
+    what = "pairs" if listing.pairs else "texts"
+    about = f"{escaped(own.source.rstrip('.'))}." if own else TASKS[task_id].summary
+    notes = "".join(f" {escaped(note)}" for note in listing.notes)
+    return f"{about} {len(listing.texts):,} {what}: {', '.join(parts)}; {kind}.{notes}"
+
+
+def _actions(task_id: str, own: LibraryTask | None) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if own is None or own.kind == "classes":
+            link = {"task": task_id}
+            icon = ":material/rocket_launch:"
+            st.page_link("pages/fine_tune.py", label="Fine-tune on it", icon=icon, query_params=link)
+        if own:
+            _rename(own)
+            if st.button("Delete", icon=":material/delete:", key="data.delete"):
+                _delete(own)
+    if own is None:
+        with st.expander("Data card: how it was written, what its labels mean, baselines"):
+            st.markdown((TASKS[task_id].folder / "README.md").read_text(encoding="utf-8"))
+
+
+def _rename(task: LibraryTask) -> None:
+    with st.popover("Rename", icon=":material/edit:"), st.form(f"rename.{task.id}", border=False):
+        name = st.text_input("Name", task.name, max_chars=80)
+        if st.form_submit_button("Rename", type="primary"):
+            try:
+                reads.library().rename(task.id, name)
+            except PlaygroundError as error:
+                st.error(escaped(str(error)))
+            else:
+                st.rerun()
+
+
+def _delete(task: LibraryTask) -> None:
+    reads.library().discard(task.id)
+    state.remember("discarded_task", (time.time(), task.id, task.name))
+    state.forget_widget("data.task")
+    state.put_in_url(task=None)
+    st.rerun()
+
+
+def _damaged() -> None:
+    """A line for each task of one's own that cannot be read any more, and the way to be rid of it."""
+    for task_id in reads.library().damaged():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.warning(f"Task {task_id} cannot be read any more. Runs that were made with it keep their rows.")
+            if st.button("Delete it", icon=":material/delete:", key=f"damaged.{task_id}"):
+                reads.library().discard(task_id)
+                st.rerun()
+
+
+def _offer_undo() -> None:
+    since, task_id, name = state.remembered("discarded_task", lambda: (0.0, "", ""))
+    if time.time() - since > UNDO_S:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Deleted {escaped(name)}. Runs that were made with it keep their rows.", width="content")
+        if st.button("Undo", key="undo.task", icon=":material/undo:"):
+            reads.library().restore(task_id)
+            state.forget("discarded_task")
+            state.forget_widget("data.task")
+            state.put_in_url(task=task_id)
+            st.rerun()
+
+
+def _overview(listing: Listing) -> None:
+    left, right = st.columns(2, gap="large")
+    with left:
+        if listing.classes:
+            st.markdown("**Classes**")
+            counts = {SPLIT_LABELS[split]: listing.counts(split) for split in listing.split_names}
+            figure = class_balance_figure(listing.classes, counts)
+            height = int(figure["layout"]["height"])
+            with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
+                _drawn(figure, "data.classes", "Rows of each class in each split.")
+        else:
+            st.markdown("**Scores**")
+            scores = [float(label) for label in listing.labels]
+            _drawn(score_figure(scores), "data.scores", "How many pairs have which score.")
+    with right:
+        lengths(listing.texts)
+
+
+def _drawn(figure: Figure, key: str, description: str) -> None:
+    live_figure(figure, key=key, height=int(figure["layout"]["height"]), description=description)
+
+
+def _table(task_id: str, listing: Listing) -> None:
+    st.subheader("Rows")
+    if listing.triplets:
+        shape = st.segmented_control(
+            "Rows as",
+            ["Pairs", "Triplets"],
+            default="Pairs",
+            required=True,
+            label_visibility="collapsed",
+            key="data.as",
+        )
+        if shape == "Triplets":
+            _triplets(listing)
+            return
+    rows = _filtered(task_id, listing)
+    found = (
+        f"{len(rows):,} of {len(listing.texts):,} rows" if len(rows) < len(listing.texts) else f"All {len(rows):,} rows"
+    )
+    if len(rows) > MAX_SHOWN:
+        found += f"; the table shows the first {MAX_SHOWN:,}, a download has all"
+    st.caption(f"{found}.")
+    if not rows:
+        st.info("No row fits. Take a word out of the search, or a filter away.")
+        return
+    picked = st.dataframe(
+        _frame(listing, rows[:MAX_SHOWN]),
+        hide_index=True,
+        height=420,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"data.rows.{hash((task_id, tuple(rows[:MAX_SHOWN])))}",  # other rows, another selection
+        column_config={
+            "Label": st.column_config.TextColumn(width="small"),
+            "Split": st.column_config.TextColumn(width="small"),
+            "Row": st.column_config.NumberColumn(width="small"),
+        },
+    )
+    _downloads(task_id, listing, rows)
+    chosen = picked.selection.rows
+    st.subheader("Views of a text")
+    if not chosen:
+        st.caption("Select a row to see what each view makes of its text.")
+    else:
+        text_views_of(listing.texts[rows[chosen[0]]], state.widget_value("data.encoder") or BUNDLED)
+
+
+def _filtered(task_id: str, listing: Listing) -> list[int]:
+    left, middle, right = st.columns([5, 3, 3], vertical_alignment="bottom")
+    words = left.text_input(
+        "Search",
+        state.text_in_url("q") or "",
+        max_chars=200,
+        placeholder="words, or a phrase in quotes",
+        key="data.search",
+    )
+    state.put_in_url(q=words or None)
+    splits = middle.multiselect(
+        "Splits", listing.split_names, format_func=SPLIT_LABELS.get, placeholder="All splits", key="data.splits"
+    )
+    labels: list[str] = []
+    if listing.classes:
+        labels = right.multiselect("Labels", listing.classes, placeholder="All labels", key=f"data.labels.{task_id}")
+    number = {name: i for i, name in enumerate(listing.classes)}
+    found = search(
+        listing.texts,
+        words,
+        labels=[number[label] for label in listing.labels] if labels else (),
+        splits=listing.splits,
+        in_labels={number[label] for label in labels} or None,
+        in_splits=set(splits) or None,
+    )
+    return _only_repeated(task_id, listing, found)
+
+
+def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int]:
+    """With a toggle, where any text stands more than once."""
+    groups = _duplicates(task_id, _stamp(task_id), listing)
+    if not groups:
+        st.caption("No text stands twice.")
+        return found
+    crossing = sum(len({listing.splits[row] for row in group.rows}) > 1 for group in groups)
+    differing = sum(group.labels_differ for group in groups)
+    notes = ["1 text stands more than once" if len(groups) == 1 else f"{len(groups):,} texts stand more than once"]
+    notes += [f"{differing:,} of them with different labels"] if differing else []
+    notes += [f"{crossing:,} in more than one split"] if crossing else []
+    st.caption(", ".join(notes) + ".")
+    if not st.toggle("Only these", key="data.repeated"):
+        return found
+    among = set(found)
+    return [row for group in groups for row in group.rows if row in among]
+
+
+@st.cache_data(show_spinner=False, max_entries=8)
+def _duplicates(task_id: str, stamp: float, _listing: Listing) -> list[DuplicateGroup]:
+    number = {label: i for i, label in enumerate(dict.fromkeys(_listing.labels))}
+    return duplicates(_listing.texts, [number[label] for label in _listing.labels])
+
+
+def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
+    texts = [listing.texts[row] for row in rows]
+    columns: dict[str, list[object]] = {"Row": [row + 1 for row in rows]}
+    if listing.classes:
+        columns["Label"] = [listing.labels[row] for row in rows]
+    else:
+        columns["Score"] = [float(listing.labels[row]) for row in rows]
+    columns["Text"] = [text if isinstance(text, str) else text[0] for text in texts]
+    if listing.pairs:
+        columns["Second text"] = [text[1] for text in texts]
+    if len(listing.split_names) > 1:
+        columns["Split"] = [SPLIT_LABELS[listing.splits[row]] for row in rows]
+    return pd.DataFrame(columns)
+
+
+def _triplets(listing: Listing) -> None:
+    st.caption(
+        f"{len(listing.triplets):,} triplets of the training rows, as supervised SimCSE reads them: a premise, what "
+        "follows from it, and what contradicts it."
+    )
+    shown_triplets = listing.triplets[:MAX_SHOWN]
+    columns = {name.capitalize(): [getattr(t, name) for t in shown_triplets] for name in shown_triplets[0]._fields}
+    st.dataframe(pd.DataFrame(columns), hide_index=True, height=420)
+
+
+def _downloads(task_id: str, listing: Listing, rows: Sequence[int]) -> None:
+    with st.container(horizontal=True):
+        name = shown(task_id).strip("'")
+        st.download_button(
+            "CSV",
+            lambda: csv_file(listing.records(rows)),
+            file_name=f"{name}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            help="For a spreadsheet. A cell that it would run as a formula gets an apostrophe in front.",
+            on_click="ignore",
+        )
+        st.download_button(
+            "JSONL",
+            lambda: jsonl_file(listing.records(rows)),
+            file_name=f"{name}.jsonl",
+            mime="application/jsonl",
+            icon=":material/download:",
+            help="One row a line, every text exactly as it is.",
+            on_click="ignore",
+        )

@@ -1,0 +1,113 @@
+"""How long texts are, in the tokens of an encoder that one chooses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from core.config import EncoderConfig
+from core.encoders.catalogue import LISTED
+from core.encoders.counting import TokenCounts, token_counter
+from core.encoders.source import BUNDLED, tokenizer_file
+from core.errors import PlaygroundError
+from core.figures.bars import LengthMark, histogram_figure
+from core.jobs import JobRecord
+from core.tasks.dataset import Input
+from core.tasks.survey import length_summary, word_counts
+from pages.ui import reads
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import escaped
+
+JOB = "tokens"
+POLL_S = 1.0
+COUNTED = 2_000
+DEFAULT_LENGTH = EncoderConfig().max_length
+
+
+def lengths(texts: Sequence[Input]) -> str:
+    """Draw the histogram and a sentence; returns the encoder that was chosen."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Lengths in tokens**", width="content")
+        picked = st.selectbox(
+            "Tokens of", list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
+        )
+    encoder = picked or BUNDLED
+    chosen = [texts[i] for i in _spread(len(texts), COUNTED)]
+    try:
+        counted = _counts(encoder, chosen)
+    except PlaygroundError as error:
+        st.caption(escaped(str(error)) + " Showing words instead.")
+        counted = None
+    found = list(counted.counts) if counted else word_counts(chosen)
+    unit = "tokens" if counted else "words"
+    mark = LengthMark(DEFAULT_LENGTH, f"{DEFAULT_LENGTH} are read by default") if counted else None
+    figure = histogram_figure(found, unit, mark)
+    height = int(figure["layout"]["height"])
+    live_figure(figure, key="data.lengths", height=height, description=f"How many texts have how many {unit}.")
+    if found:
+        st.caption(_sentence(found, unit, counted, all_texts=len(texts)))
+    return encoder
+
+
+def _spread(rows: int, most: int) -> list[int]:
+    return list(range(rows)) if rows <= most else [i * rows // most for i in range(most)]
+
+
+def _sentence(found: Sequence[int], unit: str, counted: TokenCounts | None, *, all_texts: int) -> str:
+    summary = length_summary(found)
+    assert summary is not None
+    unknown = (
+        f"; {counted.unknown_share:.1%} of the tokens are unknown to it" if counted and counted.unknown_share else ""
+    )
+    seen = f"; {len(found):,} texts spread over all were counted" if len(found) < all_texts else ""
+    return (
+        f"Half have {summary.quartile_1:.0f} to {summary.quartile_3:.0f} {unit}, the median is {summary.median:.0f}, "
+        f"the longest {summary.longest:,}{unknown}{seen}."
+    )
+
+
+def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
+    """At once where the tokenizer is here; else from a job, once somebody asks for it. None while there are none."""
+    file = tokenizer_file(encoder)
+    if file is not None:
+        return _counted(encoder, str(file), Path(file).stat().st_mtime_ns, texts)
+    request = json.loads(json.dumps({"encoder": encoder, "texts": texts}))
+    job = next((job for job in reads.jobs().jobs() if job.kind == JOB and job.request == request), None)
+    if job is None:
+        st.caption("The tokenizer of this encoder is not here yet, so these are words.")
+        if st.button("Fetch it and count", icon=":material/download:"):
+            reads.jobs().start(JOB, request, f"Tokens of {encoder}")
+            st.rerun()
+        return None
+    if job.status == "done":
+        return TokenCounts(tuple(job.result["counts"]), float(job.result["unknown_share"]))
+    _pending(job)
+    return None
+
+
+def _pending(job: JobRecord) -> None:
+    if job.active:
+        st.fragment(_wait, run_every=POLL_S)(job.id)
+        return
+    st.caption(escaped(job.message or f"Counting was {job.status}."))
+    if st.button("Try again", icon=":material/refresh:", key="lengths.again"):
+        reads.jobs().dismiss(job.id)
+        st.rerun()
+
+
+def _wait(job_id: str) -> None:
+    job = reads.jobs().job(job_id)
+    if not job.active:
+        st.rerun()
+    st.caption(f"{escaped(job.message or 'Starting')} …")
+    if st.button("Cancel", icon=":material/close:", key="lengths.cancel"):
+        reads.jobs().cancel(job_id)
+        st.rerun()
+
+
+@st.cache_data(show_spinner="Counting tokens", max_entries=16)
+def _counted(encoder: str, file: str, changed_ns: int, texts: list[Input]) -> TokenCounts:
+    return token_counter(encoder)(texts)

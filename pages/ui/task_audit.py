@@ -1,0 +1,101 @@
+"""Before launch: does the encoder read these texts, how much of them, and what was made noisy on purpose?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.encoders.catalogue import CHINESE, KOREAN, LISTED, knowing
+from core.encoders.source import encoder_shape
+from core.tasks import TaskData
+from core.tasks.dataset import Split
+from core.tasks.survey import language_of
+from core.training.estimate import cut_share
+from pages.ui import state
+from pages.ui.parts import escaped
+
+LANGUAGES = {"zh": CHINESE, "ko": KOREAN}
+OFFERED = 3
+CUT = 0.05
+MAX_EXAMPLES = 12
+
+
+def task_audit(config: RunConfig, data: TaskData) -> None:
+    """Sentences on the task under this encoder; none where all is well."""
+    for note in data.notes:
+        st.caption(escaped(note))
+    _language(config, data)
+    _length(config, data)
+    if data.clean is not None:
+        st.caption(noise_sentence(data))
+
+
+def _language(config: RunConfig, data: TaskData) -> None:
+    language = LANGUAGES.get(language_of(data.train.texts))
+    listed = LISTED.get(config.encoder.id)
+    if language is None or listed is None or listed.knows(language):
+        return
+    st.warning(f"These texts are {language}, and {escaped(listed.name)} was trained on {listed.language}. Choose:")
+    with st.container(horizontal=True):
+        for name in knowing(language)[:OFFERED]:
+            st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=("form.encoder", name))
+
+
+def _length(config: RunConfig, data: TaskData) -> None:
+    read, most = config.encoder.max_length, encoder_shape(config.encoder.id).positions
+    cut = cut_share(data.train.shown, read)
+    if cut < CUT:
+        return
+    more = min(most, 2 * read)
+    st.info(f"About {cut:.0%} of the texts have more than {read} tokens and are cut; the encoder reads up to {most:,}.")
+    if more > read:
+        st.button(f"Read {more} tokens", on_click=state.set_widget, args=("form.max_length", more))
+
+
+def noise_sentence(data: TaskData) -> str:
+    """How many labels and texts are not what they were."""
+    assert data.clean is not None
+    rows = len(data.train)
+    labels = sum(now != was for now, was in zip(data.train.labels, data.clean.labels, strict=True))
+    texts = sum(now != was for now, was in zip(data.train.inputs, data.clean.inputs, strict=True))
+    counts = [(labels, "a wrong label"), (texts, "changed words")]
+    told = [f"{count:,} with {what} ({count / rows:.0%})" for count, what in counts if count]
+    return f"Training rows: {rows:,}, " + (" and ".join(told) if told else "none of them noisy yet") + "."
+
+
+def training_examples(data: TaskData) -> None:
+    """Some training rows as they will be learned from; where noise was made, what they were."""
+    with st.expander("Some of its training rows"):
+        if data.clean is None:
+            rows = [_row(data, data.train, i) for i in range(min(MAX_EXAMPLES, len(data.train)))]
+        else:
+            changed = _changed(data, data.clean)[:MAX_EXAMPLES]
+            st.caption(noise_sentence(data) + (" Some of them:" if changed else ""))
+            rows = [_row_and_was(data, data.clean, i) for i in changed]
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config={name: st.column_config.TextColumn(width="small") for name in ("Label", "Label was")},
+        )
+
+
+def _changed(data: TaskData, clean: Split) -> list[int]:
+    """Noisy rows, those with a wrong label and those with changed words in turn."""
+    wrong = [i for i, label in enumerate(data.train.labels) if label != clean.labels[i]]
+    both = zip(data.train.inputs, clean.inputs, strict=True)
+    reworded = [i for i, (now, was) in enumerate(both) if now != was and data.train.labels[i] == clean.labels[i]]
+    longest = max(len(wrong), len(reworded))
+    return [part[i] for i in range(longest) for part in (wrong, reworded) if i < len(part)]
+
+
+def _row(data: TaskData, split: Split, i: int) -> dict[str, Any]:
+    row = {"Label": data.classes[split.labels[i]], "Text": split.texts[i]}
+    return row if split.seconds is None else row | {"Second text": split.seconds[i]}
+
+
+def _row_and_was(data: TaskData, clean: Split, i: int) -> dict[str, Any]:
+    """Each cell beside what it was."""
+    now, was = _row(data, data.train, i), _row(data, clean, i)
+    return {key: value for name in now for key, value in ((name, now[name]), (f"{name} was", was[name]))}

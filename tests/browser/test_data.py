@@ -1,0 +1,327 @@
+"""A visitor's own data, from a file and from a Hub on this machine, in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from core.jobs import Jobs
+from core.store import Status, Store
+from core.tasks import TaskLibrary
+from core.tasks.rows import Rows
+from tests.browser.conftest import Server
+from tests.browser.test_live import wait_for
+from tests.conftest import made_rows, write_csv
+from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, parquet_file
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+HOSTILE = "<img src=x onerror=window.__xss=1>"
+LONG = f"{HOSTILE} $x^2$ **film** [link](javascript:window.__xss=1) lovely scene " + "W" * 2_000
+CLASSES = ("<img src=x onerror=window.__xss=1> $y$", "<script>window.__xss=1</script> :red[good]")
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[HubServer]:
+    """A Hub with small data sets, and one that takes minutes to come."""
+    with HubServer() as made:
+        add_tiny_sets(made)
+        texts = [os.urandom(400).hex() for _ in range(8_000)]
+        columns = {"text": texts, "label": [i % 2 for i in range(8_000)]}
+        made.add("dataset", "acme/slow", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that takes the loopback Hub for the real one."""
+    made = Server(tmp_path_factory.mktemp("server"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in hub.environment(tmp_path_factory.mktemp("home")).items():
+            patch.setenv(name, value)
+        made.start()
+    yield made
+    for job in (jobs := Jobs(made.store_folder)).jobs():
+        jobs.cancel(job.id)
+    made.close()
+
+
+@pytest.fixture
+def library(server: Server) -> TaskLibrary:
+    return TaskLibrary(server.store_folder / "tasks")
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
+    made = context.new_page()
+    made.set_default_timeout(30_000)
+    yield made
+    context.close()
+
+
+@pytest.fixture
+def hostile_task(library: TaskLibrary) -> str:
+    """The id of a task whose texts, classes, name and source try to get out of their boxes."""
+    rows = [(f"{i} {text}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(40))]
+    texts, labels = zip(*[(LONG, CLASSES[0]), *rows], strict=True)
+    splits = ("train",) * 31 + ("test",) * 10  # the hostile text comes in the training rows
+    return library.add(Rows(texts, labels, splits=splits), name=f"{HOSTILE} $z$ **b**", source=f"{HOSTILE}.").id
+
+
+def settled(page: Page) -> None:
+    """Wait until the script has run and nothing is in its way any more."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.wait_for_timeout(300)
+
+
+def nothing_ran(page: Page) -> None:
+    assert page.evaluate("window.__xss") is None
+    assert page.locator("img[src='x']").count() == 0
+    assert page.locator("a[href^='javascript:']").count() == 0
+
+
+def fits(page: Page) -> None:
+    """The page itself does not scroll sideways; a table may, within itself."""
+    wide = page.evaluate(
+        "() => [document.scrollingElement, document.querySelector('[data-testid=stMain]')]"
+        ".map(node => [node.scrollWidth, node.clientWidth])"
+    )
+    assert all(scrolled <= seen for scrolled, seen in wide), wide
+
+
+def grid(page: Page, number: int = 0) -> str:
+    """The cells of a table; it is drawn on a canvas, with a table inside for those who cannot see."""
+    canvas = page.get_by_test_id("data-grid-canvas").nth(number)
+    canvas.locator("[role=gridcell]").first.wait_for(state="attached")
+    return str(canvas.text_content())
+
+
+def pick_row(page: Page, number: int) -> None:
+    """Tick a row, counted from 0 among those in sight."""
+    frame = page.get_by_test_id("stDataFrame").first
+    frame.scroll_into_view_if_needed()
+    box = frame.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 15, box["y"] + 35 * (number + 1) + 17)  # lines are 35 px high, the first is the header
+
+
+def upload(page: Page, path: Path | dict[str, object]) -> None:
+    page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(path)  # type: ignore[arg-type]
+
+
+def test_a_file_goes_from_the_uploader_to_a_finished_run(
+    page: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
+) -> None:
+    rows = [(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(60))]
+    path = write_csv(tmp_path / "my reviews.csv", [*rows, rows[3], ("no label here", ""), ("", "good")])
+    page.goto(f"{server.url}/data?view=file")
+    upload(page, path)
+    expect(page.get_by_text("Repeated rows: 1.")).to_be_visible()
+    expect(page.get_by_text("Rows without a label: 1.")).to_be_visible()
+    expect(page.get_by_text("Rows without a text: 1.")).to_be_visible()
+    page.get_by_role("button", name="Drop 3 rows and add 60").click()
+    expect(page.get_by_text("is here, with 60 rows.")).to_be_visible()
+    [task] = [task for task in library.tasks() if task.name == "my reviews"]
+    kept = library.rows(task.id)
+    assert list(zip(kept.texts, kept.labels, strict=True)) == rows
+
+    page.get_by_role("link", name="Fine-tune on it").click()
+    page.wait_for_url(f"**/fine_tune?task={task.id}")
+    expect(page.get_by_role("combobox", name=re.compile("What to learn"))).to_have_value("my reviews (yours)")
+    for label, value in (("Steps", "4"), ("Batch size", "4"), ("Tokens read", "32")):
+        field = page.get_by_role("spinbutton", name=label, exact=True)
+        field.fill(value)
+        field.press("Enter")
+        settled(page)
+    page.get_by_role("button", name="Launch").click()
+    page.wait_for_url("**/fine_tune?run=*")
+    run = wait_for(server_store, page.url.split("run=")[1], lambda run: run.status.ended, timeout_s=90)
+    assert run.status == Status.FINISHED, run.message
+    assert (run.config.task.id, run.config.task.name, run.last_step) == (task.id, "my reviews", 4)
+    expect(page.get_by_text("finished", exact=True)).to_be_visible()
+
+
+def test_rows_are_downloaded_and_the_views_of_one_are_marked(page: Page, server: Server, library: TaskLibrary) -> None:
+    heard = ["An accordion plays.", "No accordion, no joy.", "=SUM(1) accordion"]
+    heard.append("Dark without being gloomy, funny without trying, and scored with the nicest accordion ever.")
+    texts, labels = zip(*[*made_rows(40), *((text, "good") for text in heard)], strict=True)
+    task = library.add(Rows(texts, labels), name="Accordions", source="by hand")
+    page.goto(f"{server.url}/data?task={task.id}&q=accordion")
+    expect(page.get_by_text("4 of 44 rows.")).to_be_visible()
+    settled(page)
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="JSONL").click()
+    assert coming.value.suggested_filename == f"{task.id}.jsonl"
+    lines = Path(coming.value.path()).read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line)["text"] for line in lines]
+    assert sorted(found) == sorted(heard)
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    assert "'=SUM(1) accordion" in Path(coming.value.path()).read_text(encoding="utf-8")
+
+    expect(page.get_by_text("Select a row to see")).to_be_visible()
+    pick_row(page, found.index(heard[-1]))
+    views = page.locator("table.views")
+    expect(views).to_be_visible()
+    assert views.locator("th").first.inner_text() == "As it is"
+    assert views.locator("td").first.inner_text() == heard[-1]
+    assert heard[-1] in grid(page)
+    marks = {tag: views.locator(tag).count() for tag in ("mark", "ins", "del", "em")}
+    assert all(marks.values()), marks
+    before = views.inner_html()
+    page.get_by_role("button", name="Draw again").click()
+    page.wait_for_function("before => document.querySelector('table.views').innerHTML !== before", arg=before)
+    assert views.locator("td").first.inner_text() == heard[-1]
+
+
+def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hostile_task: str) -> None:
+    alerts: list[str] = []
+    phone.on("dialog", lambda dialog: alerts.append(dialog.message))
+    phone.goto(f"{server.url}/data?task={hostile_task}&q=film")
+    settled(phone)
+    phone.locator(".live-figure[data-updates]").first.wait_for()
+    expect(phone.get_by_text(f"{HOSTILE}. 41 texts")).to_be_visible()
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{HOSTILE} $z$ **b** (yours)")
+    assert HOSTILE in grid(phone)
+    assert CLASSES[0] in grid(phone)
+    expect(phone.locator(".live-figure").first).to_contain_text("<img src=x")
+    nothing_ran(phone)
+    fits(phone)
+
+    # While the page is at its top: a list closes when the page scrolls.
+    phone.get_by_role("combobox", name=re.compile("Task")).fill("onerror")
+    expect(phone.get_by_role("option", name=re.compile("onerror"))).to_be_visible()
+    nothing_ran(phone)
+    phone.keyboard.press("Escape")
+
+    pick_row(phone, 0)
+    views = phone.locator("table.views")
+    expect(views.locator("td").first).to_have_text(LONG)
+    settled(phone)
+    nothing_ran(phone)
+    fits(phone)
+
+    phone.goto(f"{server.url}/fine_tune?task={hostile_task}")
+    settled(phone)
+    expect(phone.get_by_text(f"41 rows. {HOSTILE}")).to_be_visible()
+    nothing_ran(phone)
+    fits(phone)
+    assert alerts == []
+
+
+def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server: Server, library: TaskLibrary) -> None:
+    lines = ['"<b>text</b> $x$","label"', f'"{LONG}","{CLASSES[0]}"', f'"","{CLASSES[1]}"']
+    lines += [f'"row {i}","{CLASSES[i % 2]}"' for i in range(30)]
+    name = f"{HOSTILE} $x$.csv"
+    phone.goto(f"{server.url}/data?view=file")
+    upload(phone, {"name": name, "mimeType": "text/csv", "buffer": "\n".join(lines).encode()})
+    expect(phone.get_by_text("Rows without a text: 1.")).to_be_visible()
+    expect(phone.get_by_text(f"{name}: CSV")).to_be_visible()
+    settled(phone)
+    nothing_ran(phone)
+    fits(phone)
+    phone.get_by_role("button", name="Drop 1 row and add 31").click()
+    expect(phone.get_by_text(f"{HOSTILE} $x$ is here, with 31 rows.")).to_be_visible()
+    settled(phone)
+    nothing_ran(phone)
+    fits(phone)
+    phone.get_by_role("button", name="Look at it").click()
+    phone.wait_for_url("**/data?task=own-*")
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{HOSTILE} $x$ (yours)")
+    settled(phone)
+    nothing_ran(phone)
+    fits(phone)
+
+
+def test_other_parts_fit_a_phone(phone: Page, server: Server) -> None:
+    for address in ("data?view=hub", "data?task=nli", "data?task=news_topics"):
+        phone.goto(f"{server.url}/{address}")
+        settled(phone)
+        fits(phone)
+
+
+# Hugging Face Hub
+
+
+@pytest.fixture
+def fetch(page: Page, server: Server) -> Iterator[Callable[..., None]]:
+    """Fills the form for any data set and sends it."""
+
+    def send(repository: str, rows: int = 1_000) -> None:
+        page.goto(f"{server.url}/data?view=hub")
+        field = page.get_by_role("spinbutton", name="Rows of each split")
+        field.fill(str(rows))
+        field.press("Enter")
+        settled(page)
+        for label, value in (
+            ("Repository", repository),
+            ("Text column", "text"),
+            ("Label column", "label"),
+            ("Test split", ""),
+        ):
+            page.get_by_role("textbox", name=label, exact=True).fill(value)
+        page.get_by_test_id("stForm").get_by_role("button", name="Fetch").click()
+
+    yield send
+    jobs = Jobs(server.store_folder)
+    for job in jobs.jobs():
+        jobs.cancel(job.id)
+        jobs.dismiss(job.id)
+
+
+def test_a_data_set_is_fetched_and_looked_at(
+    page: Page, server: Server, library: TaskLibrary, fetch: Callable[..., None]
+) -> None:
+    fetch("acme/tiny")
+    line = page.get_by_test_id("stMain").get_by_text("tiny", exact=True)
+    expect(line).to_be_visible()
+    expect(page.get_by_text("is here, just now.")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Look at it").click()
+    page.wait_for_url("**/data?task=own-*")
+    task = library.task(page.url.split("task=")[1])
+    assert task.rows == 60
+    settled(page)
+    expect(
+        page.get_by_text(re.compile(r"acme/tiny from the Hugging Face Hub, revision \w{7}; 60 train\. 60 texts: "))
+    ).to_be_visible()
+    assert re.search(r"text \d+ is (dull|lovely)", grid(page))
+    expect(page.get_by_text("is here, just now.")).to_have_count(0)
+
+
+def test_a_slow_fetch_tells_how_far_it_is_and_is_cancelled(
+    page: Page, server: Server, hub: HubServer, library: TaskLibrary, fetch: Callable[..., None]
+) -> None:
+    before = library.tasks()
+    hub.bytes_per_s = 400_000
+    try:
+        fetch("acme/slow")
+        line = page.get_by_text(re.compile(r"downloading train, [\d.]+ of [\d.]+ MB"))
+        expect(line).to_be_visible(timeout=60_000)
+        first = line.inner_text()
+        expect(line).not_to_have_text(first)
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.get_by_text("Cancelled.")).to_be_visible()
+    finally:
+        hub.bytes_per_s = None
+    assert not [job for job in Jobs(server.store_folder).jobs() if job.active]
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_text("Cancelled.")).to_have_count(0)
+    assert library.tasks() == before
+
+
+def test_without_a_hub_it_says_so(page: Page, hub: HubServer, fetch: Callable[..., None]) -> None:
+    hub.__exit__(None, None, None)  # the last test of this file: nobody needs it any more
+    fetch("acme/tiny")
+    expect(page.get_by_text("cannot be reached")).to_be_visible()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_text("cannot be reached")).to_have_count(0)

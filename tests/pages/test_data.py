@@ -1,0 +1,779 @@
+"""The Data page, and the part of the Fine-tune form that says what is learned, without a browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+import streamlit as st
+from pyarrow import parquet
+from streamlit.testing.v1 import AppTest
+
+from core import jobs
+from core.encoders import source
+from core.encoders.catalogue import KOREAN, LISTED
+from core.encoders.source import BUNDLED
+from core.engine import LocalEngine
+from core.jobs import Jobs
+from core.tasks import TASKS, LibraryTask, TaskLibrary
+from core.tasks.rows import Rows
+from tests.conftest import made_rows
+from tests.pages.test_pages import ROOT, button, options, widget, words
+
+Row = tuple[str, str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, an engine and jobs that start no process, and no Hub."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    monkeypatch.setattr(source, "hub_answers", lambda: False)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def library(folder: Path) -> TaskLibrary:
+    return TaskLibrary(folder / "tasks")
+
+
+@pytest.fixture
+def opened(folder: Path) -> Callable[..., AppTest]:
+    def open_page(name: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app.query_params.update(query)
+        return checked(app.switch_page(f"pages/{name}.py").run())
+
+    return open_page
+
+
+@pytest.fixture
+def upload(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the page and gives it a file, and a test file beside it."""
+
+    def give(name: str, content: bytes, test: tuple[str, bytes] | None = None) -> AppTest:
+        app = opened("data", view="file")
+        if test is not None:
+            app.file_uploader[1].set_value((*test, ""))
+        return checked(app.file_uploader[0].set_value((name, content, "")).run())
+
+    return give
+
+
+def checked(app: AppTest) -> AppTest:
+    """The app, after making sure that nothing was raised that nobody had expected."""
+    assert not app.exception
+    assert not [error.value for error in app.error if "failed unexpectedly" in error.value]
+    return app
+
+
+def said(app: AppTest) -> str:
+    """What stands on the page, without the signs that keep Markdown from working."""
+    return "\n".join([words(app), *(s.value for s in app.get("success"))]).replace("\\", "")
+
+
+def rows_shown(app: AppTest) -> pd.DataFrame:
+    """The table of a task's rows."""
+    return next(table.value for table in app.dataframe if "Row" in table.value)
+
+
+def links(app: AppTest) -> dict[str, str]:
+    """The links on the page, with their query."""
+    return {link.proto.label: link.proto.query_string for link in app.get("page_link")}
+
+
+def add_button(app: AppTest) -> Any:
+    """The button that ends an upload."""
+    return next(b for b in app.button if "add" in b.label.lower())
+
+
+def part(app: AppTest, name: str) -> Any:
+    """The select box that says which column is what, or how a file is read."""
+    return next(w for w in app.selectbox if w.key.startswith("reading.") and w.key.endswith(f".{name}"))
+
+
+def csv_of(*rows: Sequence[str], delimiter: str = ",", encoding: str = "utf-8") -> bytes:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter).writerows(rows)
+    return out.getvalue().encode(encoding)
+
+
+def task_file(name: str, split: str) -> list[Row]:
+    """The rows of a bundled task's file, read with nothing but the csv module."""
+    with (TASKS[name].folder / f"{split}.csv").open(encoding="utf-8", newline="") as file:
+        return [(row["text"], row["label"]) for row in csv.DictReader(file)]
+
+
+def similar(library: TaskLibrary) -> LibraryTask:
+    """A task of twelve pairs with scores."""
+    numbers = range(12)
+    rows = Rows(
+        tuple(f"first {i}" for i in numbers),
+        tuple(str(i / 2) for i in numbers),
+        seconds=tuple(f"second {i}" for i in numbers),
+        kind="similarity",
+    )
+    return library.add(rows, name="Alike", source="alike.tsv.")
+
+
+def own(library: TaskLibrary, rows: Sequence[Row], name: str = "Mine", source: str = "mine.csv.") -> LibraryTask:
+    texts, labels = zip(*rows, strict=True)
+    return library.add(Rows(texts, labels), name=name, source=source)
+
+
+# Browse
+
+
+def test_film_reviews_are_shown_with_counts_card_and_rows(opened: Callable[..., AppTest]) -> None:
+    app = opened("data")
+    train, test = task_file("film_reviews", "train"), task_file("film_reviews", "test")
+    text = said(app)
+    assert f"{len(train) + len(test):,} texts: " in text
+    assert f"{len(test):,} test; 2 classes." in text
+    assert widget(app, "data.task").value == "film_reviews"
+    assert app.query_params["task"] == "film_reviews"
+    assert "Data card" in app.expander[0].label
+    assert any(block.value.startswith("# ") and "## Licence" in block.value for block in app.expander[0].markdown)
+    table = rows_shown(app)
+    assert Counter(zip(table["Text"], table["Label"], strict=True)) == Counter(train + test)
+    assert Counter(table["Split"])["Test"] == len(test)
+    assert list(table["Row"]) == list(range(1, len(train) + len(test) + 1))
+    assert links(app)["Fine-tune on it"] == "task=film_reviews"
+    assert {b.label for b in app.button}.isdisjoint({"Delete", "Rename"})
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_bundled_task_opens(opened: Callable[..., AppTest], name: str) -> None:
+    app = opened("data", task=name)
+    assert not app.error
+    assert not app.warning
+    assert widget(app, "data.task").value == name
+    assert TASKS[name].summary.replace("\\", "") in said(app)
+    assert not rows_shown(app).empty
+
+
+@pytest.mark.parametrize(
+    ("search", "holds"),
+    [
+        ("MUSIC", lambda text: "music" in text),
+        ("plot the", lambda text: "plot" in text and "the" in text),
+        ('"the film"', lambda text: "the film" in " ".join(text.split())),
+    ],
+)
+def test_a_search_leaves_the_rows_that_hold_every_word(
+    opened: Callable[..., AppTest], search: str, holds: Callable[[str], bool]
+) -> None:
+    everything = task_file("film_reviews", "train") + task_file("film_reviews", "test")
+    expected = {text for text, _ in everything if holds(text.casefold())}
+    assert 0 < len(expected) < len(everything)
+    app = opened("data")
+    widget(app, "data.search").set_value(search).run()
+    assert set(checked(app).dataframe[0].value["Text"]) == expected
+    assert f"{len(expected):,} of {len(everything):,} rows" in said(app)
+    assert app.query_params["q"] == search
+
+
+def test_a_search_in_the_address_is_made(opened: Callable[..., AppTest]) -> None:
+    app = opened("data", q="music")
+    assert widget(app, "data.search").value == "music"
+    assert all("music" in text.casefold() for text in rows_shown(app)["Text"])
+    widget(app, "data.search").set_value("").run()
+    assert "q" not in app.query_params
+    assert "All 1,600 rows." in said(app)
+
+
+def test_rows_are_filtered_by_split_and_label_together(opened: Callable[..., AppTest]) -> None:
+    test = task_file("film_reviews", "test")
+    app = opened("data")
+    widget(app, "data.splits").set_value(["test"]).run()
+    table = rows_shown(app)
+    assert Counter(zip(table["Text"], table["Label"], strict=True)) == Counter(test)
+    widget(app, "data.labels.film_reviews").set_value(["negative"]).run()
+    table = rows_shown(checked(app))
+    assert Counter(table["Text"]) == Counter(text for text, label in test if label == "negative")
+    assert set(table["Split"]) == {"Test"}
+
+
+def test_a_filter_that_leaves_nothing_says_so(opened: Callable[..., AppTest]) -> None:
+    app = opened("data")
+    widget(app, "data.search").set_value("zzyzx qqq").run()
+    assert "No row fits." in said(checked(app))
+    assert not [table for table in app.dataframe if "Row" in table.value]
+
+
+def test_another_task_is_picked_and_kept_in_the_address(opened: Callable[..., AppTest]) -> None:
+    app = opened("data", task="news_topics")
+    widget(app, "data.task").set_value("paraphrase").run()
+    assert checked(app).query_params["task"] == "paraphrase"
+    assert widget(app, "data.task").value == "paraphrase"
+    assert "Second text" in rows_shown(app)
+    assert " pairs: " in said(app)
+
+
+def test_inference_has_triplets(opened: Callable[..., AppTest]) -> None:
+    app = opened("data", task="nli")
+    widget(app, "data.as").set_value("Triplets").run()
+    table = checked(app).dataframe[0].value
+    assert not table.empty
+    with (TASKS["nli"].folder / "train.csv").open(encoding="utf-8", newline="") as file:
+        rows = {tuple(row) for row in csv.reader(file)}
+    columns = list(table)
+    assert [name.casefold() for name in columns[:1]] == ["premise"]
+    known = {cell for row in rows for cell in row}
+    assert all(cell in known for cell in table.to_numpy().ravel())
+
+
+def test_texts_that_stand_twice_are_counted_and_shown_alone(
+    opened: Callable[..., AppTest], library: TaskLibrary
+) -> None:
+    rows = [*made_rows(40), ("the same words", "good"), ("The  same WORDS", "good"), ("both", "good"), ("both", "bad")]
+    task = own(library, rows)
+    app = opened("data", task=task.id)
+    repeated = Counter(" ".join(text.casefold().split()) for text, _ in rows)
+    twice = {text for text, count in repeated.items() if count > 1}
+    assert f"{len(twice)} texts stand more than once, 1 of them with different labels" in said(app)
+    widget(app, "data.repeated").set_value(True).run()
+    shown_texts = [" ".join(text.casefold().split()) for text in rows_shown(checked(app))["Text"]]
+    assert Counter(shown_texts) == Counter({text: repeated[text] for text in twice})
+
+
+def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(
+    opened: Callable[..., AppTest], library: TaskLibrary
+) -> None:
+    task = own(library, made_rows(40), "Mine", "from *somewhere*.")
+    app = opened("data", task=task.id)
+    assert "from *somewhere*. 40 texts" in said(app)
+    assert "from *somewhere*" not in words(app)  # what came from outside is no Markdown
+    assert options(app, "data.task")[-1] == "Mine (yours)"
+
+    app.text_input(key=next(w.key for w in app.text_input if w.label == "Name")).set_value("  Ours ")
+    next(b for b in app.get("form_submit_button") if b.label == "Rename").click().run()
+    assert library.task(task.id).name == "Ours"
+    assert options(checked(app), "data.task")[-1] == "Ours (yours)"
+    assert widget(app, "data.task").value == task.id
+
+    button(app, "Delete").click().run()
+    assert "Deleted Ours." in said(checked(app))
+    assert library.tasks() == []
+    assert widget(app, "data.task").value == next(iter(TASKS))
+    assert "Ours (yours)" not in options(app, "data.task")
+
+    button(app, "Undo").click().run()
+    assert [found.id for found in library.tasks()] == [task.id]
+    assert widget(checked(app), "data.task").value == task.id
+    assert "Deleted" not in said(app)
+    assert len(rows_shown(app)) == 40
+
+
+def test_a_name_that_another_task_has_is_refused(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+    own(library, made_rows(40), "First")
+    task = own(library, made_rows(41), "Second")
+    app = opened("data", task=task.id)
+    next(w for w in app.text_input if w.label == "Name").set_value("First")
+    next(b for b in app.get("form_submit_button") if b.label == "Rename").click().run()
+    assert "name = 'First' cannot be used" in said(checked(app))
+    assert library.task(task.id).name == "Second"
+
+
+def test_similarity_scores_are_shown_and_not_learned(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+    task = similar(library)
+    app = opened("data", task=task.id)
+    assert "similarity scores, to measure against" in said(app)
+    table = rows_shown(app)
+    assert list(table["Score"]) == [i / 2 for i in range(12)]
+    assert list(table["Second text"]) == [f"second {i}" for i in range(12)]
+    assert "Fine-tune on it" not in links(app)
+    form = opened("fine_tune", task=task.id)
+    assert f"Task '{task.id}' is not here" in said(form)
+    assert task.id not in widget(form, "form.task").options
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ({"task": "own-0123456789abcdef"}, "there is no such task"),
+        ({"task": "<b>x</b>"}, "there is no such task"),
+        ({"view": "nothing"}, "this page has no such part"),
+    ],
+)
+def test_an_address_that_names_nothing_shows_the_default_and_says_so(
+    opened: Callable[..., AppTest], query: dict[str, str], sentence: str
+) -> None:
+    app = opened("data", **query)
+    assert [warning for warning in app.warning if sentence in warning.value]
+    assert widget(app, "data.task").value == next(iter(TASKS))
+    assert app.query_params["task"] == next(iter(TASKS))
+    assert "view" not in app.query_params
+
+
+def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+    task = own(library, made_rows(40))
+    library.folder.joinpath(f"{task.id}.parquet").write_bytes(b"no rows")
+    app = opened("data", task=task.id)
+    assert len(app.error) == 1
+    widget(app, "data.task").set_value("film_reviews").run()
+    assert not checked(app).error
+
+
+# Add a file
+
+REVIEWS = [(f"Das Café Nº {i} war {('öde', 'schön')[i % 2]}", ("schlecht", "gut")[i % 2]) for i in range(40)]
+JSON_LINES = "\n".join(json.dumps({"id": i, "review": text, "label": label}) for i, (text, label) in enumerate(REVIEWS))
+
+
+def parquet_of(rows: Sequence[Row]) -> bytes:
+    out = io.BytesIO()
+    texts, labels = zip(*rows, strict=True)
+    parquet.write_table(pa.table({"text": texts, "sentiment": labels}), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "described"),
+    [
+        (
+            "cafés.csv",
+            csv_of(("text", "label"), *REVIEWS, delimiter=";", encoding="cp1252"),
+            ("text", "label"),
+            ("CSV", "CP1252", "semicolon"),
+        ),
+        ("cafés.tsv", csv_of(("text", "label"), *REVIEWS, delimiter="\t"), ("text", "label"), ("TSV", "UTF-8", "tab")),
+        ("cafés.jsonl", JSON_LINES.encode(), ("review", "label"), ("JSONL", "UTF-8")),
+        ("cafés.parquet", parquet_of(REVIEWS), ("text", "sentiment"), ("Parquet",)),
+        ("bare.csv", csv_of(*REVIEWS), ("column 1", "column 2"), ("CSV", "no header line")),
+    ],
+)
+def test_a_file_is_understood_and_added_as_it_is(
+    upload: Callable[..., AppTest],
+    library: TaskLibrary,
+    name: str,
+    content: bytes,
+    columns: tuple[str, str],
+    described: Sequence[str],
+) -> None:
+    app = upload(name, content)
+    assert (part(app, "text").value, part(app, "label").value) == columns
+    assert (part(app, "text_b").value, part(app, "split").value) == ("", "")
+    assert all(word in said(app) for word in described)
+    assert "Every row can be used." in said(app)
+    assert library.tasks() == []
+
+    assert add_button(app).label == "Add 40 rows"
+    add_button(app).click().run()
+    [task] = library.tasks()
+    assert task.name == name.partition(".")[0]
+    rows = library.rows(task.id)
+    assert list(zip(rows.texts, rows.labels, strict=True)) == REVIEWS
+    assert f"**{task.name}** is here, with 40 rows." in said(checked(app))
+    assert links(app) == {"Fine-tune on it": f"task={task.id}"}
+    assert app.file_uploader[0].value is None
+    button(app, "Look at it").click().run()
+    assert checked(app).query_params == {"task": task.id}
+    assert widget(app, "data.task").value == task.id
+
+
+DAMAGED_ROWS = (
+    ("text", "label"),
+    *REVIEWS,
+    REVIEWS[0],  # once more
+    ("   ", "gut"),
+    ("no label", ""),
+    ("one", "two", "three"),
+    ("=HYPERLINK(1)", "gut"),
+    ("word " * 5_000, "gut"),
+    (REVIEWS[1][0], "schlecht"),  # the label is another one
+)
+
+
+def test_problems_are_counted_and_what_to_drop_is_chosen(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload("rows.csv", csv_of(*DAMAGED_ROWS))
+    text = said(app)
+    for sentence in (
+        "Rows that do not fit the columns: 1.",
+        "Rows without a text: 1.",
+        "Rows without a label: 1.",
+        "Rows with an over-long text: 1.",
+        "Repeated rows: 1.",
+        "Rows whose text has two labels: 2.",
+        "Rows with a spreadsheet formula: 1.",
+    ):
+        assert sentence in text
+    # 47 rows stand in the file, 4 of them are no use, and the repeated one is dropped unless one says otherwise.
+    assert add_button(app).label == "Drop 5 rows and add 42"
+    listed = next(table.value for table in app.dataframe if "Problem" in table.value)
+    lines = {row.Line: row.Problem for row in listed.itertuples()}
+    assert "repeats line 2" in lines[42]
+    assert "nothing in the column 'label'" in lines[44]
+    widget(app, "drop.duplicate").set_value(False).run()
+    assert add_button(checked(app)).label == "Drop 4 rows and add 43"
+    widget(app, "drop.duplicate").set_value(True).run()
+    widget(app, "drop.two_labels").set_value(True).run()
+    widget(app, "drop.formula").set_value(True).run()
+    assert add_button(checked(app)).label == "Drop 8 rows and add 39"
+    add_button(app).click().run()
+    [task] = library.tasks()
+    rows = library.rows(task.id)
+    assert list(zip(rows.texts, rows.labels, strict=True)) == [row for row in REVIEWS if row != REVIEWS[1]]
+
+
+def test_cancel_creates_nothing_and_empties_the_page(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    button(app, "Cancel").click().run()
+    assert checked(app).file_uploader[0].value is None
+    assert "is all it takes" in said(app)
+    assert library.tasks() == []
+
+
+def test_columns_that_nothing_tells_apart_are_asked_for(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    rows = [(str(i), f"sentence number {i} of many", f"v{i % 12}") for i in range(40)]
+    app = upload("rows.csv", csv_of(("id", "text", "verdict"), *rows))
+    assert "no column looks like the labels" in said(app)
+    assert "Choose the" in said(app)
+    assert not [b for b in app.button if b.label.startswith(("Add", "Drop"))]
+    if part(app, "text").value is None:
+        part(app, "text").set_value("text").run()
+    part(app, "label").set_value("verdict").run()
+    assert add_button(checked(app)).label == "Add 40 rows"
+    add_button(app).click().run()
+    [task] = library.tasks()
+    assert list(library.rows(task.id).labels) == [label for *_, label in rows]
+
+
+def test_columns_can_be_changed(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    rows = [(f"title {i}", f"a body of text {i}", "yes" if i % 2 else "no") for i in range(40)]
+    app = upload("rows.csv", csv_of(("title", "text", "label"), *rows))
+    assert part(app, "text").value == "text"
+    part(app, "text").set_value("title").run()
+    part(app, "text_b").set_value("text").run()
+    assert widget(app, f"{part(app, 'text').key.removesuffix('.text')}.kind").value == "classes"
+    add_button(checked(app)).click().run()
+    [task] = library.tasks()
+    kept = library.rows(task.id)
+    assert list(zip(kept.texts, kept.seconds or (), kept.labels, strict=True)) == rows
+
+
+def test_one_column_for_two_things_is_a_sentence(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    part(app, "label").set_value("text").run()
+    assert [error for error in checked(app).error if "cannot be used" in error.value]
+    assert library.tasks() == []
+
+
+def test_scores_of_pairs_are_added_and_not_offered_to_learn(
+    upload: Callable[..., AppTest], library: TaskLibrary
+) -> None:
+    rows = [(f"a {i} b", f"c {i} d", f"{i * 0.25:.2f}") for i in range(20)]
+    app = upload("sts.tsv", csv_of(("sentence1", "sentence2", "score"), *rows, delimiter="\t"))
+    add_button(app).click().run()
+    [task] = library.tasks()
+    assert task.kind == "similarity"
+    assert "Fine-tune on it" not in links(checked(app))
+    assert button(app, "Look at it")
+
+
+def test_another_delimiter_can_be_said(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    part(app, "comma").set_value("|").run()
+    assert checked(app)
+    assert not [b for b in app.button if b.label.startswith("Add")]
+    part(app, "comma").set_value(None).run()
+    assert add_button(checked(app)).label == "Add 40 rows"
+    assert library.tasks() == []
+
+
+def zipped() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("rows.csv", zipped(), "is a ZIP archive, not CSV"),
+        ("rows.csv", bytes(range(256)) * 64, "rows.csv"),
+        ("rows.csv", b"", "is empty"),
+        ("rows.csv", b"text,label\n", "has columns and no rows"),
+        ("rows.csv", b"text,label\n,a\n,b\n", "has no row that can be used"),
+        ("rows.jsonl", b"[1, 2]\n", "is not a JSON object"),
+        ("rows.parquet", parquet_of(REVIEWS)[:-40], "rows.parquet"),
+        ("rows.parquet", b"text,label\nx,1\n", "is not a Parquet file"),
+        ("<b>$x$.csv", b"", "'<b>$x$.csv' is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence_and_nothing_is_created(
+    upload: Callable[..., AppTest], library: TaskLibrary, name: str, content: bytes, sentence: str
+) -> None:
+    app = upload(name, content)
+    [error] = app.error
+    assert sentence in error.value.replace("\\", "")
+    assert not [b for b in app.button if "add" in b.label.lower()]
+    assert library.tasks() == []
+    button(app, "Choose another file").click().run()
+    assert not checked(app).error
+    assert app.file_uploader[0].value is None
+
+
+def test_one_label_alone_cannot_be_added(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload("rows.csv", csv_of(("text", "label"), *((text, "gut") for text, _ in REVIEWS)))
+    assert any("the one label" in error.value.replace("\\", "") for error in app.error)
+    assert add_button(app).disabled
+    assert library.tasks() == []
+
+
+def test_a_test_file_beside_is_scored_once_at_the_end(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    test = made_rows(10, seed=1)
+    app = upload(
+        "train.csv",
+        csv_of(("text", "label"), *made_rows(50)),
+        test=("test.csv", csv_of(("text", "label"), *test)),
+    )
+    assert "10 to test (as the file says)" in said(app)
+    add_button(app).click().run()
+    [task] = library.tasks()
+    rows = library.rows(task.id)
+    assert rows.splits is not None
+    places = [i for i, split in enumerate(rows.splits) if split == "test"]
+    assert [(rows.texts[i], rows.labels[i]) for i in places] == test
+
+
+def test_a_test_file_with_another_label_is_a_sentence(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload(
+        "train.csv",
+        csv_of(("text", "label"), *made_rows(50)),
+        test=("test.csv", csv_of(("text", "label"), ("words", "unheard of"))),
+    )
+    assert "'test.csv' has the label 'unheard of', which the training file lacks" in said(app)
+    assert library.tasks() == []
+
+
+def test_the_same_rows_twice_are_one_task(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    add_button(upload("first.csv", csv_of(("text", "label"), *REVIEWS))).click().run()
+    app = upload("second.tsv", csv_of(("text", "label"), *REVIEWS, delimiter="\t"))
+    add_button(app).click().run()
+    [task] = library.tasks()
+    assert task.name == "first"
+    assert "**first** is here" in said(checked(app))
+
+
+def test_an_empty_name_is_a_sentence(upload: Callable[..., AppTest], library: TaskLibrary) -> None:
+    app = upload("rows.csv", csv_of(("text", "label"), *REVIEWS))
+    widget(app, "upload.name.rows.csv").set_value("   ").run()
+    add_button(app).click().run()
+    assert "give a name" in said(checked(app))
+    assert library.tasks() == []
+
+
+# Hugging Face Hub
+
+
+@pytest.mark.parametrize("repository", ["", "no such name", "../../etc", "a/b/c", "https://huggingface.co/x/y"])
+def test_a_name_that_is_no_repository_is_a_sentence_and_starts_nothing(
+    opened: Callable[..., AppTest], folder: Path, repository: str
+) -> None:
+    app = opened("data", view="hub")
+    for key, value in {"hub.repository": repository, "hub.text": "text", "hub.label": "label"}.items():
+        widget(app, key).set_value(value)
+    next(b for b in app.get("form_submit_button") if b.label == "Fetch").click().run()
+    assert [error for error in checked(app).error if "repository" in error.value]
+    assert Jobs(folder).jobs() == []
+
+
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_a_column_that_is_left_empty_is_named(opened: Callable[..., AppTest], folder: Path, column: str) -> None:
+    app = opened("data", view="hub")
+    for key, value in {"hub.repository": "acme/tiny", "hub.text": "text", "hub.label": "label"}.items():
+        widget(app, key).set_value("" if key == f"hub.{column}" else value)
+    next(b for b in app.get("form_submit_button") if b.label == "Fetch").click().run()
+    assert f"{column} = '' cannot be used" in said(checked(app))
+    assert Jobs(folder).jobs() == []
+
+
+def test_one_click_asks_for_a_known_data_set(opened: Callable[..., AppTest], folder: Path) -> None:
+    app = opened("data", view="hub")
+    widget(app, "hub.rows").set_value(1_000)
+    widget(app, "hub.sst2").click().run()
+    [job] = Jobs(folder).jobs()
+    assert job.request["repository"] == "nyu-mll/glue"
+    assert job.request["max_rows"] == 1_000
+    assert job.label == "SST-2"
+    assert "**SST-2**" in said(checked(app))
+
+
+def ended_job(folder: Path, status: str, log: str, **state: Any) -> str:
+    """A job as its process left it. Returns: its id."""
+    job_id = Jobs(folder).start("hub", {"repository": "acme/tiny"}, "Tiny")
+    made = folder / "jobs" / job_id
+    (made / "state.json").write_text(json.dumps({"status": status, "message": "It failed: its log says more."} | state))
+    (made / "log.txt").write_text(log)
+    return job_id
+
+
+def test_the_log_of_a_failed_fetch_can_be_read(opened: Callable[..., AppTest], folder: Path) -> None:
+    log = "Traceback <b>of</b> *something*\nKeyError: 'shoe'"
+    job_id = ended_job(folder, "failed", "x" * 20_000 + log)
+    app = opened("data", view="hub")
+    assert "It failed: its log says more." in said(app)
+    [code] = app.code
+    assert code.value.endswith(log)
+    assert len(code.value) < 10_000
+    widget(app, f"dismiss.{job_id}").click().run()
+    assert not checked(app).code
+
+
+@pytest.mark.parametrize(("status", "log"), [("failed", " \n"), ("cancelled", "much"), ("done", "much")])
+def test_there_is_no_empty_log_and_none_without_failure(
+    opened: Callable[..., AppTest], folder: Path, status: str, log: str
+) -> None:
+    ended_job(folder, status, log, result={"task": "own-0123456789abcdef"})
+    app = opened("data", view="hub")
+    assert "**Tiny**" in said(app)
+    assert not app.code
+
+
+def test_rows_that_were_here_already_are_said_to_be(opened: Callable[..., AppTest], folder: Path) -> None:
+    result = {"task": "own-0123456789abcdef", "name": "Mine *own*", "was_here": True}
+    ended_job(folder, "done", "", result=result)
+    assert "was here already, as Mine *own*, just now" in said(opened("data", view="hub"))
+
+
+def test_too_many_fetches_at_once_are_a_sentence(
+    opened: Callable[..., AppTest], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MAX_ACTIVE", 0)
+    app = opened("data", view="hub")
+    widget(app, "hub.sst2").click().run()
+    assert [error for error in checked(app).error if "such jobs are at work or waiting" in error.value]
+    assert Jobs(folder).jobs() == []
+
+
+def test_a_translation_that_was_forgotten_has_the_page_drawn_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def page() -> None:
+        from pages.ui.text_views import _follow
+
+        _follow("a" * 12, ["A fine film."])
+
+    reruns: list[str] = []
+    monkeypatch.setattr("pages.ui.text_views.st.rerun", lambda: (reruns.append("app"), st.stop()))
+    assert not AppTest.from_function(page, default_timeout=60).run().exception
+    assert reruns == ["app"]
+
+
+# Fine-tune: the task
+
+
+def draft_of(app: AppTest) -> Any:
+    return app.session_state["remembered.draft"]
+
+
+def test_a_task_in_the_address_is_picked(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+    task = own(library, made_rows(100))
+    for name in (task.id, "news_topics"):
+        app = opened("fine_tune", task=name)
+        assert widget(app, "form.task").value == name
+        assert draft_of(app).task.id == name
+        assert not app.error
+        assert not button(app, "Launch").disabled
+        assert links(app)["Look at its texts"] == f"task={name}"
+
+
+def test_a_picked_task_stands_in_the_address(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune", task="news_topics")
+    widget(app, "form.task").set_value("paraphrase").run()
+    assert checked(app).query_params["task"] == "paraphrase"
+    app.run()
+    assert draft_of(app).task.id == "paraphrase"
+
+
+def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Callable[..., AppTest]) -> None:
+    rows = task_file("film_reviews", "train")
+    label_of = dict(rows)
+    app = opened("fine_tune", task="film_reviews")
+    sentence = next(c.value for c in app.caption if "to train on" in c.value)
+    train = int(sentence.partition(" ")[0].replace(",", ""))
+    widget(app, "form.label_noise").set_value(0.2).run()
+    assert draft_of(checked(app)).task.label_noise == 0.2
+    assert f"Training rows: {train:,}, {train // 5} with a wrong label (20%)." in said(app)
+    table = examples(app)
+    assert all(row["Label"] != row["Label was"] == label_of[row["Text was"]] for row in table)
+
+    widget(app, "form.text_noise").set_value(0.3).run()
+    assert draft_of(checked(app)).task.text_noise == 0.3
+    assert "with changed words (100%)" in said(app)
+    table = examples(app)
+    assert all(label_of[row["Text was"]] == row["Label was"] for row in table)
+    assert all((row["Label"], row["Text"]) != (row["Label was"], row["Text was"]) for row in table)
+    assert any(row["Label"] == row["Label was"] for row in table)
+
+    widget(app, "form.imbalance").set_value(4.0).run()
+    assert draft_of(checked(app)).task.imbalance == 4.0
+    assert f"{train // 2 + train // 8} texts to train on" in said(app)
+
+
+def examples(app: AppTest) -> list[dict[str, str]]:
+    """Training rows that noise has changed, with what they were."""
+    table = next(table.value for table in app.dataframe if "Label was" in table.value)
+    assert not table.empty
+    return table.to_dict("records")  # type: ignore[no-any-return]
+
+
+def test_without_noise_training_rows_are_shown_as_they_are(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune", task="film_reviews")
+    table = next(table.value for table in app.dataframe if list(table.value) == ["Label", "Text"])
+    assert set(zip(table["Text"], table["Label"], strict=True)) <= set(task_file("film_reviews", "train"))
+
+
+def test_korean_texts_are_offered_an_encoder_that_reads_them(
+    opened: Callable[..., AppTest], library: TaskLibrary
+) -> None:
+    rows = [(f"이 영화는 정말 {('지루했다', '재미있었다')[i % 2]} {i}번", ("나쁨", "좋음")[i % 2]) for i in range(100)]
+    task = own(library, rows)
+    app = opened("fine_tune", task=task.id)
+    assert widget(app, "form.encoder").value == BUNDLED
+    assert "These texts are Korean" in said(app)
+    offered = [b.label for b in app.button if b.label in LISTED]
+    assert offered
+    assert all(LISTED[name].knows(KOREAN) for name in offered)
+    button(app, offered[0]).click().run()
+    assert widget(checked(app), "form.encoder").value == offered[0]
+    assert draft_of(app).encoder.id == offered[0]
+    assert "These texts are Korean" not in said(app)
+    assert "is not on this machine and the Hub cannot be reached" in said(app)
+
+
+def test_english_texts_are_offered_no_other_encoder(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    assert not [b for b in app.button if b.label in LISTED]
+
+
+def test_long_texts_are_offered_more_tokens(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+    rows = [(" ".join(["word"] * 400 + [str(i)]), ("a", "b")[i % 2]) for i in range(100)]
+    task = own(library, rows)
+    app = opened("fine_tune", task=task.id)
+    assert "have more than 128 tokens and are cut" in said(app)
+    button(app, "Read 256 tokens").click().run()
+    assert widget(checked(app), "form.max_length").value == 256
+    assert draft_of(app).encoder.max_length == 256
+    assert "have more than 256 tokens and are cut" in said(app)
+
+
+def test_a_task_that_is_gone_is_a_sentence(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
+    task = own(library, made_rows(60))
+    library.discard(task.id)
+    app = opened("fine_tune", task=task.id)
+    assert f"Task '{task.id}' is not here" in said(app)
+    assert widget(app, "form.task").value == next(iter(TASKS))
