@@ -1,0 +1,135 @@
+"""Repeated rows, texts with two labels and formulas, in one file and over several; a slow loop finds the same."""
+
+from __future__ import annotations
+
+import random
+import time
+import unicodedata
+
+import pytest
+
+from core.tasks.files.optional import Noted, Part, optional_problems
+from core.tasks.rows import Rows
+
+TEXTS = ["a", "A ", "b  c", "B c", "é", "e\u0301", "É", "=SUM(1)", "d", "ｄ", "- well"]
+
+
+def part(texts: list[str], labels: list[str], name: str = "a.csv", **given: object) -> Part:
+    rows = Rows(tuple(texts), tuple(labels), **given)  # type: ignore[arg-type]
+    return Part(name, "line", rows, range(2, 2 + len(texts)))
+
+
+def same(one: str, other: str) -> bool:
+    def plain(text: str) -> list[str]:
+        return unicodedata.normalize("NFKC", text).casefold().split()
+
+    return plain(one) == plain(other)
+
+
+def slow(parts: list[Part]) -> list[dict[str, list[int]]]:
+    """Every row against every other one."""
+    every = [(i, row) for i, one in enumerate(parts) for row in range(len(one.rows))]
+    found: list[dict[str, list[int]]] = [{} for _ in parts]
+    for at, (i, row) in enumerate(every):
+        rows = parts[i].rows
+        cells = [rows.texts[row], *([rows.seconds[row]] if rows.seconds else []), rows.labels[row]]
+        alike = []
+        for place, (j, other) in enumerate(every):
+            theirs = parts[j].rows
+            seconds = (rows.seconds or [""] * len(rows))[row], (theirs.seconds or [""] * len(theirs))[other]
+            if place != at and same(rows.texts[row], theirs.texts[other]) and same(*seconds):
+                alike.append((place, theirs.labels[other]))
+        equal = [place for place, label in alike if equal_labels(rows, label, rows.labels[row])]
+        if any(place < at for place in equal):
+            found[i].setdefault("duplicate", []).append(row)
+        if len(equal) < len(alike):
+            found[i].setdefault("two_labels", []).append(row)
+        if any(cell.startswith("=") for cell in cells):
+            found[i].setdefault("formula", []).append(row)
+    return found
+
+
+def equal_labels(rows: Rows, one: str, other: str) -> bool:
+    return one == other if rows.kind == "classes" else float(one) == float(other)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_a_slow_loop_finds_the_same(seed: int, files: int) -> None:
+    rng = random.Random(seed)
+    pairs, kind = rng.random() < 0.5, rng.choice(["classes", "similarity"])
+    labels = ["x", "y"] if kind == "classes" else ["1", "1.0", "2"]
+    parts = []
+    for number in range(files):
+        texts = rng.choices(TEXTS, k=rng.randint(0, 20))
+        seconds = tuple(rng.choices(TEXTS[:4], k=len(texts))) if pairs else None
+        parts.append(part(texts, rng.choices(labels, k=len(texts)), f"{number}.csv", seconds=seconds, kind=kind))
+    noted = optional_problems(parts)
+    assert [one.rows for one in noted] == slow(parts)
+    for one, given in zip(noted, parts, strict=True):
+        assert sorted((p.kind, p.line) for p in one.problems) == sorted(
+            (name, given.lines[row]) for name, rows in one.rows.items() for row in rows
+        )
+        assert {p.file for p in one.problems} <= {given.name}
+
+
+class TestMessages:
+    def messages(self, *parts: Part) -> list[list[str]]:
+        return [[problem.message for problem in noted.problems] for noted in optional_problems(parts)]
+
+    def test_within_a_file_a_line_is_enough(self) -> None:
+        assert self.messages(part(["a film", "A  film", "other", "=SUM(1)"], ["x", "x", "y", "y"])) == [
+            ["Line 3 repeats line 2: 'A film'.", "Line 5 has a cell that a spreadsheet would run: '=SUM(1)'."]
+        ]
+        assert self.messages(part(["a", "a"], ["x", "y"])) == [
+            [
+                "Line 2 has the label 'x' and line 3 has 'y' for the same text: 'a'.",
+                "Line 3 has the label 'y' and line 2 has 'x' for the same text: 'a'.",
+            ]
+        ]
+
+    def test_over_files_both_are_named(self) -> None:
+        train = part(["one", "Broke down.", "three"], ["x", "x", "y"], "train.csv")
+        test = part(["new", "broke  down.", "broke down.", "three"], ["x", "x", "x", "x"], "test.csv")
+        assert self.messages(train, test) == [
+            ["'train.csv', line 4, has the label 'y' and line 5 of 'test.csv' has 'x' for the same text: 'three'."],
+            [
+                "'test.csv', line 3, repeats line 3 of 'train.csv': 'broke down.'.",
+                "'test.csv', line 4, repeats line 3 of 'train.csv': 'broke down.'.",
+                "'test.csv', line 5, has the label 'x' and line 4 of 'train.csv' has 'y' for the same text: 'three'.",
+            ],
+        ]
+
+    def test_rows_and_lines_are_told_apart(self) -> None:
+        train = Part("a.parquet", "row", Rows(("a", "b"), ("x", "x")), (1, 2))
+        assert self.messages(train, part(["b"], ["x"], "b.csv"))[1] == [
+            "'b.csv', line 2, repeats row 2 of 'a.parquet': 'b'."
+        ]
+
+    def test_what_many_rows_have_is_told_of_the_first_of_each_file(self) -> None:
+        many = part(["a"] * 10_100, ["x"] * 10_100, "many.csv")
+        first, second = optional_problems([many, part(["a"], ["x"], "one.csv")])
+        assert (len(first.rows["duplicate"]), len(first.problems)) == (10_099, 10_000)
+        assert len(second.problems) == 1
+
+
+def test_no_rows_have_no_problems() -> None:
+    assert optional_problems([]) == []
+    assert optional_problems([part([], [])]) == [Noted()]
+
+
+@pytest.mark.parametrize(
+    "run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327", "\u0327", "猫", "😀", "\u1100\u1161"]
+)
+def test_no_text_takes_long(run: str) -> None:
+    texts = [f"a{run * 10_000}b{row % 4}" for row in range(20)]
+    start = time.process_time()
+    (noted,) = optional_problems([part(texts, ["x"] * 20)])
+    assert time.process_time() - start < 1
+    assert noted.rows == {"duplicate": list(range(4, 20))}
+
+
+def test_only_marks_are_cut_from_a_long_run() -> None:
+    texts = ["😀" * 200, "😀" * 201, "猫" * 200, "猫" * 201, "é" * 200, "e\u0301" * 200]
+    (noted,) = optional_problems([part(texts, ["x"] * 6)])
+    assert noted.rows == {"duplicate": [5]}
