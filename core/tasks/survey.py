@@ -10,6 +10,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -41,6 +42,14 @@ SAMPLED_CHARS = 500
 
 QUERY_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 QUOTES = str.maketrans(dict.fromkeys("“”„‟«»「」『』", '"'))
+
+# As Unicode's stream-safe texts (UAX #15): no letter of a language has more.
+MARKS_MAX = 30
+# The range of all combining marks, and that of the characters beyond the bitmap that makes a pattern quick.
+MARKS = (0x300, 0x1F000)
+ASTRAL = "\U00010000-\U0010ffff"
+# Texts that are so short fold quickly whatever they hold.
+SHORT_CHARS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +113,27 @@ def folded(text: Texts) -> Texts:
 def _folded(text: str) -> str:
     if text.isascii():
         return " ".join(text.lower().split())
+    text = _few_marks(text)
     # Folding case may leave what NFKC would compose, so it is done again, as Unicode's NFKC_Casefold does.
     again = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(again.split())
+
+
+def _few_marks(text: str) -> str:
+    """A text with at most so many combining marks in a row: the time to order them grows with their square."""
+    if len(text) <= SHORT_CHARS or text.isascii():
+        return text
+    suspect, many = _mark_runs()
+    return many.sub(r"\1", text) if suspect.search(text) else text
+
+
+@cache
+def _mark_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What is in every text with too many marks in a row and found quickly, and exactly those runs of marks."""
+    marks = [c for c in map(chr, range(*MARKS)) if unicodedata.combining(unicodedata.normalize("NFKD", c)[0])]
+    suspect = "".join(c for c in marks if c < ASTRAL[0]) + ASTRAL
+    exact = "".join(marks)
+    return re.compile(f"[{suspect}][{suspect}]{{{MARKS_MAX}}}"), re.compile(f"([{exact}]{{{MARKS_MAX}}})[{exact}]+")
 
 
 def duplicates(texts: Sequence[Texts], labels: Sequence[int]) -> list[DuplicateGroup]:

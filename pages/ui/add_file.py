@@ -241,7 +241,7 @@ def _problems(together: Together) -> list[str]:
             dropped.append(kind.name)
     listed = [
         {"File": problem.file, "Line": problem.line, "Problem": problem.message}
-        for problem in together.problems[:MAX_LISTED]
+        for problem in sorted(together.problems, key=lambda problem: not PROBLEMS[problem.kind].must_drop)[:MAX_LISTED]
     ]
     with st.expander("Row by row", expanded=len(listed) <= PREVIEWED):
         total = sum(counts.values())

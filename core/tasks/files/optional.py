@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 from core.errors import shown
 from core.tasks.files.problems import PROBLEMS_LISTED, Problem, is_formula, score
@@ -15,12 +12,6 @@ from core.tasks.rows import Rows
 from core.tasks.survey import folded
 
 DIGEST_BYTES = 16
-# Texts that are so short fold quickly whatever they hold.
-SHORT_CHARS = 128
-# As Unicode's stream-safe texts (UAX #15): no letter of a language has more.
-MARKS_MAX = 30
-MARKS = (0x300, 0x1F000)
-ASTRAL = "\U00010000-\U0010ffff"
 # A class, or a similarity as a number.
 Label = str | float | None
 
@@ -41,11 +32,8 @@ class Part:
     @property
     def texts(self) -> Iterable[tuple[str, ...]]:
         """The text of each row, or both."""
-        return (
-            zip(self.rows.texts, strict=True)
-            if self.rows.seconds is None
-            else zip(self.rows.texts, self.rows.seconds, strict=True)
-        )
+        columns = [self.rows.texts, *([self.rows.seconds] if self.rows.seconds is not None else [])]
+        return zip(*columns, strict=True)
 
     @property
     def formulas(self) -> set[int]:
@@ -135,22 +123,5 @@ def _repeated(digests: Iterable[bytes], labels: Sequence[Label]) -> dict[int, di
 
 def _digest(texts: tuple[str, ...]) -> bytes:
     """What is equal for rows with the same texts, and short."""
-    key = "\n".join(folded(tuple(map(_few_marks, texts))))  # no folded text holds a line break
+    key = "\n".join(folded(texts))  # no folded text holds a line break
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
-
-
-def _few_marks(text: str) -> str:
-    """A text with at most so many combining marks in a row: the time to order them grows with their square."""
-    if len(text) <= SHORT_CHARS or text.isascii():
-        return text
-    suspect, many = _mark_runs()
-    return many.sub(r"\1", text) if suspect.search(text) else text
-
-
-@cache
-def _mark_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What is in every text with too many marks in a row and found quickly, and exactly those runs of marks."""
-    marks = [c for c in map(chr, range(*MARKS)) if unicodedata.combining(unicodedata.normalize("NFKD", c)[0])]
-    suspect = "".join(c for c in marks if c < ASTRAL[0]) + ASTRAL
-    exact = "".join(marks)
-    return re.compile(f"[{suspect}][{suspect}]{{{MARKS_MAX}}}"), re.compile(f"([{exact}]{{{MARKS_MAX}}})[{exact}]+")
