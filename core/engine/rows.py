@@ -31,18 +31,22 @@ class TaskSource:
         try:
             return load_task(config, seed, library(self._folder))
         except TaskError:
-            if config.content_hash is None or not (path := rows_path(self._folder, config.content_hash)).is_file():
+            if (kept := self._kept(config)) is None:
                 raise
-            return read_data(path, config.content_hash)
+            return kept
 
     def kept(self, config: TaskConfig, seed: int) -> TaskData:
         """The rows of a prepared config, first of all from what is kept. Raises: as calling it."""
-        if config.content_hash is not None and (path := rows_path(self._folder, config.content_hash)).is_file():
-            try:
-                return read_data(path, config.content_hash)
-            except TaskError:
-                pass  # damaged: they may still be had from where they came, and are checked there
-        return self(config, seed)
+        return self._kept(config) or self(config, seed)
+
+    def _kept(self, config: TaskConfig) -> TaskData | None:
+        """What is kept under the hash of a config; None where it is not there, or damaged."""
+        if config.content_hash is None:
+            return None
+        try:
+            return read_data(rows_path(self._folder, config.content_hash), config.content_hash)
+        except TaskError:
+            return None  # the rows may still be had from where they came, and are checked there
 
 
 def keep_rows(folder: Path, data: TaskData) -> None:

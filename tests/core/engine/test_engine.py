@@ -20,7 +20,7 @@ from core.config import parse_config
 from core.engine import LocalEngine
 from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
 from core.errors import EngineError, PlaygroundError
-from core.store import RunRecord, Status, Store
+from core.store import RunRecord, Status, Store, rows_path
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S, END_S = 40.0, 20.0
@@ -255,6 +255,9 @@ def test_a_failed_run_says_why_and_lets_the_next_one_start(
     failing = engine.submit(draft(task={"path": str(path)}))
     following = engine.submit(draft())
     path.write_text("text,label\nother rows,a\nmore,b\nand more,a\nagain,b\nlast,a\nreally,b\nyes,a\nno,b\n")
+    content_hash = engine.store.run(failing).config.task.content_hash
+    assert content_hash is not None
+    rows_path(engine.store.folder, content_hash).write_bytes(b"damaged")  # else it would read what was kept
     run = wait_until(engine.store, failing, lambda r: r.status.ended)
     assert run.status == Status.FAILED
     assert run.message

@@ -112,7 +112,7 @@ class TestDamage:
         run = engine.store.run(engine.submit(draft(task={"path": str(path)})))
         path.unlink()
         rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
-        with pytest.raises(TaskError, match="damaged"):
+        with pytest.raises(TaskError, match=r"'gone\.csv' was not found"):
             rows_of(engine.store, run)
 
     def test_the_next_run_mends_them(self, engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:

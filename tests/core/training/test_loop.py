@@ -575,7 +575,7 @@ def test_the_bundled_encoder_learns_the_bundled_task() -> None:
     events = events_of(draft)
     scores = {event.split: event.values for event in events if isinstance(event, Evaluation)}
     assert scores["test"]["accuracy"] > 0.65
-    assert scores["test"]["rows"] == 300
+    assert scores["test"]["rows"] == 400
     assert scores["baseline"]["accuracy"] > 0.55
     losses = [step.values["loss"] for step in steps_of(events)]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
