@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -55,12 +56,15 @@ class SpawnStarter:
         try:
             log = open_log(store, run_id)
             try:
-                _detach(["-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)], log)
+                pid = _detach(["-m", "core.engine.worker", str(store.folder), run_id, str(attempt), str(slot)], log)
             finally:
                 os.close(log)
         except OSError as error:
             reason = error.strerror
             raise EngineError(f"No worker could be started ({reason}): close programs and try again.") from error
+        # The starter may be a worker that ended itself and is gone before the new one has imported torch.
+        with suppress(psutil.NoSuchProcess):
+            store.hand_over(run_id, attempt, liveness_of(pid))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -128,8 +132,8 @@ def wait_for_launcher(store: Store, timeout_s: float) -> bool:
     return False
 
 
-def _detach(arguments: list[str], log: int) -> None:
-    """Execute a new interpreter in a session of its own, with its output in a file. Raises: OSError."""
+def _detach(arguments: list[str], log: int) -> int:
+    """Execute a new interpreter in a session of its own, with its output in a file; returns its id. Raises: OSError."""
     # A worker that starts the next run sees one GPU itself; its child chooses among all.
     visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids())} if gpu_ids() else {}
     process = subprocess.Popen(
@@ -144,6 +148,7 @@ def _detach(arguments: list[str], log: int) -> None:
     )
     # While we live, a worker that ended is our zombie until somebody has waited for it.
     threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
+    return process.pid
 
 
 def open_log(store: Store, run_id: str) -> int:

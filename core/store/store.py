@@ -343,6 +343,14 @@ class Store:
             )
             return str(row["id"]), attempt, free[0]
 
+    def hand_over(self, run_id: str, attempt: int, worker: Liveness) -> None:
+        """A claimed run is held by this process now, until its worker reports (which may be the same)."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE runs SET worker = ? WHERE id = ? AND attempt = ? AND status = ?",
+                (_worker_json(worker), run_id, attempt, Status.STARTING),
+            )
+
     def has_queued(self) -> bool:
         """Whether a run waits; only reads."""
         return bool(self._all("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1"))

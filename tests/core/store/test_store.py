@@ -112,6 +112,18 @@ def test_a_dead_run_gives_its_slot_back(store: Store) -> None:
     assert store.claim_next(SLOTS) == (second, 1, 0)
 
 
+def test_a_claimed_run_is_held_by_whom_it_was_handed_over_to(store: Store) -> None:
+    run_id = store.create(config())
+    store.claim_next(SLOTS, DEAD)  # who claimed it has ended since
+    store.hand_over(run_id, 1, liveness_of())
+    assert store.run(run_id).status == Status.STARTING
+    store.hand_over(run_id, 2, DEAD)  # another attempt, which is not this one
+    assert store.run(run_id).status == Status.STARTING
+    store.attempt(run_id, 1).started(started())
+    store.hand_over(run_id, 1, DEAD)  # too late: its worker reported
+    assert store.run(run_id).status == Status.RUNNING
+
+
 def test_writes_of_an_older_attempt_are_refused(store: Store) -> None:
     run_id = store.create(config())
     store.claim_next(SLOTS, DEAD)
