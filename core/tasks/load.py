@@ -184,7 +184,9 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
             f"its labels are {shown(', '.join(sorted(set(train.labels))))}."
         )
     if train.splits is not None and "test" in train.splits:
-        raise TaskError(f"{shown(names[0])} has a test split of its own: leave out the test file {name}.")
+        raise TaskError(
+            f"{shown(names[0])} has a test split of its own: leave out the test file {name}, or name no split column."
+        )
     learned: list[SplitName] = list(train.splits or ["train"] * len(train))
     held: list[SplitName] = ["test"] * len(test)
     seconds = None if train.seconds is None else train.seconds + (test.seconds or ())
