@@ -14,6 +14,7 @@ import click
 from tqdm import tqdm
 
 from core import __version__
+from core.cli_options import COLUMNS, column_options, drop_option, json_option, kinds_to_drop, runs_option
 from core.cli_tasks import tasks
 from core.config import FILE_TASK, PhaseConfig, RunConfig, parse_config
 from core.engine import LocalEngine
@@ -25,18 +26,12 @@ from core.presets import PRESETS, preset
 from core.replay import write_replay
 from core.store import RunRecord, Status, Store, default_folder
 from core.tasks import TASKS, TaskLibrary
-from core.tasks.files.problems import PROBLEMS
 from core.training.prepare import prepare
 from core.validation import build
 
 POLL_S = 0.2
 OPTION_NAMES = {"weight": "lambda", "settings": "set"}
 EXIT_FAILED, EXIT_USAGE = 1, 2
-
-runs_option = click.option(
-    "--runs", "folder", metavar="DIR", default=None, help="Folder with the runs. [default: SCL_RUNS, else runs/]"
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,15 +47,8 @@ def cli() -> None:
     help=f"A bundled task ({', '.join(TASKS)}), one of your own by its name, or a CSV, TSV, JSONL or Parquet file.",
 )
 @click.option("--test", metavar="FILE", help="File with the test split.")
-@click.option("--text-column", metavar="NAME", help="Column with the texts. [default: guessed]")
-@click.option("--second-column", metavar="NAME", help="Column with the second texts of pairs. [default: guessed]")
-@click.option("--label-column", metavar="NAME", help="Column with the labels. [default: guessed]")
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="PROBLEM",
-    help=f"Drop rows with a problem ({', '.join(PROBLEMS)}), or all; repeatable. [default: refuse what cannot be used]",
-)
+@column_options(default="guessed")
+@drop_option
 @click.option("--train-size", type=int, metavar="N", help="Few-shot: stratified sample of N training rows.")
 @click.option("--label-noise", type=float, metavar="RHO", help="Share of each class's training labels made wrong.")
 @click.option("--text-noise", type=float, metavar="R", help="Share of the words of each training text changed (EDA).")
@@ -203,9 +191,9 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     phase |= {"optimiser": picked(learning_rate="lr"), "trainable": _trainable(options.get("trainable", "all"))}
     task = picked(train_size="train_size", test_path="test", sampler="sampler", imbalance="imbalance")
     task |= picked(label_noise="label_noise", text_noise="text_noise") | _task(options.get("task"), own)
-    task["reading"] = picked(text="text_column", text_b="second_column", label="label_column")
+    task["reading"] = {field: options[option] for option, field in COLUMNS.items() if option in options}
     if "drop" in options:
-        task["drop"] = list(PROBLEMS) if "all" in options["drop"] else list(options["drop"])
+        task["drop"] = kinds_to_drop(options["drop"])
     encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
     given = picked(seed="seed", name="name", device="device") | {"task": task, "encoder": encoder}
     given["phases"] = [

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
+from core.cli_options import COLUMNS, column_options, drop_option, json_option, kinds_to_drop, runs_option
 from core.config import ReadingConfig
-from core.engine.rows import TASKS_FOLDER
+from core.engine.rows import library as library_in
 from core.store import default_folder
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.files.problems import PROBLEMS
@@ -21,11 +22,6 @@ from core.tasks.load import joined, read_files, split_rows, usable_rows
 from core.validation import build
 
 MAX_PROBLEMS = 20
-
-runs_option = click.option(
-    "--runs", "folder", metavar="DIR", default=None, help="Folder with the runs. [default: SCL_RUNS, else runs/]"
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 
 
 @click.group()
@@ -56,14 +52,10 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @click.option("--test", metavar="FILE", help="File with the test split.")
 @click.option("--name", help="A name for the task. [default: the file's]")
-@click.option("--text-column", metavar="NAME", help="Column with the texts. [default: guessed]")
-@click.option("--second-column", metavar="NAME", help="Column with the second texts of pairs. [default: guessed]")
-@click.option("--label-column", metavar="NAME", help="Column with the labels. [default: guessed]")
+@column_options(default="guessed")
 @click.option("--split-column", metavar="NAME", help="Column that says train, validation or test. [default: guessed]")
 @click.option("--encoding", metavar="NAME", help="utf-8, utf-16, cp1252, gb18030 or cp949. [default: detected]")
-@click.option(
-    "--drop", multiple=True, metavar="PROBLEM", help=f"Drop rows with a problem ({', '.join(PROBLEMS)}), or all."
-)
+@drop_option
 @runs_option
 @json_option
 def add(
@@ -76,9 +68,8 @@ def add(
     **given: str,
 ) -> None:
     """Add the rows of a CSV, TSV, JSONL or Parquet file to the library, and say what is wrong with any."""
-    fields = {"text_column": "text", "second_column": "text_b", "label_column": "label", "split_column": "split"}
-    options = build(ReadingConfig, {fields.get(key, key): value for key, value in given.items() if value is not None})
-    kinds = list(PROBLEMS) if "all" in drop else list(drop)
+    options = build(ReadingConfig, {COLUMNS.get(key, key): value for key, value in given.items() if value is not None})
+    kinds = kinds_to_drop(drop)
     paths = [Path(path) for path in (file, test) if path is not None]
     together = read_files(paths, options)
     _tell(together)
@@ -108,9 +99,7 @@ def _tell(together: Together) -> None:
 @click.argument("data_set", metavar="DATA_SET")
 @click.option("--config", metavar="NAME", help="Configuration of the data set on the Hub.")
 @click.option("--revision", metavar="NAME", help="Branch, tag or commit. [default: the main branch]")
-@click.option("--text-column", metavar="NAME", help="Column with the texts.")
-@click.option("--second-column", metavar="NAME", help="Column with the second texts of pairs.")
-@click.option("--label-column", metavar="NAME", help="Column with the labels.")
+@column_options()
 @click.option("--train", metavar="SPLIT", help="Split to train on. [default: train]")
 @click.option("--validation", metavar="SPLIT", help="Split to validate on. [default: cut from the training rows]")
 @click.option("--test", metavar="SPLIT", help="Split to test on. [default: cut from the training rows]")
@@ -125,8 +114,7 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
     Known:"""
     from core.tasks.hub.fetch import fetch_into
 
-    fields = {"text_column": "text", "second_column": "text_b", "label_column": "label"}
-    asked = {fields.get(key, key): value for key, value in given.items() if value is not None}
+    asked = {COLUMNS.get(key, key): value for key, value in given.items() if value is not None}
     if name:
         asked["name"] = name
     if data_set in HUB_SETS:
@@ -176,7 +164,7 @@ def delete(task: str, folder: str | None) -> None:
 
 
 def _library(folder: str | None) -> TaskLibrary:
-    return TaskLibrary(Path(folder or default_folder()).expanduser() / TASKS_FOLDER)
+    return library_in(Path(folder or default_folder()).expanduser())
 
 
 def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:

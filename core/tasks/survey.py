@@ -15,15 +15,13 @@ from typing import Literal
 
 import numpy as np
 
+from core.views.eda import UNSPACED_LETTER
+
 # One text, a pair or a triplet.
 Texts = str | tuple[str, ...]
 Language = Literal["latin", "zh", "ko", "ja", "other"]
 
-# Han, kana, Thai, Lao, Khmer and Burmese are written without spaces. Korean is written with them.
-UNSPACED_LETTERS = re.compile(
-    "[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f]+"
-)
+UNSPACED_LETTERS = re.compile(f"{UNSPACED_LETTER.pattern}+")
 LATIN_RUN = re.compile(r"[A-Za-z0-9]{2,}")
 NEITHER_LETTER_NOR_DIGIT = re.compile(r"\W")
 

@@ -51,8 +51,10 @@ ALLOWED = {
     "store": {"config", "errors", "events", "representation", "settings"},
     "replay": {"errors", "events", "representation", "store"},
     "engine": {"config", "encoders", "errors", "events", "representation", "store", "tasks", "training"},
-    "cli_tasks": {"config", "engine", "errors", "store", "tasks", "validation"},
+    "cli_options": {"tasks.files.problems"},
+    "cli_tasks": {"cli_options", "config", "engine", "errors", "store", "tasks", "validation"},
     "cli": {
+        "cli_options",
         "cli_tasks",
         "config",
         "engine",

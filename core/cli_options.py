@@ -1,0 +1,47 @@
+"""Options that several commands take alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from core.tasks.files.problems import PROBLEMS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# What an option for a column is called in a reading or a request.
+COLUMNS = {"text_column": "text", "second_column": "text_b", "label_column": "label", "split_column": "split"}
+
+runs_option = click.option(
+    "--runs", "folder", metavar="DIR", default=None, help="Folder with the runs. [default: SCL_RUNS, else runs/]"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
+drop_option = click.option(
+    "--drop",
+    multiple=True,
+    metavar="PROBLEM",
+    help=f"Drop rows with a problem ({', '.join(PROBLEMS)}), or all; repeatable. [default: refuse what cannot be used]",
+)
+
+
+def column_options(default: str = "") -> Callable[[Command], Command]:
+    """The options that name the columns with texts and labels; `default` says what is taken without them."""
+    told = f" [default: {default}]" if default else ""
+
+    def with_columns(command: Command) -> Command:
+        for option, what in (
+            ("--label-column", "labels"),
+            ("--second-column", "second texts of pairs"),
+            ("--text-column", "texts"),
+        ):
+            command = click.option(option, metavar="NAME", help=f"Column with the {what}.{told}")(command)
+        return command
+
+    return with_columns
+
+
+def kinds_to_drop(given: Sequence[str]) -> list[str]:
+    """The kinds of problems whose rows may go; "all" stands for every kind."""
+    return list(PROBLEMS) if "all" in given else list(given)
