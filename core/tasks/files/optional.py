@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from core.errors import shown
 from core.tasks.files.problems import PROBLEMS_LISTED, Problem, is_formula, score
@@ -60,12 +62,13 @@ def optional_problems(parts: Sequence[Part]) -> list[Noted]:
 
     Texts are the same when they are once `folded`; scores when they are the same number.
     """
-    places = [(number, row) for number, part in enumerate(parts) for row in range(len(part.rows))]
+    places = _Places([len(part.rows) for part in parts])
     labels = [label for part in parts for label in part.labels]
     repeated = _repeated((_digest(texts) for part in parts for texts in part.texts), labels)
     formulas = [part.formulas for part in parts]
     noted = [Noted() for _ in parts]
-    for at, (number, row) in enumerate(places):
+    for at in sorted({*repeated, *(places.number(part, row) for part, rows in enumerate(formulas) for row in rows)}):
+        number, row = places[at]
         others: dict[str, int] = {}  # by kind of problem, the row that this one is compared with
         if (by_label := repeated.get(at)) is not None:
             if by_label[labels[at]] != at:
@@ -80,6 +83,21 @@ def optional_problems(parts: Sequence[Part]) -> list[Noted]:
             if len(having) <= PROBLEMS_LISTED:
                 noted[number].problems.append(_problem(kind, parts, (number, row), places[other]))
     return noted
+
+
+class _Places:
+    """The rows of all parts, numbered one after the other."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self._starts = [0, *accumulate(lengths)]
+
+    def number(self, part: int, row: int) -> int:
+        return self._starts[part] + row
+
+    def __getitem__(self, number: int) -> tuple[int, int]:
+        """The part and the row in it."""
+        part = bisect_right(self._starts, number) - 1
+        return part, number - self._starts[part]
 
 
 def _problem(kind: str, parts: Sequence[Part], place: tuple[int, int], other_place: tuple[int, int]) -> Problem:

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -215,6 +216,9 @@ class Checks:
         self.problems: list[Problem] = []
         self._table, self._mapping, self._limits = table, mapping, limits
         self._width = len(table.columns)
+        # Read once: a million rows ask for them.
+        self._text_max, self._label_max = limits.max_text_chars, limits.max_label_chars
+        self._scores = mapping.kind == "similarity"
         place = {column: i for i, column in enumerate(table.columns)}
         self._text = place[mapping.text or ""]
         self._label = place[mapping.label or ""]
@@ -238,17 +242,20 @@ class Checks:
         """A row, or the kind of its problem."""
         if len(fields) != self._width:
             return "fields"
-        text, label = fields[self._text].strip(), fields[self._label].strip()
-        second = "" if self._second is None else fields[self._second].strip()
-        if not text or (not second and self._second is not None):
+        text, label, second = fields[self._text].strip(), fields[self._label].strip(), ""
+        if self._second is not None:
+            second = fields[self._second].strip()
+            if not second:
+                return "empty_text"
+        if not text:
             return "empty_text"
         if not label:
             return "empty_label"
-        if len(text) > self._limits.max_text_chars or len(second) > self._limits.max_text_chars:
+        if len(text) > self._text_max or len(second) > self._text_max:
             return "long_text"
-        if len(label) > self._limits.max_label_chars:
+        if len(label) > self._label_max:
             return "long_label"
-        if self._mapping.kind == "similarity" and score(label) is None:
+        if self._scores and score(label) is None:
             return "bad_score"
         if self._split is None:
             return Found(line, text, second, label, None)
@@ -303,7 +310,7 @@ class Sampler:
     def __init__(self, size: int) -> None:
         self.seen = 0
         self.size = size
-        self._rows: list[tuple[int, Found]] = []
+        self._rows: list[Found] = []
         self._random = random.Random(SAMPLE_SEED)  # noqa: S311 a sample, not a secret
         self._weight = 1.0
         self._next = size
@@ -311,16 +318,16 @@ class Sampler:
 
     def add(self, row: Found) -> None:
         if self.seen < self.size:
-            self._rows.append((self.seen, row))
+            self._rows.append(row)
         elif self.seen == self._next:
-            self._rows[int(self._random.random() * self.size)] = (self.seen, row)
+            self._rows[int(self._random.random() * self.size)] = row
             self._next += 1
             self._skip()
         self.seen += 1
 
     def rows(self) -> list[Found]:
         """In the order of the file."""
-        return [row for _, row in sorted(self._rows, key=lambda numbered: numbered[0])]
+        return sorted(self._rows, key=attrgetter("line"))
 
     def _skip(self) -> None:
         self._weight *= math.exp(math.log(1.0 - self._random.random()) / self.size)
