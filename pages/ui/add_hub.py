@@ -18,6 +18,24 @@ JOB = "hub"
 COLUMNS = 3
 LOG_CHARS = 8_000
 NEEDED = ("repository", "text", "label")
+# What is asked of any other data set: the field, its label, and what stands in it while it is empty.
+OTHER_FIELDS = (
+    (
+        ("repository", "Repository", "owner/name"),
+        ("config", "Configuration", "the only one"),
+        ("revision", "Revision", "main"),
+    ),
+    (
+        ("text", "Text column", "such as text"),
+        ("text_b", "Second text column", "none"),
+        ("label", "Label column", "such as label"),
+    ),
+    (
+        ("train", "Training split", "train"),
+        ("validation", "Validation split", "cut from training"),
+        ("test", "Test split", "cut from training"),
+    ),
+)
 LANGUAGES = {"en": "English", "zh": "Chinese", "ko": "Korean"}
 
 
@@ -41,10 +59,11 @@ def add_hub() -> None:
     for language, name in LANGUAGES.items():
         st.markdown(f"**{name}**")
         entries = [entry for entry in HUB_SETS.values() if entry.language == language]
-        columns = st.columns(COLUMNS)
         for place, entry in enumerate(entries):
+            if place % COLUMNS == 0:  # row by row, so that a narrow screen keeps the order
+                columns = st.columns(COLUMNS)
             title, _, about = entry.label.partition(": ")
-            with columns[place % COLUMNS].container(border=True):
+            with columns[place % COLUMNS].container(border=True, height="stretch"):
                 with st.container(horizontal=True, vertical_alignment="center"):
                     st.markdown(f"**{title}**", width="content")
                     st.space("stretch")
@@ -60,18 +79,10 @@ def add_hub() -> None:
 def _any_other(rows: int) -> None:
     st.subheader("Any other data set")
     with st.form("hub.other"):
-        left, middle, right = st.columns(3)
-        given = {
-            "repository": left.text_input("Repository", placeholder="owner/name", key="hub.repository"),
-            "config": middle.text_input("Configuration", placeholder="the only one", key="hub.config"),
-            "revision": right.text_input("Revision", placeholder="main", key="hub.revision"),
-            "text": left.text_input("Text column", placeholder="such as text", key="hub.text"),
-            "text_b": middle.text_input("Second text column", placeholder="none", key="hub.text_b"),
-            "label": right.text_input("Label column", placeholder="such as label", key="hub.label"),
-            "train": left.text_input("Training split", placeholder="train", key="hub.train"),
-            "validation": middle.text_input("Validation split", placeholder="cut from training", key="hub.validation"),
-            "test": right.text_input("Test split", placeholder="cut from training", key="hub.test"),
-        }
+        given = {}
+        for fields in OTHER_FIELDS:
+            for column, (name, label, placeholder) in zip(st.columns(COLUMNS), fields, strict=True):
+                given[name] = column.text_input(label, placeholder=placeholder, key=f"hub.{name}")
         kind = st.segmented_control(
             "What the label is", list(KINDS), default="classes", format_func=KINDS.get, required=True, key="hub.kind"
         )
