@@ -4,24 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
+TRAIN, VALIDATION = "train", "validation"
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
     """The examples on the map, fixed for the whole run.
 
-    `ids` are row numbers in the validation split, so a point keeps its identity across runs of one task.
+    Validation rows come first, by their number in that split; then training rows, numbered on. `splits` says of each
+    which it is; it is empty where all are validation rows.
     """
 
     ids: tuple[int, ...]
     texts: tuple[str, ...]
     labels: tuple[int, ...]
     classes: tuple[str, ...]
+    splits: tuple[str, ...] = ()
+
+    @property
+    def held_out(self) -> int:
+        """How many are validation rows."""
+        return self.splits.count(VALIDATION) if self.splits else len(self.ids)
+
+
+class Word(NamedTuple):
+    """A word as the tokenizer finds it: characters `start` to `end` of one text of a pair (side 0 or 1), and its
+    tokens' positions."""
+
+    side: int
+    start: int
+    end: int
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenText:
+    """A text, or both of a pair, as an encoder reads it; tokens that belong to no word are special.
+
+    Attributes:
+        sides: the one text or both.
+        words: in the order of reading; what was cut off has none.
+        length: how many tokens are read.
+    """
+
+    sides: tuple[str, ...]
+    words: tuple[Word, ...]
+    length: int
+
+    def surface(self, word: Word) -> str:
+        """A word as it is written."""
+        return self.sides[word.side][word.start : word.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +72,14 @@ class Started:
     device: str
     probe: Probe
     facts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """How the encoder reads the examples whose attention the frames hold: probe rows, and one text of each."""
+
+    rows: tuple[int, ...]
+    texts: tuple[TokenText, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +97,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The probe at one step: embeddings [N, H] (pooled vectors) and logits [N, C], evaluation mode."""
+    """The probe at one step: embeddings [N, H] (pooled vectors) and logits [N, C], evaluation mode.
+
+    `attention` [L, heads, tokens] float16 is what [CLS] attends to in every block, the texts of `Tokens` one behind the
+    other; None where it was not kept.
+    """
 
     step: int
     embeddings: FloatArray
     logits: FloatArray
+    attention: NDArray[np.float16] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +151,4 @@ class Finished:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-Event = Started | Step | Frame | Evaluation | KnobTurned | Checkpointed | Notice | Finished
+Event = Started | Tokens | Step | Frame | Evaluation | KnobTurned | Checkpointed | Notice | Finished

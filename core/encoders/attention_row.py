@@ -50,7 +50,8 @@ def attention_row(block: nn.Module, family: Family, heads: int, batch: PackedBat
 @torch.no_grad()
 def _row_of_projections(query: Tensor, key: Tensor, heads: int, batch: PackedBatch) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
-        queries = query.flatten(0, 1)[batch.first].float()  # [B, H]
+        # Where the block computes first tokens alone, there is one query per text already.
+        queries = (query if query.ndim == 2 else query.flatten(0, 1)[batch.first]).float()  # [B, H]
         own = queries[batch.owners.flatten().clamp(min=0)]  # [R·T, H], each token's text's query
         products = (own * key.flatten(0, 1)).unflatten(-1, (heads, -1))  # [R·T, H] → [R·T, heads, d]
         scores = products.sum(-1) * products.shape[-1] ** -0.5  # [R·T, heads]

@@ -6,13 +6,13 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 import transformers
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.hooks import RemovableHandle
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -23,7 +23,7 @@ from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_ch
 from core.encoders.partial import check_start, only_blocks, output_module
 from core.encoders.readout import Pooling, pooled_vectors, token_views
 from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
-from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order, texts_joined
+from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, shown
 
@@ -119,32 +119,6 @@ class Encoder(nn.Module):
             found |= {i: hidden[place, : len(texts[i].ids)].clone() for place, i in enumerate(members)}
         return [found[i] for i in range(len(texts))]
 
-    @torch.no_grad()
-    def attention_rows(self, texts: Sequence[Tokens], layers: Sequence[int]) -> dict[int, tuple[Tensor, Tensor]]:
-        """What [CLS] attends to in some blocks, before attention dropout and without gradient.
-
-        Returns: layer → ([B, heads, T] float32, mask [B, T] bool), T being the longest text; 0 at padding.
-        Raises: ValueError for a layer that does not exist.
-        """
-        layers = Taps(layers=tuple(layers)).checked(len(self.blocks), 0).layers
-        longest = max(len(text.ids) for text in texts)
-        groups = self._groups(texts)
-        rows: dict[int, list[Tensor]] = {layer: [] for layer in layers}
-        masks = []
-        for members in groups:
-            batch = self._batch([texts[i] for i in members])
-            padding = (0, longest - batch.places.shape[1])
-            with ExitStack() as stack:
-                stack.enter_context(only_blocks(self.base, self.family, 0, max(layers), None))
-                readers = {layer: stack.enter_context(self._attention_row(layer, batch)) for layer in layers}
-                self._last_hidden(batch)
-                for layer, read in readers.items():
-                    rows[layer].append(F.pad(read(), padding))
-            masks.append(F.pad(batch.real, padding))
-        order = [i for members in groups for i in members]
-        mask = texts_joined(masks, order)
-        return {layer: (texts_joined(found, order), mask) for layer, found in rows.items()}
-
     def _groups(self, texts: Sequence[Tokens]) -> list[list[int]]:
         """Numbers of the texts that go through the encoder together."""
         if self.family.packs:
@@ -160,17 +134,19 @@ class Encoder(nn.Module):
         self, batch: PackedBatch, taps: Taps, change: Callable[..., Tensor] | None, states: Tensor | None, start: int
     ) -> Encoded:
         counts = dict(taps.tokens)
-        top = max([*taps.layers, *counts])
+        top = max([*taps.layers, *counts, *taps.attention])
         # Nobody reads the other tokens of the highest block, unless it is asked for tokens.
         first_only = self.pooling == "cls" and self.family.bert_blocks and self._sdpa and top not in counts
-        found = Encoded({}, {})
+        found = Encoded({}, {}, {})
         with ExitStack() as stack:
             stack.enter_context(only_blocks(self.base, self.family, start, top, states))
             if change is not None:
                 stack.enter_context(self.base.embeddings.register_forward_hook(change))
             if first_only:
                 stack.enter_context(first_tokens_only(self.blocks[top - 1], batch.first))
-            rows = {layer: stack.enter_context(self._attention_row(layer, batch)) for layer in counts}
+            # A row can be taken once, and a layer may be wanted for both.
+            attended = {*counts, *taps.attention}
+            rows = {layer: cache(stack.enter_context(self._attention_row(layer, batch))) for layer in attended}
 
             def read(layer: int, hidden: Tensor) -> None:
                 if layer in taps.layers:
@@ -178,8 +154,10 @@ class Encoder(nn.Module):
                     found.pooled[layer] = hidden[:, 0].float() if short else pooled_vectors(hidden, batch, self.pooling)
                 if layer in counts:
                     found.tokens[layer] = token_views(hidden, rows[layer](), self._special(batch), counts[layer], batch)
+                if layer in taps.attention:
+                    found.attention[layer] = rows[layer]()
 
-            for layer in {*taps.layers, *counts}:
+            for layer in {*taps.layers, *attended}:
                 stack.enter_context(self._on_output(layer, read))
             self._last_hidden(batch)
         return found

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 # (output of the embedding layer [R, T, H], owners [R, T], special [R, T] bool) → the changed output. Owners are numbers
 # of texts in the whole batch, −1 for padding; special are the tokens that the tokenizer adds. ELECTRA's embedding layer
@@ -22,10 +23,12 @@ class Taps:
     Attributes:
         layers: whose pooled vectors are wanted; empty means the last one.
         tokens: (layer, k) pairs: the outputs of that block at the k tokens that [CLS] attends to most in it.
+        attention: blocks whose attention of [CLS] is wanted.
     """
 
     layers: tuple[int, ...] = ()
     tokens: tuple[tuple[int, int], ...] = ()
+    attention: tuple[int, ...] = ()
 
     def checked(self, blocks: int, start: int) -> Taps:
         """With the last layer filled in.
@@ -34,7 +37,7 @@ class Taps:
         """
         layers = self.layers or (blocks,)
         token_layers = [layer for layer, _ in self.tokens]
-        for name, numbers in (("layers", layers), ("tokens", token_layers)):
+        for name, numbers in (("layers", layers), ("tokens", token_layers), ("attention", self.attention)):
             for layer in numbers:
                 if not start < layer <= blocks:
                     raise ValueError(f"{name} = {layer}: expected a layer from {start + 1} to {blocks}")
@@ -43,7 +46,7 @@ class Taps:
         for layer, k in self.tokens:
             if k < 1:
                 raise ValueError(f"k = {k}: expected at least 1 token of layer {layer}")
-        return Taps(layers, self.tokens)
+        return Taps(layers, self.tokens, self.attention)
 
 
 class TokenViews(NamedTuple):
@@ -64,10 +67,12 @@ class Encoded(NamedTuple):
     Attributes:
         pooled: layer → [B, H] float32.
         tokens: layer → the chosen tokens' vectors; gradients flow through them and not through the choice.
+        attention: layer → [B, heads, longest text] float32, 0 behind a text's end; without gradient.
     """
 
     pooled: dict[int, Tensor]
     tokens: dict[int, TokenViews]
+    attention: dict[int, Tensor]
 
 
 def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
@@ -82,7 +87,12 @@ def in_text_order(parts: Sequence[Encoded], order: Sequence[int]) -> Encoded:
         layer: TokenViews(*(joined(tensors) for tensors in zip(*(part.tokens[layer] for part in parts), strict=True)))
         for layer in first.tokens
     }
-    return Encoded(pooled, tokens)
+    longest = max((row.shape[-1] for part in parts for row in part.attention.values()), default=0)
+    attention = {
+        layer: joined([F.pad(row, (0, longest - row.shape[-1])) for row in (part.attention[layer] for part in parts)])
+        for layer in first.attention
+    }
+    return Encoded(pooled, tokens, attention)
 
 
 def texts_joined(tensors: Sequence[Tensor], order: Sequence[int]) -> Tensor:

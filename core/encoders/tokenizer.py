@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.encoders.packing import Tokens
+from core.events import TokenText, Word
 
 
 class Tokenizer:
@@ -34,11 +35,47 @@ class Tokenizer:
             self._seen |= fresh
         return [fresh[text] if text in fresh else self._seen[text] for text in texts]
 
+    def words(self, texts: Sequence[str | tuple[str, str]]) -> list[TokenText] | None:
+        """How each text is read, word by word; None where the tokenizer does not tell where words are."""
+        if not self._tokenizer.is_fast:
+            return None
+        pairs = [(text,) if isinstance(text, str) else text for text in texts]
+        found = self._tokenizer(
+            *(list(side) for side in zip(*pairs, strict=True)),
+            truncation=True,
+            max_length=self._max_length,
+            return_offsets_mapping=True,
+        )
+        return [
+            TokenText(sides, _words(sides, encoding.word_ids, encoding.sequence_ids, encoding.offsets), len(encoding))
+            for sides, encoding in zip(pairs, found.encodings, strict=True)
+        ]
+
     def _tokens(self, *sides: list[str]) -> list[Tokens]:
         found = self._tokenizer(*sides, truncation=True, max_length=self._max_length)
         ids = found["input_ids"]
         types = found.get("token_type_ids") or [()] * len(ids)
         return [Tokens(tuple(i), tuple(t) if any(t) else None) for i, t in zip(ids, types, strict=True)]
+
+
+def _words(
+    sides: Sequence[str],
+    words: Sequence[int | None],
+    sequences: Sequence[int | None],
+    spans: Sequence[tuple[int, int]],
+) -> tuple[Word, ...]:
+    """Word pieces joined. A span may begin with the space in front of its word, which is none of it."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for place, (word, side) in enumerate(zip(words, sequences, strict=True)):
+        if word is not None and side is not None:
+            found.setdefault((side, word), []).append(place)
+    joined = []
+    for (side, _), places in found.items():
+        start, end = min(spans[place][0] for place in places), max(spans[place][1] for place in places)
+        start += len(sides[side][start:end]) - len(sides[side][start:end].lstrip())
+        if start < end:  # some tokenizers make a token of what a text does not show
+            joined.append(Word(side, start, end, tuple(places)))
+    return tuple(joined)
 
 
 def special_ids(tokenizer: Any) -> frozenset[int]:

@@ -7,8 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from core.encoders.model import Encoder
+from core.encoders.taps import Taps
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_untouched, close, eager, made
+
+
+def attention_rows(encoder: Encoder, *layers: int) -> dict[int, Tensor]:
+    return encoder.encode(TEXTS, Taps(attention=layers)).attention
 
 
 def expected_rows(encoder: Encoder, layer: int) -> tuple[Tensor, Tensor]:
@@ -27,21 +32,21 @@ def expected_rows(encoder: Encoder, layer: int) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def test_rows_are_those_of_eager_attention(model_type: str) -> None:
     encoder = made(model_type)
-    found = encoder.attention_rows(TEXTS, (3, 1))
+    found = attention_rows(encoder, 3, 1)
     assert set(found) == {1, 3}
-    for layer, (rows, mask) in found.items():
+    for layer, rows in found.items():
         expected, real = expected_rows(encoder, layer)
         uniform = real.unsqueeze(1) / real.sum(1).view(-1, 1, 1)
         assert (expected - uniform).abs().max() > 0.05
         close(rows, expected)
-        assert torch.equal(mask, real)
+        assert not rows.masked_select(~real.unsqueeze(1)).any()
     assert_untouched(encoder)
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_rows_have_neither_gradient_nor_attention_dropout(model_type: str) -> None:
     encoder = made(model_type)
-    expected, _ = encoder.attention_rows(TEXTS, [1])[1]
+    expected = attention_rows(encoder, 1)[1]
     encoder.train()
     for module in encoder.modules():
         if isinstance(module, nn.Dropout):
@@ -51,7 +56,7 @@ def test_rows_have_neither_gradient_nor_attention_dropout(model_type: str) -> No
     for block in encoder.blocks:
         block.get_submodule(path).p = 0.5
     assert not torch.allclose(encoder.pooled(TEXTS), before)  # it is that dropout indeed
-    rows, _ = encoder.attention_rows(TEXTS, [1])[1]
+    rows = attention_rows(encoder, 1)[1]
     assert not rows.requires_grad
     close(rows, expected)
 
@@ -73,10 +78,22 @@ def test_an_adapter_around_a_projection_is_listened_to(model_type: str) -> None:
     for block in other.blocks:
         for parameter in block.get_submodule(other.family.query).parameters():
             parameter.mul_(-3)
-    rows, _ = encoder.attention_rows(TEXTS, [2])[2]
-    close(rows, expected_rows(other, 2)[0])
+    close(attention_rows(encoder, 2)[2], expected_rows(other, 2)[0])
 
 
 def test_a_layer_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="layers = 4: expected a layer from 1 to 3"):
-        made("bert").attention_rows(TEXTS, [4])
+    with pytest.raises(ValueError, match="attention = 4: expected a layer from 1 to 3"):
+        attention_rows(made("bert"), 4)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+@torch.no_grad()
+def test_asking_for_attention_changes_no_vector_and_asking_for_tokens_no_attention(model_type: str) -> None:
+    encoder = made(model_type)
+    plain = encoder.encode(TEXTS, Taps(layers=(2, 3)))
+    both = encoder.encode(TEXTS, Taps(layers=(2, 3), tokens=((2, 3), (3, 2)), attention=(1, 2, 3)))
+    close(both.pooled[3], plain.pooled[3])
+    alone = encoder.encode(TEXTS, Taps(layers=(2, 3), attention=(1, 2, 3)))
+    assert torch.equal(alone.pooled[3], plain.pooled[3])
+    for layer in (1, 2, 3):
+        close(both.attention[layer], alone.attention[layer])
