@@ -146,16 +146,25 @@ class PhaseConfig(Part):
 
 
 class ProbeConfig(Part):
-    """The examples on the map, and the steps at which they are encoded (None: the defaults, when prepared)."""
+    """The examples on the map, and the steps at which they are encoded (None: the defaults, when prepared).
+
+    `size` counts rows of the validation split, `train_size` rows of the training split beside them.
+    """
 
     size: Annotated[int, Field(ge=2, le=20_000)] | None = None
+    train_size: Annotated[int, Field(ge=0, le=20_000)] | None = None
     frame_steps: Annotated[tuple[int, ...], Field(max_length=2_000)] | None = None
 
 
 class CheckpointConfig(Part):
-    """When the rolling checkpoint is written: every so many steps, or (None) as often as costs about 2 %."""
+    """When the rolling checkpoint is written: every so many steps, or (None) as often as costs about 2 %.
+
+    `snapshot_steps` are frames at which a copy of the weights is kept for good, so that a text can be looked at as the
+    model saw it then (None: a few, as far as they are small, when prepared).
+    """
 
     every_steps: Annotated[int, Field(ge=1)] | None = None
+    snapshot_steps: Annotated[tuple[int, ...], Field(max_length=100)] | None = None
 
 
 class KnobTurn(Part):

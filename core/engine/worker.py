@@ -17,7 +17,7 @@ import torch
 from core.engine.machine import gpu_ids
 from core.engine.rows import TaskSource
 from core.errors import PlaygroundError, StaleAttemptError, StoreError
-from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
+from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, Tokens
 from core.representation.projections import Points, pca_map
 from core.store import Status, Store
 from core.store.liveness import HEARTBEAT_S
@@ -95,6 +95,8 @@ class Recorder:
                 attempt.started(event)
                 self._frames = set(self._store.frame_steps(attempt.run_id))
                 self._last_map = self._newest_map()
+            case Tokens():
+                attempt.tokens(event)
             case Step():
                 attempt.steps([event])
             case Frame() if event.step not in self._frames:  # a resumed run tells its last frame again

@@ -17,10 +17,10 @@ SVG_POINTS = 800
 
 
 def hover_texts(probe: Probe) -> list[str]:
-    """What a point says of itself, safe to draw: its class and its text."""
+    """What a point says of itself, safe to draw: its class, whether it was trained on, and its text."""
     return [
-        f"<b>{short_text(probe.classes[label])}</b><br>{plain_text(text)}"
-        for label, text in zip(probe.labels, probe.texts, strict=True)
+        f"<b>{short_text(probe.classes[label])}</b>{' · training' * (row >= probe.held_out)}<br>{plain_text(text)}"
+        for row, (label, text) in enumerate(zip(probe.labels, probe.texts, strict=True))
     ]
 
 
@@ -30,7 +30,7 @@ def map_extent(frames: Sequence[Points]) -> float:
 
 
 def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: float, *, revision: str) -> Figure:
-    """One frame of a run.
+    """One frame of a run; training rows are drawn open.
 
     Args:
         points: [N, 2].
@@ -39,6 +39,7 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
         revision: same revision, same zoom and selection; it changes with the run.
     """
     labels = np.asarray(probe.labels)
+    train = frozenset(range(probe.held_out, len(probe.ids)))
     kind = "scatter" if len(points) <= SVG_POINTS else "scattergl"
     # Four digits of the map's width: a collapsed map is small, and its points still move.
     decimals = 4 - math.floor(math.log10(extent)) if extent > 0 else 4
@@ -57,7 +58,7 @@ def map_figure(points: Points, probe: Probe, hovers: Sequence[str], extent: floa
                 "hovertemplate": "%{hovertext}<extra></extra>",
                 "marker": {
                     "color": class_colour(label),
-                    "symbol": class_symbol(label),
+                    "symbol": [class_symbol(label) + ("-open" if row in train else "") for row in rows],
                     "size": 9 if len(points) <= 400 else 6,
                     "opacity": 0.85,
                     "line": {"width": 0},

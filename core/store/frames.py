@@ -1,19 +1,23 @@
-"""One array file per frame: embeddings, logits and the flat map, readable one by one."""
+"""One array file per frame: embeddings, logits, the flat map and [CLS] attention, readable one by one."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from core.errors import StoreError
-from core.events import FloatArray, Frame
+from core.events import FloatArray, Frame, Tokens, TokenText, Word
 from core.representation.projections import Points
 
-MAP = "map"
+TOKENS = "tokens.json"
+MAP, ATTENTION = "map", "attention"
 
 
 def write_frame(path: Path, frame: Frame, points: Points) -> None:
@@ -22,10 +26,13 @@ def write_frame(path: Path, frame: Frame, points: Points) -> None:
     Raises: StoreError when the disk is full or the folder cannot be written.
     """
     partial = path.with_suffix(f".{os.getpid()}.partial")
-    arrays = {"embeddings": frame.embeddings, "logits": frame.logits, MAP: points}
+    numbers = {"embeddings": frame.embeddings, "logits": frame.logits, MAP: points}
+    arrays: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(a, np.float32) for name, a in numbers.items()}
+    if frame.attention is not None:
+        arrays[ATTENTION] = np.ascontiguousarray(frame.attention, np.float16)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({name: np.ascontiguousarray(a, np.float32) for name, a in arrays.items()}, partial)
+        save_file(arrays, partial)
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
         partial.unlink(missing_ok=True)
@@ -39,15 +46,57 @@ def read_array(path: Path, name: str) -> FloatArray:
 
     Raises: StoreError for a file that is missing or damaged.
     """
+    found = _read(path, name)
+    if found is None:
+        raise StoreError(f"The frame file {path.name} is damaged (it holds no {name}); the other frames are not.")
+    return found
+
+
+def read_attention(path: Path) -> NDArray[np.float16] | None:
+    """[L, heads, tokens], None where a frame holds none. Raises: StoreError for a file that is missing or damaged."""
+    return _read(path, ATTENTION)
+
+
+def _read(path: Path, name: str) -> Any:
     try:
         with safe_open(path, "np") as file:
-            return file.get_tensor(name)
+            return file.get_tensor(name) if name in file.keys() else None  # noqa: SIM118 not a mapping
     except (OSError, SafetensorError, ValueError) as error:
         raise StoreError(
             f"The frame file {path.name} is missing or damaged ({error}); the other frames are not."
         ) from error
 
 
+def write_tokens(path: Path, tokens: Tokens) -> None:
+    """Raises: StoreError when the disk is full or the folder cannot be written."""
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    texts = [[text.sides, text.words, text.length] for text in tokens.texts]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps({"rows": tokens.rows, "texts": texts}, ensure_ascii=False), encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise StoreError(
+            f"The tokens of the examples could not be written ({error}): make room on the disk."
+        ) from error
+
+
+def read_tokens(path: Path) -> Tokens:
+    """Of a file that is not there: none. Raises: StoreError for a damaged one."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        texts = (
+            TokenText(tuple(sides), tuple(Word(w[0], w[1], w[2], tuple(w[3])) for w in words), length)
+            for sides, words, length in given["texts"]
+        )
+        return Tokens(tuple(given["rows"]), tuple(texts))
+    except FileNotFoundError:
+        return Tokens((), ())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"The file {path.name} is damaged ({error}); the frames are not.") from error
+
+
 def read_frame(path: Path, step: int) -> Frame:
     """Raises: StoreError for a file that is missing or damaged."""
-    return Frame(step, read_array(path, "embeddings"), read_array(path, "logits"))
+    return Frame(step, read_array(path, "embeddings"), read_array(path, "logits"), read_attention(path))

@@ -16,9 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.config import KnobTurn, RunConfig, check_turn, parse_config
 from core.errors import EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
-from core.events import Evaluation, Frame, Probe, Started, Step
+from core.events import Evaluation, FloatArray, Frame, Probe, Started, Step, Tokens
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
@@ -269,7 +272,22 @@ class Store:
         """The flat map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), frame_files.MAP)
 
-    def logits(self, run_id: str, step: int) -> Any:
+    def embeddings(self, run_id: str, step: int) -> FloatArray:
+        """The pooled vectors [N, H] of a frame. Raises: StoreError for a frame that is missing or damaged."""
+        return frame_files.read_array(self._frame_path(run_id, step), "embeddings")
+
+    def attention(self, run_id: str, step: int) -> NDArray[np.float16] | None:
+        """What [CLS] attends to in a frame, see `Frame`; None where it was not kept. Raises: StoreError."""
+        return frame_files.read_attention(self._frame_path(run_id, step))
+
+    def tokens(self, run_id: str) -> Tokens:
+        """How the encoder reads the examples whose attention frames hold; of none, where that was not kept.
+
+        Raises: StoreError for a damaged file.
+        """
+        return frame_files.read_tokens(self.run_folder(run_id) / frame_files.TOKENS)
+
+    def logits(self, run_id: str, step: int) -> FloatArray:
         """The logits [N, C] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), "logits")
 
@@ -457,6 +475,11 @@ class Attempt:
             db.execute(
                 "INSERT OR REPLACE INTO frames (run_id, step, file) VALUES (?, ?, ?)", (self.run_id, frame.step, name)
             )
+
+    def tokens(self, event: Tokens) -> None:
+        """Keep how the examples are read; a resumed run reads them the same way."""
+        self.check()
+        frame_files.write_tokens(self.folder / frame_files.TOKENS, event)
 
     def knob_turned(self, step: int, name: str, value: float) -> None:
         with self._writing() as db:

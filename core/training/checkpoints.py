@@ -6,6 +6,7 @@ functions of seed, step and config, so they need no keeping.
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import time
@@ -18,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, safe_open, save_file
 from torch import Tensor, nn
 
-from core.encoders.trainable import plain_name
+from core.encoders.model import Encoder
+from core.encoders.trainable import merge_adapters, merged_names, plain_name
 from core.errors import TrainingError
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
@@ -26,6 +28,7 @@ CHECKPOINT_NAME = "checkpoint.safetensors"
 SHARE_OF_TIME = 0.02
 SHORTEST_PAUSE_S = 20.0
 FREE_SPACE_FACTOR = 1.5
+SNAPSHOTS = "snapshot-*.safetensors"
 WEIGHT, PROJECTIONS = "weight/", "projections."
 
 
@@ -58,6 +61,15 @@ class Checkpoints:
         Raises: TrainingError when the disk has no room; the old checkpoint stays.
         """
         started = time.monotonic()
+        self._write(self.path, step, tensors)
+        self._last = time.monotonic()
+        self._cost_s = self._last - started
+
+    def save_snapshot(self, step: int, tensors: Mapping[str, Tensor]) -> None:
+        """Keep a copy for good, beside the rolling checkpoint. Raises: TrainingError when the disk has no room."""
+        self._write(snapshot_path(self.folder, step), step, tensors)
+
+    def _write(self, path: Path, step: int, tensors: Mapping[str, Tensor]) -> None:
         needed = sum(t.numel() * t.element_size() for t in tensors.values())
         self.folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.folder).free
@@ -66,16 +78,14 @@ class Checkpoints:
                 f"The checkpoint of step {step} needs {needed / 2**20:,.0f} MB and the disk has "
                 f"{free / 2**20:,.0f} MB free: make room, or train fewer weights."
             )
-        partial = self.path.with_suffix(f".{os.getpid()}.partial")
+        partial = path.with_suffix(f".{os.getpid()}.partial")
         try:
             save_file(dict(tensors), partial, metadata={"step": str(step), "torch": torch.__version__})
             self.guard()
-            os.replace(partial, self.path)
+            os.replace(partial, path)
         except (OSError, SafetensorError) as error:
             partial.unlink(missing_ok=True)
             raise TrainingError(f"The checkpoint of step {step} could not be written ({error}): make room.") from error
-        self._last = time.monotonic()
-        self._cost_s = self._last - started
 
     def step(self) -> int | None:
         """The step that the checkpoint holds, None when there is none."""
@@ -100,12 +110,32 @@ class Checkpoints:
             raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
 
 
+def snapshot_path(folder: Path, step: int) -> Path:
+    """Where the snapshot of a step lies in a run's folder."""
+    return folder / f"snapshot-{step:07d}.safetensors"
+
+
+def snapshot_steps(folder: Path) -> tuple[int, ...]:
+    """The steps of which a run's folder has a snapshot."""
+    names = (path.name.removeprefix("snapshot-").removesuffix(".safetensors") for path in folder.glob(SNAPSHOTS))
+    return tuple(sorted(int(name) for name in names if name.isdecimal()))
+
+
 def load_learned(path: Path, encoder: nn.Module) -> None:
     """Put a finished run's weights into a freshly loaded encoder. Raises: TrainingError."""
     try:
         restore_weights(encoder, load_file(path), ignored=PROJECTIONS)
     except (SafetensorError, OSError) as error:
         raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
+
+
+def plain_weights(encoder: Encoder, names: Collection[str]) -> dict[str, Tensor]:
+    """`weights_of` as a plain model has them: adapters are merged, and `encoder` stays as it is."""
+    if not hasattr(encoder.model, "peft_config"):
+        return weights_of(encoder, names)
+    plain = copy.deepcopy(encoder)
+    merge_adapters(plain)
+    return weights_of(plain, merged_names(names))
 
 
 def weights_of(encoder: nn.Module, names: Collection[str]) -> dict[str, Tensor]:

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoders.model import Encoder, Tokenizer
+from core.encoders.taps import Taps
+
+Attention = NDArray[np.float16]
 
 ENCODE_BATCH = 64
+
+
+class Encodings(NamedTuple):
+    """Texts after the encoder, on its device.
+
+    Attributes:
+        pooled: [N, H] float32.
+        logits: [N, C] float32.
+        attention: [L, heads, tokens], the asked-for texts one behind the other in the order asked; None for none.
+    """
+
+    pooled: Tensor
+    logits: Tensor
+    attention: Attention | None
 
 
 class Interrupted(Exception):  # noqa: N818 - somebody's wish, not an error
@@ -23,26 +43,49 @@ def encode(
     *,
     autocast: torch.autocast,
     interrupted: Callable[[], bool] = lambda: False,
-) -> tuple[Tensor, Tensor]:
-    """Pooled vectors [N, H] and logits [N, C], float32, on the encoder's device; the mode is put back afterwards.
+    attended: Sequence[int] = (),
+) -> Encodings:
+    """What the encoder makes of N texts; the mode is put back afterwards.
 
+    Args:
+        attended: texts whose attention of [CLS] is wanted too.
     Raises: Interrupted between two batches, once `interrupted` says so.
     """
     training = {module: module.training for module in encoder.modules()}
     encoder.eval()
     tokens = tokenizer(texts)
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
+    last, every = len(encoder.blocks), tuple(range(1, len(encoder.blocks) + 1))
     pooled_batches, logit_batches = [], []
+    wanted, rows = frozenset(attended), dict[int, Attention]()
     try:
         with torch.inference_mode(), autocast:
             for start in range(0, len(order), ENCODE_BATCH):
                 if interrupted():
                     raise Interrupted
-                pooled = encoder.pooled([tokens[i] for i in order[start : start + ENCODE_BATCH]])
-                pooled_batches.append(pooled)
-                logit_batches.append(encoder.logits(pooled))
+                batch = order[start : start + ENCODE_BATCH]
+                taps = Taps((last,), attention=every if wanted.intersection(batch) else ())
+                found = encoder.encode([tokens[i] for i in batch], taps)
+                pooled_batches.append(found.pooled[last])
+                logit_batches.append(encoder.logits(found.pooled[last]))
+                rows |= _rows(found.attention, batch, [len(tokens[i].ids) for i in batch], wanted)
     finally:
         for module, mode in training.items():
             module.training = mode
     back = torch.tensor(order).argsort().to(pooled_batches[0].device)
-    return torch.cat(pooled_batches)[back], torch.cat(logit_batches)[back]
+    attention = np.concatenate([rows[i] for i in attended], axis=-1) if attended else None
+    return Encodings(torch.cat(pooled_batches)[back], torch.cat(logit_batches)[back], attention)
+
+
+def _rows(
+    layers: Mapping[int, Tensor], batch: Sequence[int], lengths: Sequence[int], wanted: Collection[int]
+) -> dict[int, Attention]:
+    """The rows [L, heads, T] of the wanted texts of a batch, each as long as its text."""
+    if not layers:
+        return {}
+    stacked = torch.stack([layers[layer] for layer in sorted(layers)], 1).half().cpu().numpy()  # [B, L, heads, T]
+    return {
+        number: np.ascontiguousarray(stacked[place, :, :, :length])
+        for place, (number, length) in enumerate(zip(batch, lengths, strict=True))
+        if number in wanted
+    }

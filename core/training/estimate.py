@@ -59,6 +59,7 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     forward = 2 * shape.blocks * shape.block_parameters
     evaluation_tokens = mean_tokens(data.validation.shown, config.encoder.max_length) * len(data.validation)
     frames = len(config.probe.frame_steps or ())
+    evaluation_tokens += tokens * (config.probe.train_size or 0)
     untrained = min(BASELINE_ROWS, len(data.train)) * tokens
     test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(

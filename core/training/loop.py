@@ -19,18 +19,16 @@ from core.events import (
     Evaluation,
     Event,
     Finished,
-    Frame,
     KnobTurned,
     Notice,
-    Probe,
     Started,
     Step,
 )
-from core.representation.geometry import effective_rank, mean_pairwise_cosine
 from core.tasks import TaskData
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
+    plain_weights,
     random_states,
     restore_random_states,
     restore_weights,
@@ -38,6 +36,7 @@ from core.training.checkpoints import (
 )
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
+from core.training.frames import ProbeFrames
 from core.training.passes import Machine
 from core.training.phase import Phase
 from core.training.prepare import inert_terms
@@ -79,6 +78,7 @@ def train(
     controls = controls or NoControls()
     run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, resume)
     yield run.started()
+    yield run.frames.tokens
     yield from run.cautions()
     yield from run.untrained_frame_if_cached()
 
@@ -93,6 +93,8 @@ def train(
             yield from run.untrained_frame(controls)
             if run.step in run.frame_steps:
                 yield from run.frame(controls)
+            if checkpoints and run.step in run.snapshot_steps:
+                yield from run.snapshot()
             if checkpoints and run.step < config.steps and checkpoints.due(run.step):
                 yield run.checkpoint()
     except Interrupted:
@@ -101,6 +103,7 @@ def train(
     if run.step < config.steps:
         if checkpoints:
             yield run.checkpoint()
+            yield from run.snapshot()
         yield Finished(run.step, "stopped")
         return
     run.finish()
@@ -125,10 +128,12 @@ class _Run:
         self.config, self.data, self.checkpoints, self.cache = config, data, checkpoints, cache
         self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
+        self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
         device = _device(config.device)
         self.machine = Machine(device, torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"))
         torch.manual_seed(config.seed)
         self.encoder, self.tokenizer = _loaded(config, data, device)
+        self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
         self._remember_untrained(resume)
         self.step = 0
         self.learned: set[str] = set()
@@ -143,14 +148,15 @@ class _Run:
     def _remember_untrained(self, resume: bool) -> None:
         """Before any weight changes: the untrained vectors if they are at hand, else what is needed to compute them."""
         fingerprint = _fingerprint(self.encoder.folder)
-        self.cache_key = cache_key(self.config.encoder, fingerprint, self.data, self.machine.device.type)
+        device, attended = self.machine.device.type, self.frames.attended_rows
+        self.cache_key = cache_key(self.config.encoder, fingerprint, self.data, device, attended)
         self._vectors = self.cache.get(self.cache_key)
         self._untrained: Encoder | None = None
         if self._vectors is None or resume:
             self._untrained = copy.deepcopy(self.encoder)
 
     def started(self) -> Started:
-        data, size = self.data, self.config.probe.size or len(self.data.validation)
+        data = self.data
         facts = {
             "train_rows": len(data.train),
             "validation_rows": len(data.validation),
@@ -160,8 +166,7 @@ class _Run:
             "learning_parameters": sum(p.numel() for p in self.phase.parameters),
             "steps_per_epoch": self.phase.sampler.steps_per_epoch,
         }
-        probe = Probe(tuple(range(size)), data.validation.shown[:size], data.validation.labels[:size], data.classes)
-        return Started(self.step, self.config.steps, str(self.machine.device), probe, facts)
+        return Started(self.step, self.config.steps, str(self.machine.device), self.frames.probe, facts)
 
     # Phases
 
@@ -276,7 +281,12 @@ class _Run:
         if self._vectors is None and self._untrained is not None:
             encoder, self._untrained = self._untrained, None
             self._vectors = untrained_vectors(
-                encoder, self.tokenizer, self.data, autocast=self.machine.autocast, interrupted=controls.stop_requested
+                encoder,
+                self.tokenizer,
+                self.data,
+                autocast=self.machine.autocast,
+                interrupted=controls.stop_requested,
+                attended=self.frames.attended_rows,
             )
             self.cache.put(self.cache_key, self._vectors)
             yield from self._untrained_events(self._vectors, encoder)
@@ -286,37 +296,28 @@ class _Run:
 
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()
-        pooled = torch.from_numpy(vectors["validation"]).to(self.machine.device)
+        pooled, attention = self.frames.untrained(vectors)
         with torch.inference_mode(), self.machine.autocast:
-            logits = encoder.logits(pooled)
-        yield from self._frame_events(0, pooled, logits)
+            logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device))
+        yield from self.frames.events(0, pooled, logits.cpu().numpy(), attention)
 
     def frame(self, controls: Controls) -> Iterator[Event]:
         """The probe as it stands. A stop gives it up, but not at the last step: a finished run has its last frame."""
         interrupted = controls.stop_requested if self.step < self.config.steps else NoControls().stop_requested
-        pooled, logits = encode(
+        found = encode(
             self.encoder,
             self.tokenizer,
-            self.data.validation.inputs,
+            self.frames.texts,
             autocast=self.machine.autocast,
             interrupted=interrupted,
+            attended=self.frames.attended,
         )
-        yield from self._frame_events(self.step, pooled, logits)
-
-    def _frame_events(self, step: int, pooled: torch.Tensor, logits: torch.Tensor) -> Iterator[Event]:
-        vectors, scores = pooled.cpu().numpy(), logits.cpu().numpy()
-        size = self.config.probe.size or len(vectors)
-        yield Frame(step, vectors[:size], scores[:size])
-        values = classification_scores(scores, self.data.validation.labels)
-        values |= {
-            "mean_cosine": mean_pairwise_cosine(vectors[:size]),
-            "effective_rank": effective_rank(vectors[:size]),
-        }
-        yield Evaluation(step, "validation", values)
+        pooled, logits = found.pooled.cpu().numpy(), found.logits.cpu().numpy()
+        yield from self.frames.events(self.step, pooled, logits, found.attention)
 
     def test(self) -> Evaluation:
-        _, logits = encode(self.encoder, self.tokenizer, self.data.test.inputs, autocast=self.machine.autocast)
-        return Evaluation(self.step, "test", classification_scores(logits.cpu().numpy(), self.data.test.labels))
+        found = encode(self.encoder, self.tokenizer, self.data.test.inputs, autocast=self.machine.autocast)
+        return Evaluation(self.step, "test", classification_scores(found.logits.cpu().numpy(), self.data.test.labels))
 
     # Checkpoints
 
@@ -331,6 +332,14 @@ class _Run:
         except TrainingError as error:
             return Notice(self.step, str(error))
         return Checkpointed(self.step)
+
+    def snapshot(self) -> Iterator[Notice]:
+        """Keep what the model knows now, as one that finishes here would; a full disk costs the copy and no more."""
+        assert self.checkpoints is not None
+        try:
+            self.checkpoints.save_snapshot(self.step, plain_weights(self.encoder, self.learned | self._learning()))
+        except TrainingError as error:
+            yield Notice(self.step, str(error))
 
     def _restore(self, tensors: Mapping[str, Tensor]) -> None:
         self.learned = restore_weights(self.encoder, tensors) - self._learning()

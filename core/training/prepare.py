@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from core.config import FILE_TASK, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
+from core.config import FILE_TASK, CheckpointConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
@@ -22,6 +22,11 @@ Load = Callable[[TaskConfig, int], TaskData]
 DEFAULT_STEPS = 120
 PROBE_ON_CPU = 120
 PROBE_ON_GPU = 500
+# For so many validation rows on the map there is one training row.
+TRAIN_SHARE = 3
+# Copies of the weights that are kept of a run: how many at most, and what they may take on disk.
+SNAPSHOTS = 4
+SNAPSHOT_BYTES_MAX = 200 * 2**20
 # Training rows that the linear probe of the untrained encoder is fitted on.
 BASELINE_ROWS = 500
 MAX_VECTORS_STORED = 2_000_000
@@ -61,7 +66,8 @@ def prepare(draft: RunConfig, *, gpu: bool, load: Load = load_task) -> tuple[Run
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
     _check_whole(phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
-    return config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)}), data
+    config = config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)})
+    return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
 
 
 def _whole(task: TaskConfig) -> TaskConfig:
@@ -197,11 +203,42 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
     if probe.size is not None and probe.size > available:
         raise ConfigError("probe.size", probe.size, f"the validation split has {available:,} rows; give at most that.")
     size = min(available, probe.size or default_probe_size(gpu))
+    beside = _train_size(probe, size, min(len(data.train), BASELINE_ROWS))
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
-    if len(frames) * size > MAX_VECTORS_STORED:
+    if len(frames) * (size + beside) > MAX_VECTORS_STORED:
         raise ConfigError(
             "probe.frame_steps",
-            f"{len(frames):,} frames of {size:,} points",
+            f"{len(frames):,} frames of {size + beside:,} points",
             f"at most {MAX_VECTORS_STORED:,} vectors are stored; give fewer of either.",
         )
-    return ProbeConfig(size=size, frame_steps=frames)
+    return ProbeConfig(size=size, train_size=beside, frame_steps=frames)
+
+
+def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
+    if probe.train_size is None:
+        return min(available, size // TRAIN_SHARE)
+    if probe.train_size > available:
+        remedy = f"{available:,} training rows can be on the map; give at most that."
+        raise ConfigError("probe.train_size", probe.train_size, remedy)
+    return probe.train_size
+
+
+def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:
+    """With the steps of the snapshots: some of the frames, evenly spread, as many as fit into what they may take."""
+    frames = config.probe.frame_steps or ()
+    wanted = config.checkpoint.snapshot_steps
+    if wanted is None:
+        largest = max(4 * _learning_parameters(phase, shape) for phase in config.phases)
+        count = min(SNAPSHOTS, SNAPSHOT_BYTES_MAX // max(1, largest))
+        wanted = tuple(frames[(i * (len(frames) - 1)) // (count + 1)] for i in range(1, count + 1))
+    steps = {step for step in wanted if 0 < step < config.steps and step in frames}
+    return config.checkpoint.model_copy(update={"snapshot_steps": tuple(sorted(steps))})
+
+
+def _learning_parameters(phase: PhaseConfig, shape: EncoderShape) -> int:
+    trainable = phase.trainable
+    if trainable.part == "lora":  # kept as the weights that the adapters change
+        return 2 * shape.blocks * shape.hidden_size**2
+    if trainable.part == "all":
+        return shape.parameters
+    return trainable.blocks * shape.block_parameters if trainable.part == "last_blocks" else 0

@@ -10,24 +10,25 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from core.config import EncoderConfig
 from core.encoders.model import Encoder, Tokenizer
-from core.events import FloatArray
 from core.tasks import TaskData
 from core.training.encode import encode
 from core.training.prepare import BASELINE_ROWS
 from core.training.scores import linear_probe_scores
 
-Vectors = Mapping[str, FloatArray]
+# Pooled vectors, row numbers and [CLS] attention, by name.
+Vectors = Mapping[str, NDArray[Any]]
 
 MOST_KEPT = 64
 
@@ -81,13 +82,25 @@ class FolderCache:
             logging.getLogger(__name__).warning("vectors were not kept: %s", error)
 
 
-def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData, device: str) -> str:
+def baseline_rows(rows: int) -> list[int]:
+    """Which of so many training rows the linear probe is fitted on, spread evenly."""
+    return [int(row) for row in np.linspace(0, rows - 1, min(BASELINE_ROWS, rows)).astype(np.int64)]
+
+
+def probe_rows(rows: int, size: int) -> list[int]:
+    """Which training rows stand on the map: some of those of the linear probe, whose first vectors are at hand."""
+    chosen = baseline_rows(rows)
+    return [chosen[i] for i in np.linspace(0, len(chosen) - 1, min(size, len(chosen))).astype(np.int64)] if size else []
+
+
+def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData, device: str, attended: Sequence[int]) -> str:
     """One key per encoder, pooling, length, rows and kind of device (their arithmetic differs).
 
     Args:
         fingerprint: tells two encoders under one name apart, e.g. their weights' size and date.
+        attended: as `untrained_vectors` takes them.
     """
-    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS, device]
+    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS, device, list(attended)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -98,18 +111,23 @@ def untrained_vectors(
     *,
     autocast: torch.autocast,
     interrupted: Callable[[], bool],
+    attended: Sequence[int],
 ) -> Vectors:
     """Pooled vectors of the validation split and of up to BASELINE_ROWS training rows.
 
+    Args:
+        attended: validation rows, and training rows numbered on, whose attention is wanted too.
     Raises: Interrupted.
     """
-    rows = np.linspace(0, len(data.train) - 1, min(BASELINE_ROWS, len(data.train))).astype(np.int64)
-    train = data.train.take([int(row) for row in rows])
-    texts = [*data.validation.inputs, *train.inputs]
-    pooled, _ = encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted)
-    vectors = pooled.cpu().numpy()
+    rows = baseline_rows(len(data.train))
+    texts = [*data.validation.inputs, *data.train.take(rows).inputs]
     held_out = len(data.validation)
-    return {"validation": vectors[:held_out], "train": vectors[held_out:], "rows": rows}
+    places = {row: held_out + place for place, row in enumerate(rows)}
+    wanted = [row if row < held_out else places[row - held_out] for row in attended]
+    found = encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=wanted)
+    pooled = found.pooled.cpu().numpy()
+    vectors = {"validation": pooled[:held_out], "train": pooled[held_out:], "rows": np.array(rows)}
+    return vectors if found.attention is None else vectors | {"attention": found.attention}
 
 
 def baseline_scores(vectors: Vectors, data: TaskData) -> dict[str, float]:

@@ -118,11 +118,12 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
     left.metric("Time, about", duration(found.total_s))
     right.metric("Memory, about", f"{found.memory_bytes / 2**30:.1f} GB")
     frames = len(config.probe.frame_steps or ())
+    points = (config.probe.size or 0) + (config.probe.train_size or 0)
     source = (
         "measured in an earlier run here" if found.measured else "assumed for this machine until a run was measured"
     )
     st.caption(
-        f"{config.steps:,} steps {duration(found.steps_s)} · {frames} frames of {config.probe.size} points "
+        f"{config.steps:,} steps {duration(found.steps_s)} · {frames} frames of {points:,} points "
         f"{duration(found.frames_s)} · test {duration(found.test_s)}; speed {source}."
     )
     views = [view.view for phase in config.phases for term in phase.objective.terms for view in term.views]

@@ -9,7 +9,7 @@ import streamlit as st
 from core.config import RunConfig, parse_config
 from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.source import BUNDLED
-from core.training.prepare import DEFAULT_STEPS
+from core.training.prepare import BASELINE_ROWS, DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
@@ -96,15 +96,24 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         left, right = st.columns(2)
         name = left.text_input("Name", start.name, max_chars=80, placeholder="Run and number", key="form.name")
         seed = right.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
-        left, right = st.columns(2)
+        left, middle, right = st.columns(3)
         points = left.number_input(
-            "Points on the map",
+            "Validation texts on the map",
             min_value=2,
             max_value=20_000,
             value=start.probe.size,
             placeholder="120 on a CPU, 500 on a GPU",
-            help="Validation examples that every frame encodes; more points, slower frames.",
+            help="Examples that every frame encodes; more points, slower frames.",
             key="form.probe",
+        )
+        beside = middle.number_input(
+            "Training texts beside them",
+            min_value=0,
+            max_value=BASELINE_ROWS,
+            value=start.probe.train_size,
+            placeholder="a third as many",
+            help="Drawn open, so that one sees what the model was shown and what it was not.",
+            key="form.probe_train",
         )
         frames = right.number_input(
             "Frames",
@@ -114,5 +123,5 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             help="How often the map is drawn and validation is scored: denser at the start, where it moves most.",
             key="form.frames",
         )
-    probe = {"size": points, "frame_steps": default_frame_steps(steps, int(frames))}
+    probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
     return {"name": name, "seed": int(seed), "probe": probe}

@@ -21,7 +21,16 @@ from pages.ui import reads, state
 from pages.ui.controls import run_buttons, show_notice
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import number_slider
-from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label, trainable_label
+from pages.ui.parts import (
+    duration,
+    elapsed_s,
+    escaped,
+    objective_label,
+    probe_label,
+    status_badge,
+    task_label,
+    trainable_label,
+)
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3
@@ -200,11 +209,11 @@ def _map(engine: LocalEngine, run: RunRecord) -> None:
         figure,
         key="live.map",
         height=MAP_HEIGHT,
-        description=f"Map of {len(points)} validation texts at step {frames[-1]}, coloured by label.",
+        description=f"Map of {len(points)} texts at step {frames[-1]}, coloured by label.",
         selectable=True,
     )
     st.caption(
-        f"{len(points)} validation texts by label. First two principal components of the normalised vectors; each "
+        f"{probe_label(run.probe)}, by label. First two principal components of the normalised vectors; each "
         "frame is turned onto the one before, so points move because the model moved."
     )
 

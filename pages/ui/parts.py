@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.config import RunConfig, TrainableConfig
+from core.events import Probe
 from core.objectives import ObjectiveConfig
 from core.store import RunSummary, Status
 from core.tasks import TASKS
@@ -63,6 +64,13 @@ def task_label(config: RunConfig) -> str:
     if config.task.id in TASKS:
         return TASKS[config.task.id].label
     return config.task.name or Path(config.task.path or config.task.id).name
+
+
+def probe_label(probe: Probe) -> str:
+    """Which texts are on a map."""
+    train = len(probe.ids) - probe.held_out
+    held_out = f"{probe.held_out:,} validation texts"
+    return f"{held_out} and {train:,} training texts (open)" if train else held_out
 
 
 def objective_label(config: RunConfig) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -55,7 +56,7 @@ def test_a_class_without_points_keeps_its_trace() -> None:
 
 def test_twelve_classes_differ_in_colour_or_symbol() -> None:
     markers = [trace["marker"] for trace in drawn(made_probe(24, 12))["data"]]
-    assert len({(marker["color"], marker["symbol"]) for marker in markers}) == 12
+    assert len({(marker["color"], marker["symbol"][0]) for marker in markers}) == 12
 
 
 def test_hostile_texts_and_names_are_escaped() -> None:
@@ -100,3 +101,14 @@ def test_without_points_the_axes_have_a_width_all_the_same(frames: list[np.ndarr
 def test_zoom_and_selection_stay_as_long_as_the_revision_does() -> None:
     layout = drawn(made_probe(4, 2), revision="run 7")["layout"]
     assert layout["uirevision"] == layout["selectionrevision"] == "run 7"
+
+
+def test_training_examples_are_drawn_open_and_say_so() -> None:
+    probe = replace(made_probe(6, 2), splits=("validation",) * 4 + ("train",) * 2)
+    symbols = {
+        identity: symbol
+        for trace in drawn(probe)["data"]
+        for identity, symbol in zip(trace["customdata"], trace["marker"]["symbol"], strict=True)
+    }
+    assert [symbols[100 + i].endswith("-open") for i in range(6)] == [False] * 4 + [True] * 2
+    assert [" · training" in hover for hover in hover_texts(probe)] == [False] * 4 + [True] * 2

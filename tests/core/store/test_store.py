@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from core.config import KnobTurn, RunConfig, parse_config
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError
-from core.events import Frame, Probe, Started, Step
+from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
 from core.store.liveness import boot_id, host_name, liveness_of
@@ -244,6 +245,30 @@ def test_a_damaged_frame_is_a_plain_message_and_harms_no_other(store: Store, dam
     with pytest.raises(StoreError, match="missing or damaged"):
         store.frame(attempt.run_id, 1)
     assert store.frame(attempt.run_id, 2).step == 2
+
+
+def test_attention_and_tokens_come_back_as_they_were(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.started(started())
+    assert store.tokens(attempt.run_id) == Tokens((), ())
+    text = TokenText(("naïve “film”", "二"), (Word(0, 0, 5, (1, 2)), Word(1, 0, 1, (5,))), 7)
+    attempt.tokens(Tokens((2,), (text,)))
+    assert store.tokens(attempt.run_id) == Tokens((2,), (text,))
+    attention = np.random.default_rng(0).random((2, 3, 7)).astype(np.float16)
+    attempt.frame(replace(frame(1), attention=attention), np.zeros((3, 2), np.float32))
+    kept(attempt, 2)
+    np.testing.assert_array_equal(store.attention(attempt.run_id, 1), attention)
+    np.testing.assert_array_equal(store.frame(attempt.run_id, 1).attention, attention)
+    assert store.attention(attempt.run_id, 2) is None
+    np.testing.assert_array_equal(store.embeddings(attempt.run_id, 2), frame(2).embeddings)
+
+
+def test_damaged_tokens_are_a_plain_message(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.tokens(Tokens((), ()))
+    (store.run_folder(attempt.run_id) / "tokens.json").write_text('{"rows": [1], "texts": [[1]]}')
+    with pytest.raises(StoreError, match=r"tokens\.json is damaged"):
+        store.tokens(attempt.run_id)
 
 
 def test_a_truncated_frame_is_a_plain_message(store: Store) -> None:

@@ -58,7 +58,7 @@ def test_a_run_starts_steps_and_finishes_with_one_test_score(draft: Draft) -> No
 
 
 def test_frames_come_at_the_steps_of_the_config_with_an_evaluation_each(draft: Draft) -> None:
-    events = events_of(draft(more={"probe": {"size": 10, "frame_steps": [3, 5]}}))
+    events = events_of(draft(more={"probe": {"size": 10, "train_size": 0, "frame_steps": [3, 5]}}))
     frames = [event for event in events if isinstance(event, Frame)]
     assert [frame.step for frame in frames] == [0, 3, 5, 8]
     assert all(frame.embeddings.shape == (10, 16) and frame.logits.shape == (10, 2) for frame in frames)
@@ -68,9 +68,9 @@ def test_frames_come_at_the_steps_of_the_config_with_an_evaluation_each(draft: D
 def test_the_untrained_frame_never_delays_the_first_step(draft: Draft) -> None:
     cache = MemoryCache()
     kinds = [type(event).__name__ for event in events_of(draft(), cache=cache)]
-    assert kinds[:3] == ["Started", "Step", "Frame"]
+    assert kinds[:4] == ["Started", "Tokens", "Step", "Frame"]
     again = [type(event).__name__ for event in events_of(draft(), cache=cache)]
-    assert again[:5] == ["Started", "Frame", "Evaluation", "Step", "Evaluation"]
+    assert again[:6] == ["Started", "Tokens", "Frame", "Evaluation", "Step", "Evaluation"]
 
 
 def test_the_untrained_frame_is_the_same_from_the_copy_and_from_the_cache(draft: Draft, tmp_path: Path) -> None:
@@ -80,6 +80,8 @@ def test_the_untrained_frame_is_the_same_from_the_copy_and_from_the_cache(draft:
     assert first.step == second.step == 0
     np.testing.assert_array_equal(first.embeddings, second.embeddings)
     np.testing.assert_array_equal(first.logits, second.logits)
+    assert first.attention is not None
+    np.testing.assert_array_equal(first.attention, second.attention)
 
 
 def test_the_cached_untrained_frame_does_not_change_the_curve(draft: Draft) -> None:
@@ -261,9 +263,10 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
 
     usage = checkpoints.shutil.disk_usage(tmp_path)
     monkeypatch.setattr(checkpoints.shutil, "disk_usage", lambda _: usage._replace(free=100))
-    events = events_of(draft(), checkpoints=Checkpoints(tmp_path, every_steps=4))
+    more = {"checkpoint": {"snapshot_steps": [2]}}
+    events = events_of(draft(more=more), checkpoints=Checkpoints(tmp_path, every_steps=4))
     notices = [event for event in events if isinstance(event, Notice)]
-    assert [notice.step for notice in notices] == [4, 8]
+    assert [notice.step for notice in notices] == [2, 4, 8]
     assert "make room" in notices[0].message
     assert events[-1] == Finished(8, "finished")
     assert not list(tmp_path.iterdir())

@@ -178,11 +178,37 @@ def test_positions_that_roberta_keeps_for_padding_are_no_room_for_tokens(draft: 
 
 def test_more_vectors_than_are_stored_are_refused(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = list(range(20))
-    monkeypatch.setattr("core.training.prepare.MAX_VECTORS_STORED", 28 * 21)
+    monkeypatch.setattr("core.training.prepare.MAX_VECTORS_STORED", 37 * 21)
     more = {"probe": {"frame_steps": frames}}
     assert len(prepared(draft(steps=30, more=more)).probe.frame_steps or ()) == 21
-    with pytest.raises(ConfigError, match="22 frames of 28 points"):
+    with pytest.raises(ConfigError, match="22 frames of 37 points"):
         prepare(draft(steps=30, more={"probe": {"frame_steps": [*frames, 20]}}), gpu=False)
+
+
+def test_some_training_rows_stand_on_the_map_by_default(draft: Draft) -> None:
+    probe = prepared(draft()).probe
+    assert (probe.size, probe.train_size) == (28, 9)
+    assert prepared(draft(more={"probe": {"train_size": 0}})).probe.train_size == 0
+
+
+def test_more_training_rows_on_the_map_than_there_are_are_refused(draft: Draft) -> None:
+    with pytest.raises(ConfigError, match=r"probe\.train_size = 5000 .* 68 training rows"):
+        prepare(draft(more={"probe": {"train_size": 5000}}), gpu=False)
+
+
+def test_snapshots_fall_on_frames_between_the_first_and_the_last(draft: Draft) -> None:
+    config = prepared(draft(steps=40, more={"probe": {"frame_steps": list(range(0, 40, 4))}}))
+    assert config.probe.frame_steps == (0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40)
+    assert config.checkpoint.snapshot_steps == (8, 16, 24, 32)
+    given = {"checkpoint": {"snapshot_steps": [0, 5, 8, 40, 100]}, "probe": {"frame_steps": [4, 8]}}
+    assert prepared(draft(steps=40, more=given)).checkpoint.snapshot_steps == (8,)
+
+
+def test_snapshots_are_as_many_as_fit(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = {"trainable": {"part": "last_blocks", "blocks": 1}}
+    monkeypatch.setattr("core.training.prepare.SNAPSHOT_BYTES_MAX", 2 * 4 * (4 * 16 * 16 + 2 * 16 * 32))
+    assert len(prepared(draft(steps=40, **blocks)).checkpoint.snapshot_steps or ()) == 2
+    assert prepared(draft(steps=40)).checkpoint.snapshot_steps == ()
 
 
 def test_cross_entropy_alone_needs_no_positives(draft: Draft) -> None:

@@ -1,0 +1,83 @@
+"""The examples on the map: which they are, how the encoder reads them, and what a frame tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from core.config import RunConfig
+from core.encoders.model import Encoder, Tokenizer
+from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Probe, Tokens, TokenText
+from core.representation.geometry import effective_rank, mean_pairwise_cosine
+from core.tasks import TaskData
+from core.training.encode import Attention
+from core.training.scores import classification_scores
+from core.training.untrained import Vectors, baseline_rows, probe_rows
+
+# What the attention of all frames may take on disk; examples that do not fit have none.
+ATTENTION_BYTES_MAX = 2**26
+BYTES_PER_NUMBER = 2
+
+
+class ProbeFrames:
+    """The probe of one run: rows of the validation split, and some of the training split beside them.
+
+    Attributes:
+        texts: what the encoder reads for a frame: the whole validation split, which is scored, then training rows.
+        attended: texts, by their place there, whose attention is kept.
+    """
+
+    def __init__(self, config: RunConfig, data: TaskData, encoder: Encoder, tokenizer: Tokenizer) -> None:
+        self._labels = data.validation.labels
+        self._held_out = len(data.validation)
+        self._train_rows = probe_rows(len(data.train), config.probe.train_size or 0)
+        self._baseline_rows = baseline_rows(len(data.train))
+        train = data.train.take(self._train_rows)
+        size = config.probe.size or self._held_out
+        self.texts = (*data.validation.inputs, *train.inputs)
+        # The places in `texts` of the examples on the map.
+        self._places = [*range(size), *range(self._held_out, len(self.texts))]
+        self._size = size
+        self.probe = Probe(
+            tuple(range(len(self._places))),
+            (*data.validation.shown[:size], *train.shown),
+            (*data.validation.labels[:size], *train.labels),
+            data.classes,
+            (VALIDATION,) * size + (TRAIN,) * len(self._train_rows),
+        )
+        words = tokenizer.words([self.texts[place] for place in self._places]) or []
+        fitting = _fitting(words, len(config.probe.frame_steps or ()) or 1, encoder)
+        self.tokens = Tokens(tuple(range(fitting)), tuple(words[:fitting]))
+        self.attended = self._places[:fitting]
+
+    @property
+    def attended_rows(self) -> list[int]:
+        """The same, training rows by their number in the training split behind the validation rows."""
+        held_out = self._held_out
+        return [p if p < held_out else held_out + self._train_rows[p - held_out] for p in self.attended]
+
+    def untrained(self, vectors: Vectors) -> tuple[FloatArray, Attention | None]:
+        """What `untrained_vectors` gave, in the order of `texts`."""
+        place = {row: i for i, row in enumerate(self._baseline_rows)}
+        train = vectors["train"][[place[row] for row in self._train_rows]]
+        return np.concatenate([vectors["validation"], train]), vectors.get("attention")
+
+    def events(self, step: int, pooled: FloatArray, logits: FloatArray, attention: Attention | None) -> Iterator[Event]:
+        """The frame and the scores of the validation split; geometry is that of the validation rows on the map.
+
+        Args:
+            pooled, logits: of `texts`.
+        """
+        yield Frame(step, pooled[self._places], logits[self._places], attention)
+        shown = pooled[: self._size]
+        values = classification_scores(logits[: self._held_out], self._labels)
+        values |= {"mean_cosine": mean_pairwise_cosine(shown), "effective_rank": effective_rank(shown)}
+        yield Evaluation(step, VALIDATION, values)
+
+
+def _fitting(words: Sequence[TokenText], frames: int, encoder: Encoder) -> int:
+    """How many of the texts, from the first on, the attention of all frames is kept of."""
+    per_token = BYTES_PER_NUMBER * len(encoder.blocks) * encoder.model.config.num_attention_heads * frames
+    sizes = np.cumsum([text.length * per_token for text in words])
+    return int(np.searchsorted(sizes, ATTENTION_BYTES_MAX, side="right"))
