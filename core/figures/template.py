@@ -51,17 +51,22 @@ def base_layout(**more: Any) -> Figure:
 def plain_text(text: str) -> str:
     """Text from outside, safe and legible in a Plotly hover: escaped, wrapped, cut after HOVER_LINES lines."""
     lines = textwrap.wrap(" ".join(text.split()), HOVER_WIDTH, max_lines=HOVER_LINES, placeholder=" …")
-    return "<br>".join(html.escape(line) for line in lines)
+    return "<br>".join(_escaped(line) for line in lines)
 
 
 def short_text(text: str, width: int = 24) -> str:
     """A name from outside, safe in a legend."""
     text = " ".join(text.split())
     if len(text) <= width:
-        return html.escape(text)
+        return _escaped(text)
     cut = textwrap.shorten(text, width, placeholder=" …")
     # One long word leaves nothing but the placeholder.
-    return html.escape(cut if cut != "…" else f"{text[: width - 2]} …")
+    return _escaped(cut if cut != "…" else f"{text[: width - 2]} …")
+
+
+def _escaped(text: str) -> str:
+    """For Plotly, whose figures know quotation marks by number alone."""
+    return html.escape(text).replace("&quot;", "&#34;")
 
 
 def rounded(values: Sequence[float | None]) -> list[float | None]:

@@ -95,7 +95,7 @@ class TestClassBalance:
     def test_names_are_escaped_and_never_read_as_templates(self) -> None:
         figure = class_balance_figure([HOSTILE, "%{x}"], {HOSTILE: [1, 2]})
         assert "<img" not in json.dumps(figure)
-        assert "&lt;img src=x onerror=&quot;alert(1)&quot;&gt;" in figure["data"][0]["hovertext"][0]
+        assert "&lt;img src=x onerror=&#34;alert(1)&#34;&gt;" in figure["data"][0]["hovertext"][0]
         assert figure["data"][0]["hovertemplate"] == "%{hovertext}<extra></extra>"
 
     def test_one_split_needs_no_legend(self) -> None:

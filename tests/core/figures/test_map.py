@@ -62,7 +62,7 @@ def test_twelve_classes_differ_in_colour_or_symbol() -> None:
 def test_hostile_texts_and_names_are_escaped() -> None:
     figure = drawn(made_probe(4, 2, text=HOSTILE, name=HOSTILE))
     assert "<img" not in json.dumps(figure)
-    assert "&lt;img src=x onerror=&quot;alert(1)&quot;&gt; 0" in figure["data"][0]["hovertext"][0]
+    assert "&lt;img src=x onerror=&#34;alert(1)&#34;&gt; 0" in figure["data"][0]["hovertext"][0]
 
 
 def test_a_text_is_never_read_as_a_template() -> None:
