@@ -1,0 +1,238 @@
+"""A text with a background behind every word whose strength follows the word's weight, as safe HTML.
+
+Everything stands in the markup itself, in translucent colours, so that it fits a light and a dark page. Hue alone never
+tells anything: a negative weight is underlined too, and signs and sentences say which words came and went.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+from unicodedata import category
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import shown
+from core.events import TokenText, Word
+from core.figures.template import short_text
+from core.representation.tokens import entered_and_left, top_words
+
+Weights = Sequence[float] | NDArray[np.floating]
+
+# Blue of the accent and orange are told apart by colour-blind people (Okabe & Ito 2008).
+POSITIVE_RGB = (74, 144, 194)
+NEGATIVE_RGB = (230, 159, 0)
+# Stronger, and the page's text would no longer stand out against it.
+OPACITY_MAX = 0.5
+# A screen reader hears this many of the strongest words with their values.
+SPOKEN_WORDS = 30
+SPOKEN_CHARS = 40
+# Of what was cut off so much is shown: a text may be a book.
+UNREAD_CHARS_MAX = 10_000
+ENTERED, LEFT = "+", "−"
+
+_BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.8;margin:0.2rem 0"
+_HEAD = "font-weight:600;overflow-wrap:anywhere"
+_NOTE = "font-size:0.85rem;opacity:0.75;overflow-wrap:anywhere;margin:0.2rem 0"
+_UNREAD = "opacity:0.6"
+_CHOSEN = f"outline:1.5px solid rgb{POSITIVE_RGB};outline-offset:-1px"
+_UNDERLINE = f"text-decoration:underline 2px rgb{NEGATIVE_RGB};text-underline-offset:3px"
+_HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);user-select:none"
+_SIGN = "font-weight:700;line-height:0;user-select:none"
+
+
+class _Mark(NamedTuple):
+    """How one word is drawn, what it says on hover, and the sign in front of it."""
+
+    style: str
+    title: str
+    sign: str
+
+
+def highlighted_html(
+    text: TokenText,
+    weights: Weights,
+    *,
+    title: str,
+    measure: str = "attention",
+    scale: float | None = None,
+    chosen: Collection[int] = (),
+) -> str:
+    """A text, or both of a pair, exactly as written; what the encoder does not read is pale.
+
+    Args:
+        weights: of every word of the text; negative ones get another hue and a line below, NaN was not measured.
+        title: stands above and names the figure to a screen reader.
+        measure: what a weight is; it stands before the value on hover.
+        scale: > 0, the weight with the strongest background; None takes the greatest of these.
+        chosen: positions of words with a frame, e.g. the top k.
+    Returns: HTML in which everything from outside is escaped, without line breaks of its own.
+    Raises: ValueError where words and weights do not fit or the scale is not positive.
+    """
+    numbers = _checked(text, weights)
+    strongest = _greatest(numbers) if scale is None else _checked_scale(scale)
+    marks = [_mark(number, measure, strongest, framed=i in chosen, sign="") for i, number in enumerate(numbers)]
+    return _figure(title, _body(text, marks) + _spoken(text, numbers, measure))
+
+
+def before_and_after_html(
+    text: TokenText,
+    before: Weights,
+    after: Weights,
+    k: int,
+    *,
+    titles: tuple[str, str] = ("Before", "After"),
+    measure: str = "attention",
+) -> str:
+    """The same text twice with one scale: top k words framed, those that entered or left with a sign, and a summary.
+
+    Args:
+        before, after: finite weights of every word.
+        k: ≥ 1, how many words are chosen.
+    Raises: ValueError as `highlighted_html` and `entered_and_left`.
+    """
+    old, new = _checked(text, before), _checked(text, after)
+    exchange = entered_and_left(old, new, k)
+    strongest = _greatest([*old, *new])
+    rows = (
+        (titles[0], old, dict.fromkeys(exchange.left, LEFT)),
+        (titles[1], new, dict.fromkeys(exchange.entered, ENTERED)),
+    )
+    drawn = []
+    for title, weights, signs in rows:
+        top = set(top_words(weights, k).words)
+        marks = [_mark(w, measure, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
+        drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, measure)))
+    names = {f"{ENTERED} entered": exchange.entered, f"{LEFT} left": exchange.left, "stayed": exchange.stayed}
+    summary = [f"Top {k}", *(f"{name}: {_listed(text, words)}" for name, words in names.items())]
+    remark = top_words(new, k).remark
+    return "".join(drawn) + _note(" · ".join(summary)) + (_note(remark) if remark else "")
+
+
+def background(weight: float, scale: float) -> str:
+    """CSS colour behind a word: one hue for weights above zero, another for those below, the stronger the denser."""
+    red, green, blue = NEGATIVE_RGB if weight < 0 else POSITIVE_RGB
+    return f"rgba({red},{green},{blue},{OPACITY_MAX * min(1.0, abs(weight) / scale):.3f})"
+
+
+def _checked(text: TokenText, weights: Weights) -> list[float]:
+    if len(weights) != len(text.words):
+        raise ValueError(f"weights has {len(weights)} numbers: expected one for each of the {len(text.words)} words")
+    numbers = [float(weight) for weight in weights]
+    if any(math.isinf(number) for number in numbers):
+        raise ValueError("weights holds inf: expected finite numbers, or NaN for what was not measured")
+    return numbers
+
+
+def _greatest(numbers: Sequence[float]) -> float:
+    return max((abs(number) for number in numbers if not math.isnan(number)), default=0.0) or 1.0
+
+
+def _checked_scale(scale: float) -> float:
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale = {shown(scale)}: expected a number above 0")
+    return scale
+
+
+def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> _Mark:
+    styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
+    styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
+    said = [f"{measure} {_value(weight)}"] + ["in the top k"] * framed
+    said += [{ENTERED: "entered the top k", LEFT: "left the top k"}[sign]] if sign else []
+    return _Mark(";".join(styles), ", ".join(said), sign)
+
+
+def _value(weight: float) -> str:
+    return "not measured" if math.isnan(weight) else f"{weight:.4f}".replace("-", "−")
+
+
+def _figure(title: str, body: str) -> str:
+    name = _safe(title)
+    return (
+        f'<div class="token-text" role="group" aria-label="{name}" style="position:relative">'
+        f'<div style="{_HEAD}">{name}</div>{body}</div>'
+    )
+
+
+def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
+    """Each side in a block of its own, whose direction follows its letters."""
+    sides, hidden, is_cut = [], 0, False
+    for number, side in enumerate(text.sides):
+        words = {place: word for place, word in enumerate(text.words) if word.side == number}
+        pieces, end = _pieces(side, words, marks)
+        tail = side[end:]
+        is_cut = is_cut or _is_visible(tail)
+        hidden += max(0, len(tail) - UNREAD_CHARS_MAX)
+        pieces.append(_between(tail[:UNREAD_CHARS_MAX]) + ("…" if len(tail) > UNREAD_CHARS_MAX else ""))
+        sides.append(f'<p dir="auto" data-side="{number}" style="{_BLOCK}">{"".join(pieces)}</p>')
+    if not is_cut:
+        return "".join(sides)
+    note = f"The pale end was cut off: the encoder reads {text.length:,} tokens of this."
+    return "".join(sides) + _note(note + (f" {hidden:,} more characters are not shown." if hidden else ""))
+
+
+def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tuple[list[str], int]:
+    """A side's words and what stands between them, and where its last word ends.
+
+    Where a tokenizer makes several words of one character, the first of them shows it.
+    """
+    pieces, end = [], 0
+    for place, word in sorted(words.items(), key=lambda item: (item[1].start, item[0])):
+        pieces.append(_between(side[end : word.start]))
+        surface = side[max(end, word.start) : word.end]
+        if surface:
+            pieces.append(_drawn(surface, marks[place]))
+        end = max(end, word.end)
+    return pieces, end
+
+
+def _drawn(surface: str, mark: _Mark) -> str:
+    sign = f'<sup aria-hidden="true" style="{_SIGN}">{mark.sign}</sup>' if mark.sign else ""
+    return f'<span title="{_safe(mark.title)}" style="{mark.style}">{sign}{_safe(surface)}</span>'
+
+
+def _between(text: str) -> str:
+    """What belongs to no word: spaces as they are, anything else pale, because the encoder does not read it."""
+    if not _is_visible(text):
+        return _safe(text)
+    return f'<span title="not read by the encoder" style="{_UNREAD}">{_safe(text)}</span>'
+
+
+def _is_visible(text: str) -> bool:
+    """Letters, numbers, punctuation and symbols are; tokenizers drop accents that stand alone and format characters."""
+    return any(category(char)[0] in "LNPS" for char in text)
+
+
+def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
+    """What hovering tells, for those who hear the page: the strongest words with their values."""
+    measured = [place for place, weight in enumerate(weights) if not math.isnan(weight)]
+    strongest = sorted(measured, key=lambda place: (-abs(weights[place]), place))[:SPOKEN_WORDS]
+    items = "".join(f"<li>{_name(text, place)} {_value(weights[place])}</li>" for place in strongest)
+    return f'<div style="{_HIDDEN}">Strongest words, {_safe(measure)}:<ol>{items}</ol></div>' if items else ""
+
+
+def _listed(text: TokenText, places: Sequence[int]) -> str:
+    return ", ".join(_name(text, place) for place in places) or "none"
+
+
+def _name(text: TokenText, place: int) -> str:
+    """A word in a sentence of ours, told from its punctuation; its direction stays its own."""
+    return f'<bdi style="font-weight:600">{short_text(_legible(text.surface(text.words[place])), SPOKEN_CHARS)}</bdi>'
+
+
+def _note(sentence: str) -> str:
+    """Args: sentence: ours, or escaped."""
+    return f'<p style="{_NOTE}">{sentence}</p>'
+
+
+def _safe(text: str) -> str:
+    """Text from outside, for an element or a quoted attribute; no line breaks, which what draws it might dedent."""
+    return html.escape(_legible(text)).replace("\r", "&#13;").replace("\n", "&#10;")
+
+
+def _legible(text: str) -> str:
+    """What HTML and UTF-8 cannot hold stands as the sign for it: no character is lost silently."""
+    return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)

@@ -1,0 +1,300 @@
+"""What [CLS] attends to, word by word, and what a deleted word changes.
+
+Attention is not explanation: `deletion_effects` and `rank_agreement` stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import shown
+
+Array = NDArray[np.floating]
+Doubles = NDArray[np.float64]
+
+# Fewer words have no ranking worth the name.
+RANKED_WORDS_MIN = 3
+# Float16 and float32 probabilities sum to one no better than this.
+SUM_TOLERANCE = 1e-3
+
+
+class WordAttention(NamedTuple):
+    """How [CLS] shares its attention.
+
+    Attributes:
+        words: [W] share of each word, the sum over its pieces.
+        special_share: what went to tokens of no word; all sum to one, as far as float16 tells.
+    """
+
+    words: Doubles
+    special_share: float
+
+
+class TopWords(NamedTuple):
+    """Positions of the most attended words, the most attended first; `remark` is a sentence where k selects nothing."""
+
+    words: tuple[int, ...]
+    remark: str | None
+
+
+class Exchange(NamedTuple):
+    """Positions of the words that entered, left and stayed among the top k, each by rank: of `left` the old one."""
+
+    entered: tuple[int, ...]
+    left: tuple[int, ...]
+    stayed: tuple[int, ...]
+
+
+class RankAgreement(NamedTuple):
+    """How far two rankings agree, from −1 to 1; None where there are too few words or one ranking ties them all."""
+
+    kendall: float | None
+    spearman: float | None
+    words: int
+
+
+def split_attention(attention: Array, lengths: Sequence[int]) -> list[Array]:
+    """The attention of several texts that lie one behind the other.
+
+    Args:
+        attention: [L, heads, tokens] rows of [CLS].
+        lengths: tokens of each text, ≥ 1.
+    Returns: [L, heads, T] of each text, a view of what was given.
+    Raises: ValueError where the lengths do not add up to the tokens.
+    """
+    given = _checked_attention(attention)
+    short = next((length for length in lengths if length < 1), None)
+    if short is not None:
+        raise ValueError(f"lengths: {shown(short)} stands among them: expected at least 1 token of each text")
+    if sum(lengths) != given.shape[2]:
+        raise ValueError(f"lengths sum to {sum(lengths)}: expected the {given.shape[2]} tokens of attention")
+    return np.split(given, np.cumsum(lengths)[:-1], axis=2) if len(lengths) else []
+
+
+def word_attention(
+    attention: Array, places: Sequence[Sequence[int]], *, layer: int, head: int | None = None
+) -> WordAttention:
+    """What [CLS] attends to in one block, word by word.
+
+    Args:
+        attention: [L, heads, T] of one text.
+        places: of each of W words the positions of its tokens; tokens of no word are special.
+        layer: 1 to L, the output of that block.
+        head: 0 to heads − 1; None takes the mean over heads.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    given = _checked_attention(attention)
+    _check_within("layer", layer, 1, given.shape[0])
+    shares = _over_heads(given[layer - 1 : layer], head)  # [1, T]
+    words = _joined(shares, places)[0]
+    return WordAttention(words, float(shares.sum() - words.sum()))
+
+
+def attention_over_layers(attention: Array, places: Sequence[Sequence[int]], *, head: int | None = None) -> Doubles:
+    """`word_attention` of every block: [L, W]."""
+    return _joined(_over_heads(_checked_attention(attention), head), places)
+
+
+def attention_over_steps(
+    attention: Sequence[Array], places: Sequence[Sequence[int]], *, layer: int, head: int | None = None
+) -> Doubles:
+    """`word_attention` of one text at S steps: [S, W]."""
+    rows = [word_attention(of_step, places, layer=layer, head=head).words for of_step in attention]
+    return np.stack(rows) if rows else np.empty((0, len(places)))
+
+
+def top_words(weights: Array | Sequence[float], k: int) -> TopWords:
+    """The k words of greatest weight [W], descending; ties go to the lowest position.
+
+    Raises: ValueError if k < 1 or a weight is no finite number.
+    """
+    given = _checked_weights("weights", weights)
+    _check_k(k)
+    remark = None
+    if not given.size:
+        remark = "This text has no word that the encoder reads, so there is none to choose."
+    elif k >= given.size:
+        remark = (
+            f"k = {k} is not smaller than the number of words of this text ({given.size}), "
+            "so the selection selects nothing: every word is in it."
+        )
+    return TopWords(tuple(_descending(given)[:k].tolist()), remark)
+
+
+def entered_and_left(before: Array | Sequence[float], after: Array | Sequence[float], k: int) -> Exchange:
+    """Which words came into the top k between two weightings [W] of one text, and which dropped out.
+
+    Raises: ValueError as `top_words`, and where the two do not weigh equally many words.
+    """
+    if len(before) != len(after):
+        raise ValueError(f"after has {len(after)} words: expected the {len(before)} of before")
+    old, new = top_words(before, k).words, top_words(after, k).words
+    return Exchange(
+        entered=tuple(word for word in new if word not in old),
+        left=tuple(word for word in old if word not in new),
+        stayed=tuple(word for word in new if word in old),
+    )
+
+
+def in_top(weights: Array, k: int) -> NDArray[np.bool_]:
+    """Where a word is among the top k of its row: [S, W] weights to [S, W] bool.
+
+    Raises: ValueError as `top_words`.
+    """
+    rows = _checked_rows(weights)
+    _check_k(k)
+    chosen = np.zeros(rows.shape, dtype=bool)
+    np.put_along_axis(chosen, _descending(rows)[:, :k], True, axis=1)
+    return chosen
+
+
+def most_attended(weights: Array, most: int) -> tuple[int, ...]:
+    """At most `most` words for a heat map, in the order of reading: those with the greatest weight in any row [S, W].
+
+    Raises: ValueError as `top_words`.
+    """
+    rows = _checked_rows(weights)
+    _check_k(most, "most")
+    return tuple(sorted(_descending(rows.max(0))[:most].tolist())) if len(rows) else ()
+
+
+def entropy(weights: Array | Sequence[float]) -> float:
+    """Entropy, in nats, of how weights ≥ 0 [W] are shared; 0 where none has any.
+
+    Raises: ValueError for a negative weight or one that is no finite number.
+    """
+    given = _checked_weights("weights", weights)
+    if given.size and given.min() < 0:
+        raise ValueError(f"weights = {given.min():g}: expected 0 or more")
+    shares = given[given > 0]
+    if not shares.size:
+        return 0.0
+    shares = shares / shares.sum()
+    return max(0.0, float(-(shares * np.log(shares)).sum()))
+
+
+def effective_words(weights: Array | Sequence[float]) -> float:
+    """How many words attention [W] is spread over: exp(entropy), from 1 to W; 0 where no word has any.
+
+    Raises: ValueError as `entropy`.
+    """
+    return float(np.exp(entropy(weights))) if np.any(weights) else 0.0
+
+
+def deletion_effects(base_probabilities: Array, deleted: Array, target: int) -> Doubles:
+    """How far the probability of a class drops when a word is deleted; negative where it rises.
+
+    Args:
+        base_probabilities: [C] of the whole text.
+        deleted: [W, C], row w without word w.
+        target: the class, usually the predicted one.
+    Returns: [W], from −1 to 1.
+    Raises: ValueError for shapes that do not fit, for what is no distribution, and for a class that is not there.
+    """
+    base, without = np.asarray(base_probabilities, np.float64), np.asarray(deleted, np.float64)
+    _check_probabilities(base, without)
+    _check_within("target", target, 0, len(base) - 1)
+    return base[target] - without[:, target]
+
+
+def changed_predictions(base_probabilities: Array, deleted: Array) -> tuple[int, ...]:
+    """Positions of the words without which another class is predicted; arguments and errors as `deletion_effects`."""
+    base, without = np.asarray(base_probabilities, np.float64), np.asarray(deleted, np.float64)
+    _check_probabilities(base, without)
+    return tuple(np.flatnonzero(without.argmax(1) != base.argmax()).tolist())
+
+
+def rank_agreement(first: Array | Sequence[float], second: Array | Sequence[float]) -> RankAgreement:
+    """Kendall's τ-b and Spearman's ρ between two weightings [W] of the same words.
+
+    Words that one of them leaves open (NaN) do not count.
+
+    Raises: ValueError where the two do not weigh equally many words.
+    Source: Kendall 1945; Spearman 1904.
+    """
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"second = {list(b.shape)}: expected the shape of first, {list(a.shape)}, one number a word")
+    measured = np.isfinite(a) & np.isfinite(b)
+    a, b = a[measured], b[measured]
+    if len(a) < RANKED_WORDS_MIN or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return RankAgreement(None, None, len(a))
+    from scipy.stats import kendalltau, spearmanr
+
+    return RankAgreement(float(kendalltau(a, b).statistic), float(spearmanr(a, b).statistic), len(a))
+
+
+def _over_heads(attention: Array, head: int | None) -> Doubles:
+    """[L, heads, T] → [L, T]."""
+    if head is None:
+        return attention.mean(1, dtype=np.float64)
+    _check_within("head", head, 0, attention.shape[1] - 1)
+    return attention[:, head].astype(np.float64)
+
+
+def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
+    """[L, T] → [L, W]: the pieces of every word added up."""
+    pieces = np.array([place for word in places for place in word], dtype=np.int64)
+    owners = np.repeat(np.arange(len(places)), np.array([len(word) for word in places], dtype=np.int64))
+    outside = pieces[(pieces < 0) | (pieces >= shares.shape[1])]
+    if outside.size:
+        raise ValueError(f"places: {outside[0]} stands among them: expected positions 0 to {shares.shape[1] - 1}")
+    if len(np.unique(pieces)) < len(pieces):
+        raise ValueError("places: a token belongs to two words: expected each in one at most")
+    words = np.zeros((len(shares), len(places)))
+    np.add.at(words.T, owners, shares[:, pieces].T)
+    return words
+
+
+def _descending(weights: Doubles) -> NDArray[np.int64]:
+    """Positions along the last axis, the greatest weight first; ties in the order of the positions."""
+    return np.argsort(-weights, axis=-1, kind="stable")
+
+
+def _checked_attention(attention: Array) -> Array:
+    given = np.asarray(attention)
+    if given.ndim != 3:
+        raise ValueError(f"attention = {list(given.shape)}: expected a shape [L, heads, T]")
+    return given
+
+
+def _checked_weights(name: str, weights: Array | Sequence[float]) -> Doubles:
+    given = np.asarray(weights, np.float64)
+    if given.ndim != 1:
+        raise ValueError(f"{name} = {list(given.shape)}: expected a shape [W], one number a word")
+    if not np.isfinite(given).all():
+        raise ValueError(f"{name} = {given[~np.isfinite(given)][0]}: expected finite numbers")
+    return given
+
+
+def _checked_rows(weights: Array) -> Doubles:
+    given = np.asarray(weights, np.float64)
+    if given.ndim != 2:
+        raise ValueError(f"weights = {list(given.shape)}: expected a shape [S, W]")
+    _checked_weights("weights", given.ravel())
+    return given
+
+
+def _check_k(k: int, name: str = "k") -> None:
+    if k < 1:
+        raise ValueError(f"{name} = {shown(k)}: expected at least 1")
+
+
+def _check_within(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name} = {shown(value)}: expected {low} to {high}")
+
+
+def _check_probabilities(base: Doubles, deleted: Doubles) -> None:
+    if base.ndim != 1 or not base.size:
+        raise ValueError(f"base_probabilities = {list(base.shape)}: expected a shape [C]")
+    if deleted.ndim != 2 or deleted.shape[1] != len(base):
+        raise ValueError(f"deleted = {list(deleted.shape)}: expected a shape [W, {len(base)}]")
+    for name, rows in (("base_probabilities", base[None]), ("deleted", deleted)):
+        wrong = ~(np.isclose(rows.sum(1), 1, rtol=0, atol=SUM_TOLERANCE) & (rows >= 0).all(1))
+        if wrong.any():
+            raise ValueError(f"{name} = {shown(rows[wrong][0].tolist())}: expected probabilities that sum to 1")

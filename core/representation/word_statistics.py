@@ -1,0 +1,186 @@
+"""Which words [CLS] selects in the texts of which class: counts and lift over many examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.errors import shown
+
+# Examples that every word is given beforehand, shared as the classes are: a word seen once gets no wild lift.
+PRIOR_EXAMPLES = 1.0
+AT_LEAST = 3
+
+Counts = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedWord:
+    """A word, case-folded, that was among the selected of some examples.
+
+    Attributes:
+        label: the class with the greatest lift, the lowest of equals.
+        lift: that class's.
+        count, occurs: examples in which it was selected, and in which it stands at all.
+        counts, occurrences, lifts: [C], the same for each class.
+    """
+
+    word: str
+    label: int
+    lift: float
+    count: int
+    occurs: int
+    counts: Counts
+    occurrences: Counts
+    lifts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WordStatistics:
+    """The words selected in at least `at_least` examples, greatest lift first, then count, then alphabet.
+
+    Attributes:
+        examples: [C] of each class.
+        left_out: how many words were selected, but in fewer examples.
+    """
+
+    examples: Counts
+    at_least: int
+    rows: tuple[SelectedWord, ...]
+    left_out: int
+
+    def of_class(self, label: int) -> tuple[SelectedWord, ...]:
+        """The words that were selected in texts of one class, by their lift there, then their count there."""
+        found = [row for row in self.rows if row.counts[label]]
+        return tuple(sorted(found, key=lambda row: (-row.lifts[label], -row.counts[label], row.word)))
+
+
+@dataclass(frozen=True, slots=True)
+class WordChange:
+    """In how many examples a word stands, and in how many it was selected before and after."""
+
+    word: str
+    occurs: int
+    before: int
+    after: int
+
+    @property
+    def change(self) -> int:
+        return self.after - self.before
+
+
+def word_statistics(
+    words: Sequence[Sequence[str]],
+    selected: Sequence[Sequence[int]],
+    labels: Sequence[int],
+    classes: int,
+    *,
+    at_least: int = AT_LEAST,
+) -> WordStatistics:
+    """In how many examples of each class a word was selected, and how much more often than the class is frequent.
+
+    Lift of class c for word w is P(c | w selected) / P(c), where P(c) = N_c / N is the class's share of the examples.
+    P(c | w selected) = (n_wc + a·P(c)) / (n_w + a) is smoothed with a = PRIOR_EXAMPLES, so that lift is
+    (n_wc·N / N_c + a) / (n_w + a): 1 where selection tells nothing of the class, less where it speaks against it, and
+    always below N / N_c where that exceeds 1. A class without examples has lift 1. An example counts once, however
+    often it has the word.
+
+    Args:
+        words: of each of N examples its words as written; they are counted case-folded.
+        selected: of each example the positions of the selected words, e.g. its top k.
+        labels: N classes, 0 to classes − 1.
+        at_least: words selected in fewer examples than this, ≥ 1, are left out.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    _check_at_least(at_least)
+    _check_positions("selected", words, selected)
+    if len(labels) != len(words):
+        raise ValueError(f"labels has {len(labels)} examples: expected the {len(words)} of words")
+    wrong = next((label for label in labels if not 0 <= label < classes), None)
+    if wrong is not None:
+        raise ValueError(f"labels: {shown(wrong)} stands among them: expected 0 to {classes - 1}")
+    of_label = Counter(int(label) for label in labels)
+    examples = tuple(of_label[label] for label in range(classes))
+    folded = _folded(words)
+    occurrences = _counted(folded, None, labels, classes)
+    counts = _counted(folded, selected, labels, classes)
+    totals = sum(counts, Counter[str]())
+    rows = [
+        _row(word, tuple(c[word] for c in counts), tuple(c[word] for c in occurrences), examples)
+        for word, total in totals.items()
+        if total >= at_least
+    ]
+    rows.sort(key=lambda row: (-row.lift, -row.count, row.word))
+    return WordStatistics(examples, at_least, tuple(rows), len(totals) - len(rows))
+
+
+def selection_changes(
+    words: Sequence[Sequence[str]],
+    before: Sequence[Sequence[int]],
+    after: Sequence[Sequence[int]],
+    *,
+    at_least: int = AT_LEAST,
+) -> tuple[WordChange, ...]:
+    """How often words were selected before and after, the greatest change first, then the more frequent, then alphabet.
+
+    Args:
+        words: of each of N examples its words as written; they are counted case-folded.
+        before, after: of each example the positions of the selected words at two steps.
+        at_least: words selected in fewer examples than this, ≥ 1, both before and after, are left out.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    _check_at_least(at_least)
+    _check_positions("before", words, before)
+    _check_positions("after", words, after)
+    folded, one_class = _folded(words), [0] * len(words)
+    (occurs,) = _counted(folded, None, one_class, 1)
+    (old,), (new,) = _counted(folded, before, one_class, 1), _counted(folded, after, one_class, 1)
+    changes = [
+        WordChange(word, occurs[word], old[word], new[word])
+        for word in old | new
+        if max(old[word], new[word]) >= at_least
+    ]
+    changes.sort(key=lambda c: (-abs(c.change), -max(c.before, c.after), c.word))
+    return tuple(changes)
+
+
+def _folded(words: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[word.casefold() for word in of_text] for of_text in words]
+
+
+def _counted(
+    words: Sequence[Sequence[str]], positions: Sequence[Sequence[int]] | None, labels: Sequence[int], classes: int
+) -> list[Counter[str]]:
+    """Of each class in how many examples a word stands at one of the positions, or at any where none are given."""
+    found = [Counter[str]() for _ in range(classes)]
+    for number, (of_text, label) in enumerate(zip(words, labels, strict=True)):
+        found[label].update(set(of_text) if positions is None else {of_text[place] for place in positions[number]})
+    return found
+
+
+def _row(word: str, counts: Counts, occurrences: Counts, examples: Counts) -> SelectedWord:
+    count = sum(counts)
+    lifts = tuple(_lift(of_class, count, size, sum(examples)) for of_class, size in zip(counts, examples, strict=True))
+    label = max((c for c, size in enumerate(examples) if size), key=lambda c: lifts[c])
+    return SelectedWord(word, label, lifts[label], count, sum(occurrences), counts, occurrences, lifts)
+
+
+def _lift(of_class: int, count: int, size: int, examples: int) -> float:
+    if not size:
+        return 1.0
+    return (of_class * examples / size + PRIOR_EXAMPLES) / (count + PRIOR_EXAMPLES)
+
+
+def _check_at_least(at_least: int) -> None:
+    if at_least < 1:
+        raise ValueError(f"at_least = {shown(at_least)}: expected 1 or more")
+
+
+def _check_positions(name: str, words: Sequence[Sequence[str]], positions: Sequence[Sequence[int]]) -> None:
+    if len(positions) != len(words):
+        raise ValueError(f"{name} has {len(positions)} examples: expected the {len(words)} of words")
+    for of_text, chosen in zip(words, positions, strict=True):
+        outside = next((place for place in chosen if not 0 <= place < len(of_text)), None)
+        if outside is not None:
+            raise ValueError(f"{name}: {shown(outside)} stands among them: expected 0 to {len(of_text) - 1}")

@@ -1,0 +1,187 @@
+"""Counts and lift of selected words against slow loops and the identities of lift."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from core.representation.word_statistics import (
+    PRIOR_EXAMPLES,
+    WordChange,
+    selection_changes,
+    word_statistics,
+)
+
+WORDS = [
+    ["Great", "film", "!"],
+    ["great", "GREAT", "cast"],
+    ["a", "dull", "film"],
+    ["dull", "and", "great"],
+]
+SELECTED = [[0, 2], [0, 1], [1], [0]]
+LABELS = [1, 1, 0, 0]
+
+
+def made_corpus(seed: int, examples: int = 60, classes: int = 3) -> tuple[list[list[str]], list[list[int]], list[int]]:
+    rng = random.Random(seed)
+    words = [[rng.choice("aAbBcdefghß") for _ in range(rng.randint(1, 9))] for _ in range(examples)]
+    selected = [rng.sample(range(len(text)), rng.randint(0, len(text))) for text in words]
+    return words, selected, [rng.randrange(classes) for _ in range(examples)]
+
+
+def test_a_small_corpus_is_counted_by_hand() -> None:
+    found = word_statistics(WORDS, SELECTED, LABELS, 2, at_least=1)
+    assert found.examples == (2, 2)
+    rows = {row.word: row for row in found.rows}
+    assert rows.keys() == {"great", "!", "dull"}
+    great, dull, mark = rows["great"], rows["dull"], rows["!"]
+    assert (great.counts, great.occurrences, great.count, great.occurs) == ((0, 2), (1, 2), 2, 3)
+    assert (dull.counts, dull.occurrences, dull.label) == ((2, 0), (2, 0), 0)
+    # (n_wc·N/N_c + 1) / (n_w + 1): 2 of 2 selections in a class with half the examples, then 1 of 1.
+    assert great.lift == pytest.approx((2 * 4 / 2 + 1) / (2 + 1))
+    assert mark.lift == pytest.approx((1 * 4 / 2 + 1) / (1 + 1))
+    assert great.lifts[0] == pytest.approx(1 / 3)
+    assert [row.word for row in found.rows] == ["dull", "great", "!"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_equal_a_loop_over_examples(seed: int) -> None:
+    words, selected, labels = made_corpus(seed)
+    found = word_statistics(words, selected, labels, 3, at_least=1)
+    for row in found.rows:
+        for c in range(3):
+            count = occurs = 0
+            for text, chosen, label in zip(words, selected, labels, strict=True):
+                count += label == c and any(text[place].casefold() == row.word for place in chosen)
+                occurs += label == c and any(word.casefold() == row.word for word in text)
+            assert (row.counts[c], row.occurrences[c]) == (count, occurs)
+    everywhere = {text[p].casefold() for text, chosen in zip(words, selected, strict=True) for p in chosen}
+    assert {row.word for row in found.rows} == everywhere
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lift_is_the_smoothed_probability_over_the_prior(seed: int) -> None:
+    words, selected, labels = made_corpus(seed)
+    found = word_statistics(words, selected, labels, 3, at_least=1)
+    prior = [labels.count(c) / len(labels) for c in range(3)]
+    for row in found.rows:
+        smoothed = [(row.counts[c] + PRIOR_EXAMPLES * prior[c]) / (row.count + PRIOR_EXAMPLES) for c in range(3)]
+        assert sum(smoothed) == pytest.approx(1)
+        assert row.lifts == pytest.approx([s / p for s, p in zip(smoothed, prior, strict=True)])
+        assert row.lift == max(row.lifts) == row.lifts[row.label] >= 1
+        assert all(0 < lift < 1 / p for lift, p in zip(row.lifts, prior, strict=True))
+
+
+def test_a_word_selected_everywhere_tells_nothing() -> None:
+    (row,) = word_statistics([["it"]] * 6, [[0]] * 6, [0, 0, 0, 1, 1, 2], 3).rows
+    assert row.lifts == pytest.approx((1, 1, 1))
+
+
+def test_a_word_seen_once_is_not_above_one_seen_often() -> None:
+    words, selected = [["often"]] * 8 + [["once"]] + [["x"]] * 9, [[0]] * 18
+    rows = word_statistics(words, selected, [0] * 9 + [1] * 9, 2, at_least=1).rows
+    place = {row.word: i for i, row in enumerate(rows)}
+    assert place["often"] < place["once"]
+
+
+def test_rows_are_sorted_by_lift_then_count_then_word() -> None:
+    words, selected, labels = made_corpus(9)
+    rows = word_statistics(words, selected, labels, 3, at_least=1).rows
+    keys = [(-row.lift, -row.count, row.word) for row in rows]
+    assert keys == sorted(keys)
+    for c in range(3):
+        of_class = word_statistics(words, selected, labels, 3, at_least=1).of_class(c)
+        keys = [(-row.lifts[c], -row.counts[c], row.word) for row in of_class]
+        assert keys == sorted(keys)
+        assert {row.word for row in of_class} == {row.word for row in rows if row.counts[c] > 0}
+
+
+def test_rare_words_are_left_out_and_counted() -> None:
+    words, selected, labels = made_corpus(4)
+    everything = word_statistics(words, selected, labels, 3, at_least=1)
+    for least in (2, 9, 1000):
+        found = word_statistics(words, selected, labels, 3, at_least=least)
+        assert found.rows == tuple(row for row in everything.rows if row.count >= least)
+        assert found.left_out == len(everything.rows) - len(found.rows)
+    assert everything.left_out == 0
+
+
+def test_a_word_twice_in_a_text_counts_once_and_letters_fold() -> None:
+    (row,) = word_statistics([["Straße", "STRASSE"]], [[0, 1]], [0], 1, at_least=1).rows
+    assert (row.word, row.count, row.occurs) == ("strasse", 1, 1)
+
+
+def test_a_class_without_examples_has_no_say() -> None:
+    (row,) = word_statistics([["a"]] * 4, [[0]] * 4, [1] * 4, 3, at_least=1).rows
+    assert row.lifts == (1.0, 1.0, 1.0)
+    assert row.label == 1
+
+
+def test_no_examples_give_no_rows() -> None:
+    found = word_statistics([], [], [], 2)
+    assert (found.rows, found.examples, found.left_out) == ((), (0, 0), 0)
+    assert selection_changes([], [], []) == ()
+
+
+class TestChanges:
+    def test_counts_before_and_after_are_told(self) -> None:
+        after = [[1], [2], [2], [2]]
+        found = selection_changes(WORDS, SELECTED, after, at_least=1)
+        by_word = {row.word: (row.before, row.after, row.occurs, row.change) for row in found}
+        assert by_word == {
+            "great": (2, 1, 3, -1),
+            "!": (1, 0, 1, -1),
+            "dull": (2, 0, 2, -2),
+            "film": (0, 2, 2, 2),
+            "cast": (0, 1, 1, 1),
+        }
+        assert [row.word for row in found] == ["dull", "film", "great", "!", "cast"]
+
+    @pytest.mark.parametrize("least", [1, 4, 10])
+    def test_they_agree_with_the_statistics_of_each_step(self, least: int) -> None:
+        words, before, labels = made_corpus(1)
+        rng = random.Random(5)
+        after = [[place for place in range(len(text)) if rng.random() < 0.4] for text in words]
+        old = {row.word: row.count for row in word_statistics(words, before, labels, 3, at_least=1).rows}
+        new = {row.word: row.count for row in word_statistics(words, after, labels, 3, at_least=1).rows}
+        found = selection_changes(words, before, after, at_least=least)
+        expected = {w for w in old | new if old.get(w, 0) >= least or new.get(w, 0) >= least}
+        assert {row.word for row in found} == expected
+        assert all((row.before, row.after) == (old.get(row.word, 0), new.get(row.word, 0)) for row in found)
+
+    def test_a_word_that_stands_still_is_told_too(self) -> None:
+        assert selection_changes([["a"]], [[0]], [[0]], at_least=1) == (WordChange("a", 1, 1, 1),)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"selected": [[0]]}, "selected has 1 examples: expected the 4 of words"),
+        ({"labels": [0]}, "labels has 1 examples: expected the 4 of words"),
+        ({"labels": [0, 1, 2, 0]}, "labels: 2 stands among them: expected 0 to 1"),
+        ({"labels": [0, 1, -1, 0]}, "labels: -1 stands"),
+        ({"selected": [[0], [0], [3], []]}, "selected: 3 stands among them: expected 0 to 2"),
+        ({"selected": [[0], [0], [-1], []]}, "selected: -1 stands"),
+        ({"at_least": 0}, "at_least = 0: expected 1 or more"),
+    ],
+)
+def test_what_does_not_fit_is_named(change: dict[str, object], message: str) -> None:
+    arguments = {"words": WORDS, "selected": SELECTED, "labels": LABELS, "classes": 2} | change
+    with pytest.raises(ValueError, match=message):
+        word_statistics(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "least", "message"),
+    [
+        (SELECTED, [[0]], 1, "after has 1 examples"),
+        ([[9], [], [], []], SELECTED, 1, "before: 9 stands"),
+        (SELECTED, SELECTED, 0, "at_least = 0"),
+    ],
+)
+def test_changes_that_do_not_fit_are_named(
+    before: list[list[int]], after: list[list[int]], least: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        selection_changes(WORDS, before, after, at_least=least)
