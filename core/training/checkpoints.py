@@ -16,19 +16,18 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, safe_open, save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from core.encoders.model import Encoder
 from core.encoders.trainable import merge_adapters, merged_names, plain_name
 from core.errors import TrainingError
+from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 
-CHECKPOINT_NAME = "checkpoint.safetensors"
 # At the default pace a checkpoint costs at most a fiftieth of the time, and comes no oftener than this.
 SHARE_OF_TIME = 0.02
 SHORTEST_PAUSE_S = 20.0
 FREE_SPACE_FACTOR = 1.5
-SNAPSHOTS = "snapshot-*.safetensors"
 WEIGHT, PROJECTIONS = "weight/", "projections."
 
 
@@ -48,7 +47,7 @@ class Checkpoints:
 
     @property
     def path(self) -> Path:
-        return self.folder / CHECKPOINT_NAME
+        return checkpoint_path(self.folder)
 
     def due(self, step: int) -> bool:
         if self.every_steps is not None:
@@ -88,14 +87,8 @@ class Checkpoints:
             raise TrainingError(f"The checkpoint of step {step} could not be written ({error}): make room.") from error
 
     def step(self) -> int | None:
-        """The step that the checkpoint holds, None when there is none."""
-        if not self.path.exists():
-            return None
-        try:
-            with safe_open(self.path, "pt") as file:
-                return int(file.metadata()["step"])
-        except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-            raise TrainingError(f"The checkpoint cannot be read ({error}): start a new run.") from error
+        """The step that the checkpoint holds, None when there is none. Raises: TrainingError for a damaged one."""
+        return checkpoint_step(self.folder)
 
     def load(self) -> dict[str, Tensor]:
         """What the checkpoint holds.
@@ -108,17 +101,6 @@ class Checkpoints:
             return load_file(self.path)
         except (SafetensorError, OSError) as error:
             raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
-
-
-def snapshot_path(folder: Path, step: int) -> Path:
-    """Where the snapshot of a step lies in a run's folder."""
-    return folder / f"snapshot-{step:07d}.safetensors"
-
-
-def snapshot_steps(folder: Path) -> tuple[int, ...]:
-    """The steps of which a run's folder has a snapshot."""
-    names = (path.name.removeprefix("snapshot-").removesuffix(".safetensors") for path in folder.glob(SNAPSHOTS))
-    return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
 
 def load_learned(path: Path, encoder: nn.Module) -> None:

@@ -14,9 +14,10 @@ from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.events import TRAIN, VALIDATION, Event, Finished, Frame, Started, Tokens
 from core.tasks import TaskData
 from core.training import frames
-from core.training.checkpoints import Checkpoints, load_learned, snapshot_path, snapshot_steps
+from core.training.checkpoints import Checkpoints, load_learned
 from core.training.loop import train
 from core.training.prepare import prepare
+from core.training.weight_files import snapshot_path, snapshot_steps
 from tests.core.training.made import Draft
 from tests.core.training.test_loop import Script
 
