@@ -68,15 +68,12 @@ ALLOWED = {
         "config",
         "errors",
         "events",
-        "losses.registry",
         "objectives",
         "parameters",
         "presets",
         "representation",
         "terms",
-        "training.schedule",
         "validation",
-        "views.registry",
     },
     "cli_options": {"tasks.files.problems"},
     "cli_tasks": {"cli_options", "config", "engine", "errors", "store", "tasks", "validation"},
@@ -100,6 +97,9 @@ ALLOWED = {
 }
 LIGHT = ["core.engine.local", "core.figures.map", "core.figures.curves", "core.training.prepare"]
 LIGHT += ["core.training.estimate", "core.training.plan", "core.store", "core.config", "core.losses.registry"]
+LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.projector", "core.analysis.weights"]
+LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
+LIGHT += ["core.figures.tokens", "core.figures.highlight"]
 LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 

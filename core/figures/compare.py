@@ -1,0 +1,243 @@
+"""Curves of several runs in one chart: a colour and a dash for each run, raw values faint behind smooth ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.errors import ConfigError
+from core.figures.smoothing import RAW, Smoothing, smoothed
+from core.figures.template import QUIET, Figure, base_layout, class_colour, rounded, short_text, thinned
+
+MOST_RUNS = 6
+# Beside its colour every run has its own dash, so that no line is told by colour alone.
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+GAP = 0.07
+FAINT = 0.25
+BAND_OPACITY = 0.15
+LEGEND_WIDTH = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One measure of one run, or its mean over seeds.
+
+    Attributes:
+        x: places on the axis, ascending.
+        y: as many values; None where there is none, which leaves a gap.
+        std: as many standard deviations, drawn as a band of mean ± one of them; None for a single run.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float | None]
+    std: Sequence[float | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurePanel:
+    """One measure: its title, and each run's curve (None for a run without it), in the order of the names.
+
+    Attributes:
+        log: a logarithmic axis; a band that reaches 0 makes it a plain one.
+        percent: the values are shares.
+        smooth: whether smoothing is for this measure; of a few values, as frames have them, it would leave little.
+    """
+
+    title: str
+    curves: Sequence[Curve | None]
+    log: bool = False
+    percent: bool = False
+    smooth: bool = True
+
+
+def compare_figure(
+    panels: Sequence[MeasurePanel],
+    names: Sequence[str],
+    *,
+    axis: str,
+    smoothing: Smoothing = RAW,
+    revision: str,
+) -> Figure:
+    """The chosen measures of 1 to 6 runs, stacked over one axis.
+
+    Args:
+        names: one per run, as people wrote them; escaped here.
+        axis: what the x values are, for the axis's title.
+        smoothing: of curves of single runs; a mean over seeds is drawn as it is.
+        revision: same revision, same zoom.
+    Raises: ConfigError for more than six runs, or an amount of smoothing that is none.
+    """
+    if len(names) > MOST_RUNS:
+        raise ConfigError("runs", f"{len(names)} runs", f"choose at most {MOST_RUNS}.")
+    traces: list[Figure] = []
+    in_legend: set[int] = set()
+    for number, panel in enumerate(panels, start=1):
+        for run, (name, curve) in enumerate(zip(names, panel.curves, strict=True)):
+            if curve is None or not _known(curve.y):
+                continue
+            how = smoothing if panel.smooth else RAW
+            made = _run_traces(curve, run, short_text(name, LEGEND_WIDTH), number, how, run not in in_legend)
+            made[-1]["hovertemplate"] = "%{y:.1%}" if panel.percent else "%{y:.4g}"
+            traces += made
+            in_legend.add(run)
+    layout = base_layout(
+        uirevision=revision,
+        hovermode="x unified",
+        dragmode="zoom",
+        margin={"l": 60, "r": 12, "t": 52, "b": 40},
+        legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
+        annotations=_titles(panels),
+        **_axes(panels, axis),
+    )
+    return {"data": traces, "layout": layout}
+
+
+def run_colour(run: int) -> str:
+    """The colour of a run by its place among those compared."""
+    return class_colour(run)
+
+
+def mean_curve(curves: Sequence[Curve]) -> Curve:
+    """Mean and sample standard deviation (n − 1) of runs that differ in their seed, where all have a value.
+
+    Steps and shares of a run fall on the same places in all of them; seconds do not, so a mean over time is empty or
+    thin. One run alone has no deviation.
+
+    Raises: ValueError for no curves.
+    """
+    if not curves:
+        raise ValueError("curves = none: expected at least one")
+    found = [{x: y for x, y in zip(curve.x, curve.y, strict=True) if y is not None} for curve in curves]
+    common = [x for x in curves[0].x if all(x in one for one in found)]
+    values = np.array([[one[x] for x in common] for one in found], np.float64).reshape(len(curves), len(common))
+    if len(curves) == 1:
+        return Curve(common, values[0].tolist())
+    return Curve(common, values.mean(0).tolist(), values.std(0, ddof=1).tolist())
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def _run_traces(curve: Curve, run: int, name: str, panel: int, smoothing: Smoothing, legend: bool) -> list[Figure]:
+    """Band or raw values behind, and the line that the legend names."""
+    if curve.std is not None:
+        return [*_band(curve, run, panel), _line(curve.x, curve.y, run, name, panel, legend=legend)]
+    if smoothing.kind == "none":
+        return [_line(curve.x, curve.y, run, name, panel, legend=legend)]
+    raw = _line(curve.x, curve.y, run, name, panel, legend=False)
+    raw |= {"opacity": FAINT, "hoverinfo": "skip", "line": {"color": run_colour(run), "width": 1}}
+    return [raw, _line(curve.x, smoothed(curve.y, smoothing), run, name, panel, legend=legend)]
+
+
+def _line(
+    x: Sequence[float], y: Sequence[float | None], run: int, name: str, panel: int, *, legend: bool
+) -> dict[str, Any]:
+    kept = thinned(len(x))
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(_known(y)) > 1 else "markers",
+        "name": name,
+        "x": rounded_places([x[i] for i in kept]),
+        "y": rounded([y[i] for i in kept]),
+        "line": {"color": run_colour(run), "width": 2, "dash": DASHES[run]},
+        "marker": {"color": run_colour(run)},
+        "legendgroup": f"run {run}",
+        "showlegend": legend,
+        "xaxis": "x",
+        "yaxis": _axis_name("y", panel),
+    }
+
+
+def rounded_places(places: Sequence[float]) -> list[float]:
+    """Places on the axis with seven digits: a step of a million keeps its number."""
+    return [float(f"{place:.7g}") for place in places]
+
+
+def _band(curve: Curve, run: int, panel: int) -> list[Figure]:
+    """Mean ± one standard deviation, one shape for each stretch without a gap."""
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": rounded_places([x for x, _, _ in [*stretch, *stretch[::-1]]]),
+            "y": rounded([high for _, _, high in stretch] + [low for _, low, _ in stretch[::-1]]),
+            "fill": "toself",
+            "fillcolor": _faded(run_colour(run)),
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "legendgroup": f"run {run}",
+            "showlegend": False,
+            "xaxis": "x",
+            "yaxis": _axis_name("y", panel),
+        }
+        for stretch in _stretches(curve)
+    ]
+
+
+def _stretches(curve: Curve) -> list[list[tuple[float, float, float]]]:
+    """Places with their lower and upper edge, cut where a mean or a deviation is missing; thinned as the line is."""
+    stretches: list[list[tuple[float, float, float]]] = [[]]
+    std = curve.std or ()
+    for i in thinned(len(curve.x)):
+        mean, spread = curve.y[i], std[i]
+        if mean is None or spread is None or not math.isfinite(mean + spread):
+            stretches.append([])
+        else:
+            stretches[-1].append((curve.x[i], mean - spread, mean + spread))
+    return [stretch for stretch in stretches if len(stretch) > 1]
+
+
+def _faded(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{BAND_OPACITY})"
+
+
+def _axes(panels: Sequence[MeasurePanel], axis: str) -> dict[str, Any]:
+    axes: dict[str, Any] = {
+        "xaxis": {"title": {"text": axis}, "anchor": _axis_name("y", max(1, len(panels))), "zeroline": False}
+    }
+    for number, (panel, domain) in enumerate(zip(panels, _domains(len(panels)), strict=True), start=1):
+        made: dict[str, Any] = {"domain": list(domain), "zeroline": False, "nticks": 5, "automargin": False}
+        if panel.log and not any(_reaches_zero(curve) for curve in panel.curves if curve is not None):
+            made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
+        if panel.percent:
+            made |= {"tickformat": ".0%"}
+        axes[f"yaxis{number if number > 1 else ''}"] = made
+    return axes
+
+
+def _reaches_zero(curve: Curve) -> bool:
+    return any(low <= 0 for stretch in (_stretches(curve) if curve.std else []) for _, low, _ in stretch)
+
+
+def _titles(panels: Sequence[MeasurePanel]) -> list[Figure]:
+    return [
+        {
+            "text": short_text(panel.title, 60),
+            "xref": "paper",
+            "yref": "paper",
+            "x": 0,
+            "y": high,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "showarrow": False,
+            "font": {"size": 12, "color": QUIET},
+        }
+        for panel, (_, high) in zip(panels, _domains(len(panels)), strict=True)
+    ]
+
+
+def _domains(count: int) -> list[tuple[float, float]]:
+    """Equal shares of the height, from top to bottom."""
+    height = (1 - GAP * (count - 1)) / max(1, count)
+    tops = [1 - number * (height + GAP) for number in range(count)]
+    return [(max(0.0, top - height), top) for top in tops]
+
+
+def _axis_name(letter: str, number: int) -> str:
+    return letter if number == 1 else f"{letter}{number}"

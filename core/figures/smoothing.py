@@ -1,0 +1,74 @@
+"""Curves without their noise: two ways, each defined to the last value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import ConfigError
+
+Values = NDArray[np.float64]
+
+
+class Smoothing(NamedTuple):
+    """How curves are smoothed.
+
+    "exponential" with `amount` β in [0, 1) is s_t = Σ_k β^(t−k) y_k / Σ_k β^(t−k), k ≤ t: a weighted mean of the values
+    so far, so the first is the first value itself (no start at 0 to climb from). "average" with `amount` w ≥ 1 is the
+    mean over w values around each, as many on either side; near the ends over fewer, still as many on either side, so
+    that nothing is shifted. An even w takes one more. Both go by values, not by distances on the axis; gaps stay gaps.
+    """
+
+    kind: Literal["none", "exponential", "average"] = "none"
+    amount: float = 0.0
+
+
+RAW = Smoothing()
+
+
+def smoothed(values: Sequence[float | None], smoothing: Smoothing) -> list[float | None]:
+    """Values smoothed as `Smoothing` says; None and what is not finite are left out of every mean, and stay gaps.
+
+    Raises: ConfigError for an amount that is none.
+    """
+    numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+    numbers[~np.isfinite(numbers)] = np.nan
+    match smoothing.kind:
+        case "exponential":
+            numbers = _exponential(numbers, smoothing.amount)
+        case "average":
+            numbers = _average(numbers, smoothing.amount)
+    return [None if math.isnan(value) else value for value in numbers.tolist()]
+
+
+def _exponential(values: Values, beta: float) -> Values:
+    if not 0.0 <= beta < 1.0:
+        raise ConfigError("smoothing", beta, "give a number from 0, and below 1.")
+    there = ~np.isnan(values)
+    out, means = np.full_like(values, np.nan), []
+    total = weight = 0.0
+    for value in values[there].tolist():
+        total = beta * total + (1.0 - beta) * value
+        weight = beta * weight + (1.0 - beta)
+        means.append(total / weight)
+    out[there] = means
+    return out
+
+
+def _average(values: Values, window: float) -> Values:
+    if window < 1:
+        raise ConfigError("smoothing", window, "give a window of at least 1 value.")
+    out = np.full_like(values, np.nan)
+    there = ~np.isnan(values)
+    known, count = values[there], int(there.sum())
+    place = np.arange(count)
+    half = np.minimum(int(window) // 2, np.minimum(place, count - 1 - place))
+    # Sums of values moved to about 0, so that large ones lose no digits in a long run.
+    offset = known.mean() if count else 0.0
+    sums = np.concatenate([[0.0], np.cumsum(known - offset)])
+    out[there] = (sums[place + half + 1] - sums[place - half]) / (2 * half + 1) + offset
+    return out
