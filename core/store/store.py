@@ -449,6 +449,14 @@ class Attempt:
             )
         for row in cut:
             (self.folder / row["file"]).unlink(missing_ok=True)
+        self._drop_snapshots(event.step)
+
+    def _drop_snapshots(self, step: int) -> None:
+        """Those behind the checkpoint come again, and one that was made by a stop was for a run that ends there."""
+        planned = self.store.run(self.run_id).config.checkpoint.snapshot_steps or ()
+        for path in self.folder.glob("snapshot-*.safetensors"):
+            if not any(path.name == f"snapshot-{kept:07d}.safetensors" for kept in planned if kept <= step):
+                path.unlink(missing_ok=True)
 
     def steps(self, events: Sequence[Step]) -> None:
         now = time.time()

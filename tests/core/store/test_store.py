@@ -263,6 +263,21 @@ def test_attention_and_tokens_come_back_as_they_were(store: Store) -> None:
     np.testing.assert_array_equal(store.embeddings(attempt.run_id, 2), frame(2).embeddings)
 
 
+def test_a_new_attempt_drops_snapshots_behind_its_checkpoint_and_those_of_stops(store: Store) -> None:
+    planned = parse_config({"phases": [{"steps": 9}], "checkpoint": {"snapshot_steps": [2, 6]}})
+    run_id = store.create(planned)
+    claim = store.claim_next(range(100))
+    assert claim is not None
+    attempt = store.attempt(run_id, claim[1])
+    attempt.register()
+    folder = store.run_folder(run_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    for step in (2, 4, 6):
+        (folder / f"snapshot-{step:07d}.safetensors").write_bytes(b"")
+    attempt.started(started(step=4))
+    assert [path.name for path in folder.glob("snapshot-*")] == ["snapshot-0000002.safetensors"]
+
+
 def test_damaged_tokens_are_a_plain_message(store: Store) -> None:
     attempt = claimed(store)
     attempt.tokens(Tokens((), ()))
