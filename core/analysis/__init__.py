@@ -1,0 +1,1 @@
+"""What is computed of a run after the fact, and kept beside it in its folder."""

@@ -1,0 +1,58 @@
+"""Arrays beside a run, with what is told about them, in one safetensors file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from core.errors import StoreError
+
+ABOUT = "about"
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
+    """Write under a temporary name, then rename, so that a reader finds a whole file or none.
+
+    The run's folder has to be there: that of a deleted run is not made again.
+
+    Raises: StoreError when the disk is full or the folder cannot be written.
+    """
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):  # what stands in the way is told below
+            partial.unlink(missing_ok=True)
+        raise StoreError(f"The file {path.name} could not be written ({error}): make room on the disk.") from error
+
+
+def read_about(path: Path) -> dict[str, Any] | None:
+    """What is told about the arrays; None where there is no file, or a damaged one, which counts as none."""
+    try:
+        with safe_open(path, "np") as file:
+            about = json.loads((file.metadata() or {})[ABOUT])
+    except (OSError, SafetensorError, KeyError, ValueError):
+        return None
+    return about if isinstance(about, dict) else None
+
+
+def read_array(path: Path, name: str) -> NDArray[Any] | None:
+    """One array, without reading the others; None where it cannot be had."""
+    try:
+        with safe_open(path, "np") as file:
+            array: NDArray[Any] = file.get_tensor(name)
+    except (OSError, SafetensorError):
+        return None
+    return array

@@ -1,0 +1,130 @@
+"""A run's model as it was: the steps whose weights are kept, and the encoder with them.
+
+Imports torch only when it is asked something.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.config import EncoderConfig
+from core.errors import StoreError, TrainingError, shown
+from core.store import RunRecord, RunSummary, Status, Store
+from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
+
+if TYPE_CHECKING:
+    from core.encoders.model import Encoder, Tokenizer
+
+# What a warm process keeps loaded. Weights that a run did not change are there once.
+ENCODERS_KEPT = 2
+MODELS_KEPT = 8
+# The untrained encoder has no file whose date could tell its weights.
+UNTRAINED = 0
+
+
+def weight_steps(store: Store, run: RunSummary) -> tuple[int, ...]:
+    """The steps at which a run's weights can be had, in order.
+
+    0 is the untrained encoder; then come the snapshots and, of a finished run, its last step. A rolling checkpoint of
+    a run that has not finished counts for nothing: it may hold adapters.
+
+    Raises: TrainingError for a damaged checkpoint.
+    """
+    return tuple(_files(store, run))
+
+
+def weight_stamps(store: Store, run: RunSummary) -> dict[int, int]:
+    """Each step of `weight_steps` with when its weights were written, in ns; 0 for the untrained encoder.
+
+    What was computed from weights with the same stamp need not be computed again. Raises: as `weight_steps`.
+    """
+    return {step: UNTRAINED if path is None else _changed(path) for step, path in _files(store, run).items()}
+
+
+def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer]:
+    """A run's encoder at a step, in evaluation mode on the CPU, and its tokenizer.
+
+    Both are kept for the next call: they are to be read and never trained.
+
+    Raises: StoreError for a step without weights, EncoderError, ConfigError or TrainingError for weights that cannot
+        be loaded.
+    """
+    files = _files(store, run)
+    if run.probe is None:
+        raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
+    if step not in files:
+        known = ", ".join(map(str, files))
+        raise StoreError(f"Run {run.id} keeps no weights of step {shown(step)}: choose one of {known}.")
+    untrained, tokenizer = _untrained(run.config.encoder, run.probe.classes, run.config.seed)
+    path = files[step]
+    if path is None:
+        return untrained, tokenizer
+    return _trained(run.config.encoder, run.probe.classes, run.config.seed, path, _changed(path)), tokenizer
+
+
+def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
+    """Where the weights of each step lie; None for the untrained encoder."""
+    folder = store.run_folder(run.id)
+    # One beyond the last step was left by an attempt that was cut back, and is about to be written anew.
+    files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if 0 < step <= run.last_step}
+    # A full disk may have left an older checkpoint there.
+    if run.status == Status.FINISHED and checkpoint_step(folder) == run.steps:
+        files[run.steps] = checkpoint_path(folder)
+    return {0: None, **files}
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError as error:
+        raise TrainingError(
+            f"The weights in {path.name} cannot be read ({error.strerror}): start a new run."
+        ) from error
+
+
+@lru_cache(maxsize=ENCODERS_KEPT)
+def _untrained(config: EncoderConfig, classes: tuple[str, ...], seed: int) -> tuple[Encoder, Tokenizer]:
+    """The encoder as the loop loads it, whose classification head is the first that the run's seed draws."""
+    import torch
+
+    from core.encoders.model import load_encoder
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encoder, tokenizer = load_encoder(
+            config.id, classes=classes, pooling=config.pooling, max_length=config.max_length
+        )
+    encoder.requires_grad_(False)
+    return encoder.eval(), tokenizer
+
+
+@lru_cache(maxsize=MODELS_KEPT)
+def _trained(config: EncoderConfig, classes: tuple[str, ...], seed: int, path: Path, changed: int) -> Encoder:
+    """The encoder with a file's weights; `changed` is when the file was written, so that a new one is read."""
+    from core.training.checkpoints import load_learned
+
+    untrained, _ = _untrained(config, classes, seed)
+    learned = _learned_names(path)
+    shared = {id(p): p for name, p in untrained.named_parameters() if name not in learned}
+    encoder = copy.deepcopy(untrained, shared)
+    load_learned(path, encoder)
+    return encoder
+
+
+def _learned_names(path: Path) -> set[str]:
+    from safetensors import SafetensorError, safe_open
+
+    from core.training.checkpoints import WEIGHT
+
+    try:
+        with safe_open(path, "pt") as file:
+            return {name.removeprefix(WEIGHT) for name in file.keys() if name.startswith(WEIGHT)}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> TrainingError:
+    return TrainingError(f"The weights in {path.name} cannot be read ({error}): start a new run.")
