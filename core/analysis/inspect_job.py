@@ -26,17 +26,20 @@ from core.analysis.sentence import (
     write_deletions,
     write_inspected,
 )
+from core.analysis.similarity import PAIRS_MAX, SimilarityScores, read_similarity, write_similarity
 from core.analysis.weights import load_at, weight_stamps
 from core.config import TaskConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
-from core.engine.rows import TaskSource
-from core.errors import ConfigError, StoreError, TaskError
+from core.engine.rows import TaskSource, library
+from core.errors import ConfigError, StoreError, TaskError, shown
 from core.events import FloatArray, TokenText
 from core.jobs import Progress
+from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store
 from core.tasks import TaskData
+from core.tasks.rows import Rows
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
 from core.training.untrained import probe_rows
 
@@ -50,7 +53,8 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         request: "run": its id; "what": one of
             "sentence" with "text" and "second" (None for a single text): the text at every step with weights;
             "layers" with "step": the probe behind every block;
-            "deletions" with "text", "second" and "step": the text without each of its words.
+            "deletions" with "text", "second" and "step": the text without each of its words;
+            "similarity" with "task", the id of a task of the library with scores: at every step with weights.
     Returns: "file", the file in the run's folder that holds the answer, and the "steps" it is of.
     Raises: TaskError for a text that cannot be read, ConfigError for another request, StoreError for a step without
         weights, EncoderError or TrainingError for weights that cannot be loaded; in one sentence each.
@@ -191,8 +195,36 @@ def _data(store_folder: Path, task: TaskConfig, seed: int) -> TaskData:
     return TaskSource(store_folder).kept(task, seed)
 
 
+def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    rows, folder = _scored_pairs(store, request), store.run_folder(run.id)
+    task, stamps = str(request.get("task")), weight_stamps(store, run)
+    known = read_similarity(folder, task)
+    values: dict[int, float | None] = {}
+    for number, (step, stamp) in enumerate(stamps.items()):
+        progress(number, len(stamps), f"Reading {len(rows):,} pairs with the weights of step {step}")
+        if known is not None and known.stamps.get(step) == stamp:
+            values[step] = known.values[step]
+            continue
+        encoder, tokenizer = load_at(store, run, step)
+        sides = [_encoded(encoder, tokenizer, side).pooled.numpy() for side in (rows.texts, rows.seconds or ())]
+        values[step] = spearman_similarity(*sides, [float(label) for label in rows.labels])
+    path = write_similarity(folder, task, SimilarityScores(values, stamps, len(rows)))
+    return _answer(folder, path, stamps)
+
+
+def _scored_pairs(store: Store, request: Mapping[str, Any]) -> Rows:
+    """Pairs with scores. Raises: TaskError for a task without them."""
+    task, tasks = str(request.get("task")), library(store.folder)
+    if tasks.task(task).kind != "similarity":
+        raise TaskError(f"The task {shown(tasks.task(task).name)} has no similarity scores: choose one that has.")
+    rows = tasks.rows(task)
+    places = np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int)
+    return rows.take([int(place) for place in places])
+
+
 KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], dict[str, Any]]] = {
     "sentence": _sentence,
     "layers": _layers,
     "deletions": _deletions,
+    "similarity": _similarity,
 }

@@ -16,12 +16,15 @@ from core.analysis import inspect_job
 from core.analysis.inspect_job import job
 from core.analysis.layers import layer_count, layer_vectors
 from core.analysis.sentence import deletions, inspected
+from core.analysis.similarity import read_similarity
 from core.analysis.weights import load_at
 from core.config import parse_config
 from core.encoders.taps import Taps
+from core.engine.rows import library
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.jobs import Cancelled
 from core.store import RunRecord, Store
+from core.tasks.rows import Rows
 from core.training.weight_files import snapshot_path
 from tests.core.analysis.made import MORE, recorded, silent
 from tests.core.training.made import Draft, nli_csv
@@ -337,3 +340,49 @@ def test_progress_counts_and_a_cancelled_job_leaves_nothing(store: Store, run: R
     assert told == sorted(told)
     assert told
     assert all(total is not None and done < total for done, total in told)
+
+
+# Similarity
+
+
+def scored_task(store: Store) -> str:
+    texts = ("the film was lovely", "its music felt warm", "a dull story", "the scene was grim")
+    seconds = ("a lovely film", "the film was harsh", "a boring story", "one clever scene")
+    rows = Rows(texts, ("5", "1.5", "4", "0"), seconds, None, "similarity")
+    return library(store.folder).add(rows, name="Alike?", source="made here").id
+
+
+def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store, run: RunRecord) -> None:
+    task = scored_task(store)
+    assert asked(store, run, "similarity", task=task)["steps"] == [0, 2, 4, 8]
+    found = read_similarity(store.run_folder(run.id), task)
+    assert found is not None
+    assert found.pairs == 4
+    rows = library(store.folder).rows(task)
+    for step in (0, 2, 4, 8):
+        encoder, tokenizer = load_at(store, run, step)
+        with torch.inference_mode():
+            sides = [
+                torch.cat([encoder.pooled(tokenizer([text])) for text in side]) for side in (rows.texts, rows.seconds)
+            ]
+        cosines = torch.cosine_similarity(*sides).numpy()
+        ranks = [np.argsort(np.argsort(values)) for values in (cosines, [5, 1.5, 4, 0])]
+        apart = float(((ranks[0] - ranks[1]) ** 2).sum())
+        assert found.values[step] == pytest.approx(1 - 6 * apart / (4 * 15))
+
+
+def test_similarity_is_computed_once_for_the_same_weights(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = scored_task(store)
+    first = asked(store, run, "similarity", task=task)
+    monkeypatch.setattr(inspect_job, "encode", no_encoding)
+    assert asked(store, run, "similarity", task=task) == first
+
+
+def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunRecord) -> None:
+    classes = library(store.folder).add(Rows(("a", "b"), ("x", "y")), name="Classes", source="made here").id
+    with pytest.raises(TaskError, match="'Classes' has no similarity scores"):
+        asked(store, run, "similarity", task=classes)
+    with pytest.raises(TaskError):
+        asked(store, run, "similarity", task="../secret")

@@ -1,0 +1,111 @@
+"""Neighbours and the honesty of a map: ours against scikit-learn, on vectors as the store has them (float32).
+
+One query: the ten nearest by cosine of one of 5,000 vectors of width 768, from an index that stands, against
+NearestNeighbors(algorithm="brute") fitted once; both must find the same. The peer copies the query's row out of the
+matrix as anybody would, and leaves the row itself out by asking for eleven. Building is timed apart.
+
+Honesty: trustworthiness and overlap, of the whole and of each point, of a map of 2,000 vectors of width 768, against
+sklearn.manifold.trustworthiness, which gives the mean of the first alone, on normalised rows; both must agree on it.
+
+Targets: one query at most 10 ms, a tenth of what lies between click and table; honesty within 1 s.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+from sklearn.manifold import trustworthiness
+from sklearn.neighbors import NearestNeighbors
+
+from benchmarks.measure import in_turn, options, progress, report
+from core.representation.geometry import normalised
+from core.representation.honesty import map_honesty
+from core.representation.neighbours import NeighbourIndex
+
+ROWS, MAP_ROWS, WIDTH, CLASSES, K = 5000, 2000, 768, 4, 10
+# A query is over so fast that one alone says little.
+QUERIES = 50
+
+
+def vectors(seed: int) -> np.ndarray:
+    """[ROWS, WIDTH] in classes, all of them in one part of the space, as encoders' vectors are."""
+    rng = np.random.default_rng(seed)
+    centres = 3 + rng.normal(size=(CLASSES, WIDTH))
+    return (centres[np.arange(ROWS) % CLASSES] + rng.normal(size=(ROWS, WIDTH))).astype(np.float32)
+
+
+def timed(call: Callable[[], object]) -> tuple[float, object]:
+    """Milliseconds, and what came back."""
+    start = time.perf_counter()
+    result = call()
+    return (time.perf_counter() - start) * 1000, result
+
+
+def queries(rows: np.ndarray, repetition: int) -> dict[str, float]:
+    """Median milliseconds of one query of each side, query by query in turn, and of building the index."""
+    building, index = timed(lambda: NeighbourIndex(rows, "cosine"))
+    assert isinstance(index, NeighbourIndex)
+    peer = NearestNeighbors(n_neighbors=K + 1, metric="cosine", algorithm="brute").fit(rows)
+    sides: dict[str, Callable[[int], np.ndarray]] = {
+        "ours": lambda of: index.nearest(of, K).indices,
+        "scikit-learn": lambda of: peer.kneighbors(rows[of][None], return_distance=False)[0][1:],
+    }
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    for number, of in enumerate(np.random.default_rng(repetition).choice(ROWS, QUERIES, replace=False).tolist()):
+        neighbours = []
+        for name in in_turn(number, list(sides)):
+            elapsed, indices = timed(lambda side=sides[name], of=of: side(of))
+            found[name].append(elapsed)
+            neighbours.append(indices)
+        # The peer orders in float32, whose rounding may exchange the last of them.
+        if len(np.intersect1d(*neighbours)) < K - 1:
+            raise RuntimeError(f"The sides found different neighbours of row {of}: {neighbours}.")
+    return {"building": building} | {name: median(values) for name, values in found.items()}
+
+
+def honesty(rows: np.ndarray, repetition: int) -> dict[str, float]:
+    """Milliseconds of each side on one map."""
+    rows = rows[:MAP_ROWS]
+    points = rows[:, :2].astype(np.float64)
+    sides: dict[str, Callable[[], float]] = {
+        "ours": lambda: map_honesty(rows, points, K).trustworthiness,
+        "scikit-learn": lambda: float(trustworthiness(normalised(rows), points, n_neighbors=K)),
+    }
+    found, values = {}, []
+    for name in in_turn(repetition, list(sides)):
+        found[name], value = timed(sides[name])
+        values.append(value)
+    if not np.allclose(values, values[0], atol=1e-9):
+        raise RuntimeError(f"The sides give different trustworthiness: {values}.")
+    return found
+
+
+def main() -> None:
+    given = options(__doc__, repeats=9)
+    query: dict[str, list[float]] = {"ours": [], "scikit-learn": [], "building": []}
+    whole: dict[str, list[float]] = {"ours": [], "scikit-learn": []}
+    for repetition in range(given.repeats + 1):
+        gc.collect()
+        rows = vectors(repetition)
+        of_query, of_map = queries(rows, repetition), honesty(rows, repetition)
+        progress(repetition, {f"query, ms, {name}": value for name, value in of_query.items()}, 2)
+        progress(repetition, {f"honesty, ms, {name}": value for name, value in of_map.items()}, 0)
+        if repetition:
+            for found, values in ((query, of_query), (whole, of_map)):
+                for name, value in values.items():
+                    found[name].append(value)
+    report("milliseconds", f"building an index of {ROWS:,} × {WIDTH}", query["building"], "none", 0)
+    report("milliseconds", f"one query of {ROWS:,} × {WIDTH}, ours", query["ours"], "≤ 10", 2)
+    ratios = [ours / theirs for ours, theirs in zip(query["ours"], query["scikit-learn"], strict=True)]
+    report("ratio", "one query, ours / scikit-learn brute", ratios, "≤ 1")
+    report("milliseconds", f"honesty of a map of {MAP_ROWS:,} × {WIDTH}, ours", whole["ours"], "≤ 1,000", 0)
+    ratios = [ours / theirs for ours, theirs in zip(whole["ours"], whole["scikit-learn"], strict=True)]
+    report("ratio", "honesty, ours (also per point, and overlap) / scikit-learn's mean alone", ratios, "none")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Where runs agree on the same examples: what one has mended and what it has broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.representation.checks import Whole
+
+Classes = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAgreement:
+    """Run A (`first`) against run B (`second`), by their numbers.
+
+    Attributes:
+        both, only_first, only_second, neither: how many examples were right in which of the two.
+        fixed: the examples that A got wrong and B right, "fixed by B"; `only_second` many.
+        broken: those that A got right and B wrong, "broken by B".
+        kappa: Cohen's kappa of the predictions; None without predictions, or where both runs always say one class.
+        mcnemar_p: exact two-sided McNemar test that A and B err equally often: a binomial test of `only_first` among
+            `only_first + only_second` at 1/2; 1 where they differ nowhere.
+    """
+
+    first: int
+    second: int
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    fixed: Whole
+    broken: Whole
+    kappa: float | None
+    mcnemar_p: float
+
+
+class Agreement(NamedTuple):
+    """Attributes:
+    pairs: every two runs, (0, 1), (0, 2), …, (1, 2), ….
+    right_runs: [N] how many runs got each example right.
+    """
+
+    pairs: tuple[PairAgreement, ...]
+    right_runs: Whole
+
+
+class MeanStd(NamedTuple):
+    """Mean and sample standard deviation (n − 1), which one value alone has not."""
+
+    mean: float
+    std: float | None
+
+
+def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> Agreement:
+    """How runs agree, example by example.
+
+    Args:
+        correct: [R, N] bool, whether run r got example n right.
+        predicted: [R, N] classes, for Cohen's kappa.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Source: McNemar 1947; Cohen 1960.
+    """
+    right = np.asarray(correct)
+    if right.ndim != 2:
+        raise ValueError(f"correct = shape {list(right.shape)}: expected a shape [R, N]")
+    right = right.astype(bool)
+    given = None if predicted is None else np.asarray(predicted)
+    if given is not None and given.shape != right.shape:
+        raise ValueError(f"predicted = shape {list(given.shape)}: expected that of correct, {list(right.shape)}")
+    pairs = [
+        _pair(right, first, second, None if given is None else _kappa(given[first], given[second]))
+        for first, second in combinations(range(len(right)), 2)
+    ]
+    return Agreement(tuple(pairs), right.sum(0, dtype=np.int64))
+
+
+def mean_std(values: Sequence[float]) -> MeanStd:
+    """Of runs that differ in their seed alone. Raises: ValueError for no values."""
+    if not len(values):
+        raise ValueError("values = none: expected at least one")
+    numbers = np.asarray(values, np.float64)
+    return MeanStd(float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
+
+
+def _pair(right: NDArray[np.bool_], first: int, second: int, kappa: float | None) -> PairAgreement:
+    a, b = right[first], right[second]
+    fixed, broken = np.flatnonzero(~a & b), np.flatnonzero(a & ~b)
+    return PairAgreement(
+        first=first,
+        second=second,
+        both=int((a & b).sum()),
+        only_first=len(broken),
+        only_second=len(fixed),
+        neither=int((~a & ~b).sum()),
+        fixed=fixed,
+        broken=broken,
+        kappa=kappa,
+        mcnemar_p=_mcnemar(len(broken), len(fixed)),
+    )
+
+
+def _kappa(a: Classes, b: Classes) -> float | None:
+    """Agreement of two lists of classes [N] beyond what their frequencies alone would give."""
+    classes, numbers = np.unique(np.concatenate([a, b]), return_inverse=True)
+    if len(classes) < 2:
+        return None
+    shares = [np.bincount(part, minlength=len(classes)) / len(a) for part in np.split(numbers, 2)]
+    by_chance = float(shares[0] @ shares[1])
+    return (float((a == b).mean()) - by_chance) / (1 - by_chance)
+
+
+def _mcnemar(only_first: int, only_second: int) -> float:
+    from scipy.stats import binomtest
+
+    differing = only_first + only_second
+    return float(binomtest(only_first, differing, 0.5).pvalue) if differing else 1.0

@@ -1,0 +1,67 @@
+"""Groups that an algorithm finds without labels, with numbers that stay from frame to frame."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.representation.checks import Whole, checked_labels, checked_rows
+from core.representation.geometry import Array
+
+STARTS, SEED = 10, 0
+SETTINGS = f"{STARTS} starts, seed {SEED}, vectors as they are"
+
+
+def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None) -> Whole:
+    """K-means on the vectors as they are (10 starts, seed 0).
+
+    Args:
+        embeddings: [N, d].
+        count: ≥ 1; there are fewer clusters where there are fewer different vectors.
+        previous: [N] clusters of the frame before, or labels; −1 is no cluster. The numbers are given so that as many
+            examples as possible keep theirs (Hungarian method), and a cluster without a partner gets the lowest number
+            that is free. Without it clusters are numbered in the order in which their first examples stand.
+    Returns: [N] numbers from 0.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    rows = checked_rows(embeddings)
+    if count < 1:
+        raise ValueError(f"count = {count}: expected at least 1")
+    if not len(rows):
+        return np.empty(0, np.int64)
+    found = _in_order(_kmeans(rows, min(count, len(rows))))
+    return found if previous is None else match_numbers(found, checked_labels(previous, len(rows), "previous"))
+
+
+def match_numbers(clusters: Whole, previous: Whole) -> Whole:
+    """The same clusters [N] with the numbers of `previous` [N] that most of their examples had; see `cluster`."""
+    from scipy.optimize import linear_sum_assignment
+
+    ours, theirs = int(clusters.max()) + 1, max(int(previous.max()) + 1, 0)
+    shared = np.zeros((ours, max(theirs, 1)), np.int64)
+    known = previous >= 0
+    np.add.at(shared, (clusters[known], previous[known]), 1)
+    numbers = np.full(ours, -1)
+    for own, other in zip(*linear_sum_assignment(shared, maximize=True), strict=True):
+        if shared[own, other]:  # a partner in name alone is none
+            numbers[own] = other
+    free = iter(sorted(set(range(ours + theirs)) - set(numbers.tolist())))
+    return np.array([next(free) if number < 0 else number for number in numbers], np.int64)[clusters]
+
+
+def _in_order(clusters: Whole) -> Whole:
+    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def _kmeans(rows: Array, count: int) -> Whole:
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # Fewer different vectors than clusters: fewer are found, which is as good as it gets.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = KMeans(n_clusters=count, n_init=STARTS, random_state=SEED).fit(rows)
+    return np.asarray(fitted.labels_, np.int64)

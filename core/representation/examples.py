@@ -1,0 +1,73 @@
+"""What a classifier says of each example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+
+from core.representation.checks import Whole, checked_labels, checked_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExampleScores:
+    """Everything [N]. A label may be unknown, as that of a sentence of one's own is.
+
+    Attributes:
+        predicted: the class of the highest logit, the first of equal ones.
+        confidence: the probability of the prediction.
+        true_probability: that of the label, NaN where it is unknown.
+        loss: cross-entropy in nats, NaN where the label is unknown.
+        known: whether the label is known.
+        correct: whether the prediction is the label; False where that is unknown.
+    """
+
+    predicted: Whole
+    confidence: NDArray[np.float64]
+    true_probability: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    known: NDArray[np.bool_]
+    correct: NDArray[np.bool_]
+
+
+def example_scores(logits: ArrayLike, labels: ArrayLike) -> ExampleScores:
+    """Prediction, confidence and loss of each example.
+
+    Args:
+        logits: [N, C], C ≥ 1.
+        labels: [N], −1 where unknown.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    rows = checked_rows(logits, "logits")
+    if not rows.shape[1]:
+        raise ValueError("logits = no columns: expected one for each class")
+    truth = _classes(labels, len(rows), rows.shape[1], "labels")
+    log_p = log_softmax(rows.astype(np.float64), axis=1)
+    predicted = rows.argmax(1).astype(np.int64)
+    known, numbers = truth >= 0, np.arange(len(rows))
+    of_truth = np.where(known, log_p[numbers, truth], np.nan)
+    confidence = np.exp(log_p[numbers, predicted])
+    return ExampleScores(predicted, confidence, np.exp(of_truth), -of_truth, known, predicted == truth)
+
+
+def confusion(labels: ArrayLike, predicted: ArrayLike, classes: int) -> Whole:
+    """[C, C] how many examples of each class (row) were given each class (column); unknown labels (−1) are left out.
+
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    given = np.asarray(predicted)
+    columns = _classes(given, given.size, classes, "predicted")
+    rows = _classes(labels, given.size, classes, "labels")
+    known = (rows >= 0) & (columns >= 0)
+    cells = rows[known] * classes + columns[known]
+    return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
+
+
+def _classes(labels: ArrayLike, count: int, classes: int, name: str) -> Whole:
+    numbers = checked_labels(labels, count, name)
+    outside = (numbers < -1) | (numbers >= classes)
+    if outside.any():
+        raise ValueError(f"{name} = {numbers[outside][0]}: expected a class from 0 to {classes - 1}, or -1 for unknown")
+    return numbers

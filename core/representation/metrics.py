@@ -1,0 +1,265 @@
+"""How well vectors are told apart, gathered and spread: one number each, with the settings it was computed with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.representation import geometry
+from core.representation.checks import Whole, checked_labels, checked_rows
+from core.representation.clusters import SETTINGS as KMEANS
+from core.representation.clusters import cluster
+from core.representation.geometry import Array, normalised
+
+FOLDS, SEED, SVM_ITERATIONS = 5, 0, 10_000
+SILHOUETTE_MIB = 64
+# Numbers in one block of a matrix of all pairs: 8 MiB in float64.
+BLOCK_NUMBERS = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class MetricEntry:
+    """A measure as people see it.
+
+    Attributes:
+        better: which way is better; "neither" where a low and a high value can both be bad.
+        settings: one sentence that is printed beside the number.
+    """
+
+    name: str
+    label: str
+    better: Literal["higher", "lower", "neither"]
+    settings: str
+    source: str
+
+
+METRICS: Mapping[str, MetricEntry] = {
+    "linear_svm": MetricEntry(
+        "linear_svm",
+        "Linear SVM accuracy",
+        "higher",
+        "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they are.",
+        "Cortes & Vapnik 1995; scikit-learn's LinearSVC",
+    ),
+    "knn1": MetricEntry(
+        "knn1",
+        "1-NN accuracy",
+        "higher",
+        "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they are.",
+        "Cover & Hart 1967; scikit-learn's KNeighborsClassifier",
+    ),
+    "ari": MetricEntry(
+        "ari",
+        "Adjusted Rand index",
+        "higher",
+        f"KMeans with as many clusters as classes against the labels, {KMEANS}.",
+        "Hubert & Arabie 1985",
+    ),
+    "nmi": MetricEntry(
+        "nmi",
+        "Normalised mutual information",
+        "higher",
+        f"KMeans with as many clusters as classes against the labels, {KMEANS}; arithmetic mean of the entropies.",
+        "Vinh, Epps & Bailey 2010",
+    ),
+    "alignment": MetricEntry(
+        "alignment",
+        "Alignment",
+        "lower",
+        "Mean squared distance over all pairs of one label; normalised vectors.",
+        "Wang & Isola 2020, arXiv:2005.10242",
+    ),
+    "uniformity": MetricEntry(
+        "uniformity",
+        "Uniformity",
+        "lower",
+        "Log of the mean over all pairs of exp(−2 × squared distance); normalised vectors.",
+        "Wang & Isola 2020, arXiv:2005.10242",
+    ),
+    "silhouette": MetricEntry(
+        "silhouette",
+        "Silhouette",
+        "higher",
+        "Mean over examples, the labels as clusters, euclidean; vectors as they are.",
+        "Rousseeuw 1987",
+    ),
+    "effective_rank": MetricEntry(
+        "effective_rank",
+        "Effective rank",
+        "neither",
+        "exp of the entropy of the singular values' shares; normalised, then centred vectors.",
+        "Roy & Vetterli 2007",
+    ),
+    "within_between_ratio": MetricEntry(
+        "within_between_ratio",
+        "Within / between classes",
+        "lower",
+        "Squared distance to the own class's mean over that of this mean to the mean of all; normalised vectors.",
+        "the traces of Fisher's scatter matrices, Fisher 1936",
+    ),
+    "spearman_similarity": MetricEntry(
+        "spearman_similarity",
+        "Spearman on similarity",
+        "higher",
+        "Spearman's rank correlation of the cosine of the two texts with the score people gave.",
+        "Reimers et al. 2016; Cer et al. 2017, arXiv:1708.00055",
+    ),
+}
+
+
+def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str, float | None]:
+    """The first eight of METRICS, with the settings given there.
+
+    Args:
+        embeddings: [N, d], any scale.
+        labels: [N] whole numbers, each of them a class.
+    Returns: linear_svm and knn1 (accuracies, 0 to 1; None where a class has fewer than five examples), ari, nmi,
+        alignment, uniformity, silhouette, effective_rank. None where a measure says nothing: one class or one vector
+        alone, and for those that tell groups apart also equal vectors throughout.
+    Raises: ValueError naming the argument, its value and what is expected.
+    Source: methods as named in METRICS.
+    """
+    rows = checked_rows(embeddings)
+    truth = checked_labels(labels, len(rows))
+    different = len(np.unique(rows, axis=0))
+    return {
+        **_fold_accuracies(rows, truth, different),
+        **_cluster_scores(rows, truth, different),
+        "alignment": alignment(rows, truth),
+        "uniformity": uniformity(rows),
+        "silhouette": _silhouette(rows, truth, different),
+        "effective_rank": geometry.effective_rank(rows) if len(rows) > 1 else None,
+    }
+
+
+def alignment(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
+    """Mean squared distance over unordered pairs of normalised rows [N, d] with one label; None without such a pair.
+
+    From 0 to 4, exact: the squared distances of all pairs of n rows sum to n times those from their mean.
+    Source: Wang & Isola 2020, arXiv:2005.10242, α = 2.
+    """
+    rows = checked_rows(embeddings)
+    truth = checked_labels(labels, len(rows))
+    z = normalised(rows)
+    total, pairs = 0.0, 0
+    for label in np.unique(truth):
+        members = z[truth == label]
+        total += len(members) * _scatter(members)
+        pairs += len(members) * (len(members) - 1) // 2
+    return total / pairs if pairs else None
+
+
+def uniformity(embeddings: ArrayLike) -> float | None:
+    """Log of the mean of exp(−2 ‖z_i − z_j‖²) over unordered pairs of normalised rows [N, d]; None without a pair.
+
+    From −8 to 0, exact, block by block.
+    Source: Wang & Isola 2020, arXiv:2005.10242, t = 2.
+    """
+    z = normalised(checked_rows(embeddings))
+    n = len(z)
+    if n < 2:
+        return None
+    squares = np.einsum("nd,nd->n", z, z)
+    step, total = max(1, BLOCK_NUMBERS // n), 0.0
+    for start in range(0, n, step):
+        block = slice(start, start + step)
+        apart = squares[block, None] + squares[start:] - 2 * (z[block] @ z[start:].T)  # [b, N − start]
+        total += float(np.triu(np.exp(-2 * np.maximum(apart, 0)), 1).sum())
+    return float(np.log(total / (n * (n - 1) / 2)))
+
+
+def within_between_ratio(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
+    """Σ_i ‖z_i − m_c(i)‖² / Σ_i ‖m_c(i) − m‖² over normalised rows z [N, d].
+
+    m_c is the mean of class c, m that of all rows; both sums count a class by its size. From 0 up, and 0 where each
+    class is one point.
+    Returns: None where the class means are one point: a single class, or no rows.
+    """
+    rows = checked_rows(embeddings)
+    truth = checked_labels(labels, len(rows))
+    z = normalised(rows)
+    within = between = 0.0
+    for label in np.unique(truth):
+        members = z[truth == label]
+        within += _scatter(members)
+        between += len(members) * float(np.square(members.mean(0) - z.mean(0)).sum())
+    # What rounding leaves of equal means is far below this.
+    return within / between if between > len(z) * np.finfo(np.float64).eps else None
+
+
+def spearman_similarity(first: ArrayLike, second: ArrayLike, scores: ArrayLike) -> float | None:
+    """Spearman's rank correlation of cosine(first_n, second_n) with the gold score of pair n.
+
+    Args:
+        first, second: [N, d], the vectors of the two texts of each pair.
+        scores: [N], higher for more alike.
+    Returns: from −1 to 1; None for fewer than two pairs, and where all cosines or all scores are equal.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    one, other = checked_rows(first, "first"), checked_rows(second, "second")
+    if one.shape != other.shape:
+        raise ValueError(f"second = shape {list(other.shape)}: expected that of first, {list(one.shape)}")
+    gold = checked_rows(np.asarray(scores)[:, None], "scores")[:, 0]
+    if len(gold) != len(one):
+        raise ValueError(f"scores = {len(gold)} numbers: expected {len(one)}, one for each pair")
+    # Rounded, so that pairs that are equal but for rounding share a rank.
+    cosines = np.einsum("nd,nd->n", normalised(one), normalised(other)).round(12)
+    if len(np.unique(gold)) < 2 or len(np.unique(cosines)) < 2:
+        return None
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(cosines, gold).statistic)
+
+
+def _scatter(rows: NDArray[np.float64]) -> float:
+    """The sum of squared distances of rows [n, d] from their mean."""
+    return float(np.square(rows - rows.mean(0)).sum())
+
+
+def _fold_accuracies(rows: Array, truth: Whole, different: int) -> dict[str, float | None]:
+    counts = np.unique(truth, return_counts=True)[1]
+    if len(counts) < 2 or counts.min() < FOLDS or different < 2:
+        return {"linear_svm": None, "knn1": None}
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import LinearSVC
+
+    svm = LinearSVC(C=1.0, dual="auto", max_iter=SVM_ITERATIONS, random_state=SEED)
+    knn = KNeighborsClassifier(n_neighbors=1, metric="euclidean")
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+    with warnings.catch_warnings():
+        # Classes that overlap need more iterations than the setting allows; its accuracy is the measure all the same.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return {
+            "linear_svm": float(cross_val_score(svm, rows, truth, cv=folds).mean()),
+            "knn1": float(cross_val_score(knn, rows, truth, cv=folds).mean()),
+        }
+
+
+def _cluster_scores(rows: Array, truth: Whole, different: int) -> dict[str, float | None]:
+    classes = len(np.unique(truth))
+    if not 2 <= classes <= different:
+        return {"ari": None, "nmi": None}
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    found = cluster(rows, classes)
+    return {
+        "ari": float(adjusted_rand_score(truth, found)),
+        "nmi": float(normalized_mutual_info_score(truth, found, average_method="arithmetic")),
+    }
+
+
+def _silhouette(rows: Array, truth: Whole, different: int) -> float | None:
+    if not 2 <= len(np.unique(truth)) < len(rows) or different < 2:
+        return None
+    from sklearn import config_context
+    from sklearn.metrics import silhouette_score
+
+    with config_context(working_memory=SILHOUETTE_MIB):
+        return float(silhouette_score(rows, truth))

@@ -1,0 +1,196 @@
+"""Nearest neighbours in the original space: exact, and equal ones in the order of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import shown
+from core.representation.checks import Whole, checked_rows
+from core.representation.geometry import Array, normalised
+
+Metric = Literal["cosine", "euclidean"]
+
+# Distances nearer to each other than this part of the largest count as equal: rounding, which depends on a row's place
+# in a matrix product, must not decide between two copies of a text.
+GRID = 2.0**36
+# Numbers in one block of a matrix of all pairs: 8 MiB in float64.
+BLOCK_NUMBERS = 2**20
+SELF = np.iinfo(np.int64).max
+
+
+class Neighbours(NamedTuple):
+    """The nearest first.
+
+    Attributes:
+        indices: [k] row numbers.
+        values: [k] cosine similarity (falling) or euclidean distance (rising).
+    """
+
+    indices: Whole
+    values: NDArray[np.float64]
+
+
+class NeighbourIndex:
+    """Rows made ready for many queries: a scan in float32 finds the candidates, float64 puts them in order."""
+
+    def __init__(self, embeddings: ArrayLike, metric: Metric = "cosine") -> None:
+        """Args: embeddings: [N, d], N ≥ 1, kept by reference where they are float32. Raises: ValueError."""
+        self.metric = checked_metric(metric)
+        self._rows = checked_rows(embeddings)
+        if not len(self._rows):
+            raise ValueError("embeddings = no rows: expected at least one")
+        self._scanned = _prepared(self._rows, metric).astype(np.float32)
+        self._squares = np.einsum("nd,nd->n", self._scanned, self._scanned)
+        self._centre = self._rows.mean(0, dtype=np.float64)
+        self._scale = _scale(self._rows - self._centre, metric)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def nearest(self, of: int | ArrayLike, k: int) -> Neighbours:
+        """The k rows nearest to row `of`, itself left out, or to a vector [d] from outside.
+
+        Args: k: ≥ 1, taken as N − 1 (as N for a vector) where it is larger.
+        Raises: ValueError naming the argument, its value and what is expected.
+        """
+        checked_k(k)
+        own = self._row_number(of)
+        vector = self._vector(of) if own is None else self._rows[own]
+        k = min(k, len(self) - (own is not None))
+        if k == 0:
+            return Neighbours(np.empty(0, np.int64), np.empty(0))
+        candidates = self._candidates(vector, own, k)
+        far = self._distances(vector, candidates)
+        scale = max(self._scale, _scale(vector[None] - self._centre, self.metric))
+        first = np.argsort(_keys(far[None], candidates, scale, len(self))[0])[:k]
+        values = 1 - far[first] if self.metric == "cosine" else np.sqrt(far[first])
+        return Neighbours(candidates[first], values)
+
+    def _row_number(self, of: int | ArrayLike) -> int | None:
+        if not isinstance(of, int | np.integer):
+            return None
+        if not 0 <= of < len(self):
+            raise ValueError(f"of = {of}: expected a row from 0 to {len(self) - 1}")
+        return int(of)
+
+    def _vector(self, of: ArrayLike) -> Array:
+        vector = checked_rows(np.asarray(of)[None], "of")[0]
+        if vector.shape != self._rows.shape[1:]:
+            raise ValueError(f"of = {len(vector)} numbers: expected {self._rows.shape[1]}, as a row has")
+        return vector
+
+    def _candidates(self, vector: Array, own: int | None, k: int) -> Whole:
+        """Every row that can be among the k nearest, given how far float32 can be off."""
+        query = _prepared(vector[None], self.metric)[0].astype(np.float32)
+        near = self._scanned @ query
+        if self.metric == "euclidean":
+            near = 2 * near - self._squares
+        if own is not None:
+            near[own] = -np.inf
+        kth = np.partition(near, len(near) - k)[len(near) - k]
+        # A dot product of d numbers is off by at most about d·u·|x||q|, with u half of eps; distances have two of them.
+        longest = np.sqrt(self._squares.max()) + np.linalg.norm(query)
+        off = (self._rows.shape[1] + 8) * np.finfo(np.float32).eps * longest**2
+        return np.flatnonzero(near >= kth - 2 * off)
+
+    def _distances(self, vector: Array, candidates: Whole) -> NDArray[np.float64]:
+        """[n] 1 − cosine, or squared euclidean distances, in float64."""
+        rows = _prepared(self._rows[candidates], self.metric)
+        query = _prepared(vector[None], self.metric)[0]
+        if self.metric == "cosine":
+            return 1 - np.clip(np.einsum("nd,d->n", rows, query), -1, 1)
+        return np.einsum("nd,nd->n", rows - query, rows - query)
+
+
+def nearest(embeddings: ArrayLike, of: int | ArrayLike, k: int, metric: Metric = "cosine") -> Neighbours:
+    """The k rows of embeddings [N, d] nearest to row `of`, or to a vector [d]; see `NeighbourIndex.nearest`."""
+    return NeighbourIndex(embeddings, metric).nearest(of, k)
+
+
+def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> Whole:
+    """The k nearest of every row, the nearest first.
+
+    Args:
+        embeddings: [N, d].
+        k: ≥ 1, taken as N − 1 where it is larger.
+    Returns: [N, k] row numbers, never the row's own.
+    Raises: ValueError naming the argument, its value and what is expected.
+    """
+    checked_k(k)
+    rows = checked_rows(embeddings)
+    k = min(k, max(len(rows) - 1, 0))
+    found = np.empty((len(rows), k), np.int64)
+    if k:
+        for place, keys in key_blocks(rows, metric):
+            found[place] = np.sort(np.partition(keys, k - 1, axis=1)[:, :k], axis=1) % len(rows)
+    return found
+
+
+def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
+    """The share of every point's neighbours that it still has.
+
+    Args: before, after: [N, k] from `all_neighbours`, of two frames; the numbers in a row differ.
+    Returns: [N] from 0 to 1; 1 where k is 0.
+    Raises: ValueError when the shapes differ.
+    """
+    first, second = np.asarray(before), np.asarray(after)
+    if first.ndim != 2 or first.shape != second.shape:
+        raise ValueError(f"after = shape {list(second.shape)}: expected that of before, {list(first.shape)}, [N, k]")
+    if not first.shape[1]:
+        return np.ones(len(first))
+    both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept one stands twice
+    return (both[:, 1:] == both[:, :-1]).sum(1) / first.shape[1]
+
+
+def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
+    """For some rows [N, d] after the other, a number for every other row [b, N] that is smaller the nearer that is.
+
+    It is the distance as a whole number, times N, plus the row's number: no two are equal, ties fall to the lowest
+    number, and the remainder by N tells whose it is. A row's own is the largest there is.
+    """
+    z = _prepared(rows, checked_metric(metric))
+    if metric == "euclidean":
+        z = z - z.mean(0)
+    squares, scale = np.einsum("nd,nd->n", z, z), _scale(z, metric)
+    numbers = np.arange(len(z))
+    step = max(1, BLOCK_NUMBERS // max(len(z), 1))
+    for start in range(0, len(z), step):
+        place = slice(start, min(start + step, len(z)))
+        dots = z[place] @ z.T
+        far = 1 - dots if metric == "cosine" else squares[place, None] + squares - 2 * dots
+        keys = _keys(far, numbers, scale, len(z))
+        keys[np.arange(len(keys)), numbers[place]] = SELF
+        yield place, keys
+
+
+def checked_metric(metric: str) -> Metric:
+    """Raises: ValueError naming what exists."""
+    if metric not in get_args(Metric):
+        raise ValueError(f"metric = {shown(metric)}: expected one of {', '.join(get_args(Metric))}")
+    return metric  # type: ignore[return-value]  # it is one of them
+
+
+def checked_k(k: int) -> int:
+    """Raises: ValueError unless k ≥ 1."""
+    if k < 1:
+        raise ValueError(f"k = {k}: expected at least 1")
+    return k
+
+
+def _prepared(rows: Array, metric: Metric) -> NDArray[np.float64]:
+    return normalised(rows) if metric == "cosine" else rows.astype(np.float64)
+
+
+def _scale(centred: Array, metric: Metric) -> float:
+    """What distances are measured by: 1 for cosines, the largest squared distance from the centre for others."""
+    if metric == "cosine":
+        return 1.0
+    return float(np.einsum("nd,nd->n", centred, centred).max(initial=0.0)) or 1.0
+
+
+def _keys(far: NDArray[np.float64], numbers: Whole, scale: float, count: int) -> Whole:
+    return np.rint(np.maximum(far, 0.0) * (GRID / scale)).astype(np.int64) * count + numbers

@@ -1,0 +1,97 @@
+"""Clusters are K-means's, and their numbers stay from frame to frame."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from core.representation.clusters import cluster, match_numbers
+
+RNG = np.random.default_rng(0)
+
+
+def islands(n: int = 40, count: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    places = np.random.default_rng(1).normal(size=(count, 5)) * 20
+    belongs = np.arange(n) % count
+    return places[belongs] + np.random.default_rng(2).normal(size=(n, 5)), belongs
+
+
+def test_the_groups_are_those_of_k_means() -> None:
+    rows = RNG.normal(size=(60, 5))
+    peer = KMeans(n_clusters=4, n_init=10, random_state=0).fit_predict(rows)
+    assert adjusted_rand_score(cluster(rows, 4), peer) == 1
+
+
+def test_without_a_frame_before_they_are_numbered_as_they_come() -> None:
+    rows, belongs = islands()
+    found = cluster(rows, 4)
+    assert found.tolist() == belongs.tolist()
+    assert found.dtype == np.int64
+
+
+def test_islands_keep_their_numbers_however_the_examples_are_ordered() -> None:
+    rows, belongs = islands()
+    order = RNG.permutation(len(rows))
+    assert cluster(rows[order], 4, belongs[order]).tolist() == belongs[order].tolist()
+
+
+@pytest.mark.parametrize("numbers", [(3, 0, 2, 1), (7, 5, 1, 0)])
+def test_numbers_are_those_of_the_frame_before(numbers: tuple[int, ...]) -> None:
+    rows, belongs = islands()
+    previous = np.array(numbers)[belongs]
+    assert cluster(rows, 4, previous).tolist() == previous.tolist()
+    previous[:3] = numbers[0]  # a few were elsewhere
+    assert cluster(rows, 4, previous).tolist() == np.array(numbers)[belongs].tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_numbering_keeps_more_examples(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    clusters, previous = rng.integers(0, 4, size=50), rng.integers(0, 4, size=50)
+    matched = match_numbers(clusters, previous)
+    most = max(int((np.array(numbers)[clusters] == previous).sum()) for numbers in permutations(range(4)))
+    assert int((matched == previous).sum()) == most
+    assert adjusted_rand_score(matched, clusters) == 1
+
+
+def test_a_cluster_without_a_partner_gets_a_number_that_is_free() -> None:
+    clusters = np.array([0, 0, 0, 1, 1, 2])
+    assert match_numbers(clusters, np.array([1, 1, 1, 1, 1, 1])).tolist() == [1, 1, 1, 0, 0, 2]
+    assert match_numbers(clusters, np.array([4, 4, 4, 4, 4, 2])).tolist() == [4, 4, 4, 0, 0, 2]
+
+
+def test_unknown_numbers_match_nothing() -> None:
+    clusters = np.array([0, 0, 0, 1, 1])
+    assert match_numbers(clusters, np.array([-1, -1, 1, 0, 0])).tolist() == [1, 1, 1, 0, 0]
+    assert match_numbers(clusters, np.full(5, -1)).tolist() == [0, 0, 0, 1, 1]
+
+
+def test_fewer_clusters_than_before_keep_the_numbers_of_the_largest() -> None:
+    rows, belongs = islands(40, 2)
+    previous = np.where(belongs == 0, 2, np.where(np.arange(40) < 6, 0, 1))
+    assert set(cluster(rows, 2, previous).tolist()) == {1, 2}
+
+
+@pytest.mark.parametrize(("n", "count", "expected"), [(1, 3, 1), (2, 5, 2), (7, 1, 1)])
+def test_there_are_at_most_as_many_clusters_as_different_vectors(n: int, count: int, expected: int) -> None:
+    rows = np.repeat(RNG.normal(size=(n, 3)), 2, axis=0)
+    assert len(set(cluster(rows, count).tolist())) == expected
+
+
+def test_equal_vectors_are_one_cluster_without_a_warning() -> None:
+    assert cluster(np.full((6, 3), 0.3), 3).tolist() == [0] * 6
+
+
+def test_no_rows_have_no_clusters() -> None:
+    assert cluster(np.empty((0, 3)), 2).tolist() == []
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="count = 0: expected at least 1"):
+        cluster(np.eye(3), 0)
+    with pytest.raises(ValueError, match=r"previous = shape \[2\]: expected one for each example, \[3\]"):
+        cluster(np.eye(3), 2, [0, 1])

@@ -1,0 +1,92 @@
+"""Scores of single examples against plain arithmetic and scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix, log_loss
+
+from core.representation.examples import confusion, example_scores
+
+RNG = np.random.default_rng(0)
+
+
+def test_every_score_equals_plain_arithmetic() -> None:
+    logits, labels = RNG.normal(size=(25, 4)) * 3, RNG.integers(0, 4, size=25)
+    found = example_scores(logits, labels)
+    for n, row in enumerate(logits.tolist()):
+        shares = [math.exp(x) / sum(math.exp(y) for y in row) for x in row]
+        best = row.index(max(row))
+        assert found.predicted[n] == best
+        assert found.confidence[n] == pytest.approx(shares[best])
+        assert found.true_probability[n] == pytest.approx(shares[labels[n]])
+        assert found.loss[n] == pytest.approx(-math.log(shares[labels[n]]))
+        assert found.correct[n] == (best == labels[n])
+    assert found.known.all()
+    probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    assert found.loss.mean() == pytest.approx(log_loss(labels, probabilities))
+
+
+def test_large_logits_stay_finite() -> None:
+    found = example_scores([[1e4, 0.0], [0.0, 1e4]], [1, 1])
+    assert found.loss.tolist() == [1e4, 0]
+    assert found.confidence.tolist() == [1, 1]
+
+
+def test_an_unknown_label_has_a_prediction_but_nothing_to_be_right_about() -> None:
+    found = example_scores([[0.0, 1.0], [2.0, 0.0]], [-1, 0])
+    assert found.predicted.tolist() == [1, 0]
+    assert found.known.tolist() == [False, True]
+    assert found.correct.tolist() == [False, True]
+    assert np.isnan(found.loss).tolist() == [True, False]
+    assert np.isnan(found.true_probability).tolist() == [True, False]
+    assert found.confidence[0] == pytest.approx(1 / (1 + math.exp(-1)))
+
+
+def test_equal_logits_give_the_first_class_and_half_a_chance() -> None:
+    found = example_scores(np.zeros((1, 2), np.float32), [1])
+    assert found.predicted.tolist() == [0]
+    assert found.confidence.tolist() == [0.5]
+    assert found.loss == pytest.approx([math.log(2)])
+
+
+def test_one_class_is_certain_and_no_rows_have_no_scores() -> None:
+    assert example_scores([[3.0]], [0]).loss.tolist() == [0]
+    assert example_scores(np.empty((0, 3)), []).predicted.tolist() == []
+
+
+@pytest.mark.parametrize("label", [2, -2])
+def test_labels_that_no_class_has_are_refused(label: int) -> None:
+    with pytest.raises(ValueError, match=f"labels = {label}: expected a class from 0 to 1, or -1 for unknown"):
+        example_scores(np.zeros((2, 2)), [0, label])
+
+
+def test_no_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match="logits = no columns: expected one for each class"):
+        example_scores(np.empty((2, 0)), [-1, -1])
+
+
+class TestConfusion:
+    def test_it_equals_scikit_learn_with_true_classes_as_rows(self) -> None:
+        labels, predicted = RNG.integers(0, 4, size=60), RNG.integers(0, 4, size=60)
+        assert (confusion(labels, predicted, 5) == confusion_matrix(labels, predicted, labels=range(5))).all()
+
+    def test_rows_are_true_and_columns_are_said(self) -> None:
+        assert confusion([0, 0, 1], [1, 1, 1], 2).tolist() == [[0, 2], [0, 1]]
+
+    def test_unknown_labels_are_left_out(self) -> None:
+        assert confusion([0, -1, 1], [0, 1, 0], 2).tolist() == [[1, 0], [1, 0]]
+        assert confusion([], [], 2).tolist() == [[0, 0], [0, 0]]
+
+    def test_the_order_does_not_matter(self) -> None:
+        labels, predicted = RNG.integers(0, 3, size=30), RNG.integers(0, 3, size=30)
+        order = RNG.permutation(30)
+        assert (confusion(labels, predicted, 3) == confusion(labels[order], predicted[order], 3)).all()
+
+    def test_what_does_not_fit_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="predicted = 2: expected a class from 0 to 1"):
+            confusion([0], [2], 2)
+        with pytest.raises(ValueError, match=r"labels = shape \[2\]: expected one for each example, \[1\]"):
+            confusion([0, 1], [1], 2)

@@ -1,0 +1,347 @@
+"""Measures against slow loops, scikit-learn's parts put together by hand, and vectors at known angles."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cosine, pdist, squareform
+from scipy.stats import spearmanr
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from core.representation import metrics, representation_metrics
+from core.representation.metrics import METRICS, alignment, spearman_similarity, uniformity, within_between_ratio
+
+ROOT = Path(__file__).resolve().parents[3]
+KEYS = ["linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silhouette", "effective_rank"]
+TELL_APART = ["linear_svm", "knn1", "ari", "nmi", "silhouette"]
+
+
+def blobs(
+    n: int = 60, d: int = 6, classes: int = 3, apart: float = 1.5, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overlapping classes of unequal length of vector, far from the origin."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    rows = rng.normal(size=(n, d)) + apart * rng.normal(size=(classes, d))[labels] + 1.0
+    return rows * rng.uniform(0.5, 2.0, size=(n, 1)), labels
+
+
+def unit(row: np.ndarray) -> np.ndarray:
+    return row / math.sqrt(sum(float(x) ** 2 for x in row))
+
+
+def folds(rows: np.ndarray, labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    return list(StratifiedKFold(n_splits=5, shuffle=True, random_state=0).split(rows, labels))
+
+
+def slow_silhouette(rows: np.ndarray, labels: np.ndarray) -> float:
+    apart = squareform(pdist(rows))
+    values = []
+    for i in range(len(rows)):
+        means = {
+            label: np.mean([apart[i, j] for j in range(len(rows)) if labels[j] == label and j != i] or [math.nan])
+            for label in set(labels.tolist())
+        }
+        own = means.pop(labels[i])
+        nearest = min(means.values())
+        values.append(0.0 if math.isnan(own) else (nearest - own) / max(nearest, own))
+    return float(np.mean(values))
+
+
+class TestAll:
+    def test_the_keys_are_those_and_in_that_order(self) -> None:
+        assert list(representation_metrics(*blobs())) == KEYS
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_the_svm_is_the_mean_of_five_folds(self, seed: int) -> None:
+        rows, labels = blobs(seed=seed, apart=0.8)
+        accuracies = []
+        for train, held_out in folds(rows, labels):
+            svm = LinearSVC(C=1, dual="auto", max_iter=10000, random_state=0).fit(rows[train], labels[train])
+            accuracies.append(np.mean(svm.predict(rows[held_out]) == labels[held_out]))
+        found = representation_metrics(rows, labels)["linear_svm"]
+        assert found == pytest.approx(np.mean(accuracies), abs=1e-12)
+        assert 0.4 < np.mean(accuracies) < 1  # neither chance nor perfect, so that the settings matter
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_one_nn_is_a_loop_over_the_same_folds(self, seed: int) -> None:
+        rows, labels = blobs(seed=seed, apart=0.8)
+        accuracies = []
+        for train, held_out in folds(rows, labels):
+            nearest = [min(train, key=lambda j: math.dist(rows[i], rows[j])) for i in held_out]
+            accuracies.append(np.mean(labels[nearest] == labels[held_out]))
+        assert representation_metrics(rows, labels)["knn1"] == pytest.approx(np.mean(accuracies), abs=1e-12)
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_clusters_are_compared_with_labels(self, seed: int) -> None:
+        rows, labels = blobs(seed=seed)
+        found = KMeans(n_clusters=3, n_init=10, random_state=0).fit_predict(rows)
+        scores = representation_metrics(rows, labels)
+        assert scores["ari"] == pytest.approx(adjusted_rand_score(labels, found))
+        assert scores["nmi"] == pytest.approx(normalized_mutual_info_score(labels, found, average_method="arithmetic"))
+
+    def test_the_silhouette_is_a_loop_over_unscaled_vectors(self) -> None:
+        rows, labels = blobs(20)
+        assert representation_metrics(rows, labels)["silhouette"] == pytest.approx(slow_silhouette(rows, labels))
+
+    def test_the_effective_rank_is_the_entropy_of_singular_values(self) -> None:
+        rows, labels = blobs(20)
+        z = np.array([unit(row) for row in rows])
+        values = np.sqrt(np.linalg.eigvalsh((z - z.mean(0)).T @ (z - z.mean(0))))
+        shares = values / values.sum()
+        expected = math.exp(-sum(share * math.log(share) for share in shares))
+        assert representation_metrics(rows, labels)["effective_rank"] == pytest.approx(expected)
+
+    def test_well_separated_classes_are_perfect(self) -> None:
+        scores = representation_metrics(*blobs(apart=30.0))
+        assert [scores[name] for name in ("linear_svm", "knn1", "ari", "nmi")] == pytest.approx([1, 1, 1, 1])
+        assert scores["silhouette"] is not None
+        assert scores["silhouette"] > 0.5
+
+    def test_what_has_no_folds_or_starts_does_not_depend_on_the_order(self) -> None:
+        rows, labels = blobs()
+        order = np.random.default_rng(5).permutation(len(rows))
+        first, second = representation_metrics(rows, labels), representation_metrics(rows[order], labels[order])
+        for name in ("alignment", "uniformity", "silhouette", "effective_rank"):
+            assert first[name] == pytest.approx(second[name], rel=1e-9)
+
+    def test_names_of_classes_do_not_matter(self) -> None:
+        rows, labels = blobs()
+        assert representation_metrics(rows, labels * 7 + 3) == representation_metrics(rows, labels)
+
+    def test_the_same_input_gives_the_same_numbers_and_stays_as_it_is(self) -> None:
+        rows, labels = blobs()
+        kept = rows.copy()
+        assert representation_metrics(rows, labels) == representation_metrics(rows, labels.tolist())
+        assert (rows == kept).all()
+
+    @pytest.mark.parametrize("kind", [np.float32, np.float16])
+    def test_lower_precision_changes_little(self, kind: type) -> None:
+        rows, labels = blobs(apart=5.0)
+        exact, rounded = representation_metrics(rows, labels), representation_metrics(rows.astype(kind), labels)
+        assert {name: rounded[name] for name in KEYS} == pytest.approx(exact, rel=0.02)
+
+
+class TestEdges:
+    def test_four_examples_of_a_class_are_too_few_for_five_folds(self) -> None:
+        rows, labels = blobs(14)  # 5, 5 and 4
+        scores = representation_metrics(rows, labels)
+        assert [name for name in KEYS if scores[name] is None] == ["linear_svm", "knn1"]
+
+    def test_five_of_each_are_enough(self) -> None:
+        assert None not in representation_metrics(*blobs(15)).values()
+
+    def test_one_class_has_no_other(self) -> None:
+        rows, _ = blobs(12)
+        scores = representation_metrics(rows, np.zeros(12, int))
+        assert [name for name in KEYS if scores[name] is None] == TELL_APART
+
+    @pytest.mark.parametrize("value", [0.0, 0.3, -2.0])
+    def test_equal_vectors_cannot_be_told_apart(self, value: float) -> None:
+        scores = representation_metrics(np.full((20, 4), value), np.arange(20) % 2)
+        assert [name for name in KEYS if scores[name] is None] == TELL_APART
+        assert scores["alignment"] == pytest.approx(0, abs=1e-12)
+        assert scores["uniformity"] == pytest.approx(0, abs=1e-12)
+        assert scores["effective_rank"] == 1.0
+
+    def test_fewer_different_vectors_than_classes_make_no_such_clusters(self) -> None:
+        rows = np.eye(2)[np.arange(30) % 2]
+        scores = representation_metrics(rows, np.arange(30) % 3)
+        assert scores["ari"] is None
+        assert scores["nmi"] is None
+        assert scores["knn1"] is not None
+
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_one_vector_or_none_has_no_measure(self, n: int) -> None:
+        assert set(representation_metrics(np.ones((n, 3)), np.zeros(n, int)).values()) == {None}
+
+    def test_two_vectors_have_those_of_a_pair(self) -> None:
+        rows = np.array([[1.0, 0.0], [0.0, 2.0]])
+        scores = representation_metrics(rows, [0, 0])
+        assert scores["alignment"] == pytest.approx(2)
+        assert scores["uniformity"] == pytest.approx(-4)
+        assert scores["effective_rank"] == pytest.approx(1)
+        assert representation_metrics(rows, [0, 1])["alignment"] is None
+
+    def test_a_class_for_every_vector_has_neither_pairs_nor_silhouette(self) -> None:
+        rows, _ = blobs(6)
+        scores = representation_metrics(rows, np.arange(6))
+        assert [name for name in KEYS if scores[name] is None] == ["linear_svm", "knn1", "alignment", "silhouette"]
+
+    def test_a_svm_that_needs_more_iterations_warns_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metrics, "SVM_ITERATIONS", 1)
+        rows, labels = blobs(apart=0.1)
+        assert representation_metrics(rows * 100, labels)["linear_svm"] is not None
+
+    def test_labels_and_vectors_are_as_many(self) -> None:
+        with pytest.raises(ValueError, match=r"labels = shape \[3\]: expected one for each example, \[4\]"):
+            representation_metrics(np.ones((4, 2)), [0, 1, 0])
+
+
+class TestAlignmentAndUniformity:
+    @pytest.mark.parametrize(("n", "d", "classes"), [(2, 1, 1), (12, 3, 3), (40, 5, 4)])
+    def test_both_equal_loops_over_pairs(self, n: int, d: int, classes: int) -> None:
+        rows, labels = blobs(n, d, classes)
+        apart = {(i, j): float(((unit(rows[i]) - unit(rows[j])) ** 2).sum()) for i, j in combinations(range(n), 2)}
+        same = [value for (i, j), value in apart.items() if labels[i] == labels[j]]
+        assert alignment(rows, labels) == pytest.approx(np.mean(same), rel=1e-12, abs=1e-15)
+        expected = math.log(np.mean([math.exp(-2 * value) for value in apart.values()]))
+        assert uniformity(rows) == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+    @pytest.mark.parametrize("numbers", [1, 50, 101])
+    def test_blocks_of_any_size_give_the_same(self, numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows, _ = blobs(37)
+        whole = uniformity(rows)
+        monkeypatch.setattr(metrics, "BLOCK_NUMBERS", numbers)
+        assert uniformity(rows) == pytest.approx(whole, rel=1e-12)
+
+    def test_opposite_vectors_are_farthest(self) -> None:
+        rows = np.array([[1.0, 0.0], [-3.0, 0.0]])
+        assert alignment(rows, [1, 1]) == pytest.approx(4)
+        assert uniformity(rows) == pytest.approx(-8)
+
+    @pytest.mark.parametrize("degrees", [1e-3, 30, 90, 120])
+    def test_a_pair_at_a_known_angle(self, degrees: float) -> None:
+        angle = math.radians(degrees)
+        squared = (2 * math.sin(angle / 2)) ** 2
+        rows = np.array([[5.0, 0.0], [math.cos(angle), math.sin(angle)]])
+        assert alignment(rows, [0, 0]) == pytest.approx(squared, rel=1e-9)
+        assert uniformity(rows) == pytest.approx(-2 * squared, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [uniformity, lambda rows: metrics._silhouette(rows, np.arange(len(rows)) % 2, len(rows))],
+    ids=["uniformity", "silhouette"],
+)
+def test_memory_stays_far_below_the_matrix_of_all_pairs(measure: Callable[[np.ndarray], float | None]) -> None:
+    rows = np.random.default_rng(0).normal(size=(4500, 4))
+    tracemalloc.start()
+    measure(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4500 * 4500 * 8 * 0.8
+
+
+class TestWithinBetween:
+    def test_it_equals_a_loop_and_splits_the_whole_scatter(self) -> None:
+        rows, labels = blobs(25)
+        z = np.array([unit(row) for row in rows])
+        means = {label: np.mean([z[i] for i in range(25) if labels[i] == label], axis=0) for label in (0, 1, 2)}
+        within = sum(float(((z[i] - means[labels[i]]) ** 2).sum()) for i in range(25))
+        between = sum(float(((means[labels[i]] - z.mean(0)) ** 2).sum()) for i in range(25))
+        assert within_between_ratio(rows, labels) == pytest.approx(within / between)
+        assert within + between == pytest.approx(float(((z - z.mean(0)) ** 2).sum()))
+
+    def test_classes_of_one_point_each_have_none_within(self) -> None:
+        assert within_between_ratio(np.eye(3)[[0, 0, 1, 2]] * 4, [0, 0, 1, 2]) == pytest.approx(0, abs=1e-15)
+
+    @pytest.mark.parametrize(
+        ("rows", "labels"),
+        [(np.eye(3), [0, 0, 0]), (np.full((4, 3), 0.3), [0, 1, 0, 1]), (np.eye(2)[[0, 1, 0, 1]], [0, 0, 1, 1])],
+        ids=["one class", "equal vectors", "equal class means"],
+    )
+    def test_without_anything_between_there_is_no_ratio(self, rows: np.ndarray, labels: list[int]) -> None:
+        assert within_between_ratio(rows, labels) is None
+
+    def test_no_rows_have_none(self) -> None:
+        assert within_between_ratio(np.empty((0, 3)), []) is None
+
+
+class TestSpearman:
+    def test_it_equals_scipy_on_cosines_of_a_loop(self) -> None:
+        rng = np.random.default_rng(2)
+        first, second = rng.normal(size=(30, 5)), rng.normal(size=(30, 5))
+        gold = rng.integers(0, 6, size=30)
+        cosines = [1 - cosine(a, b) for a, b in zip(first, second, strict=True)]
+        assert spearman_similarity(first, second, gold) == pytest.approx(spearmanr(cosines, gold).statistic)
+
+    def test_only_the_order_counts_and_not_the_length_of_the_vectors(self) -> None:
+        angles = np.radians([10, 40, 80, 130])
+        second = np.stack([np.cos(angles), np.sin(angles)], 1) * np.array([[1.0], [9], [0.1], [4]])
+        first = np.tile([2.0, 0.0], (4, 1))
+        assert spearman_similarity(first, second, [5.0, 4.9, 1.0, 0.0]) == pytest.approx(1)
+        assert spearman_similarity(first, second, [0.0, 1.0, 2.0, 30.0]) == pytest.approx(-1)
+
+    def test_equal_pairs_share_a_rank_however_they_are_rounded(self) -> None:
+        rng = np.random.default_rng(4)
+        rows = rng.normal(size=(5, 700))
+        others = rows * rng.uniform(0.1, 3, size=(5, 1))
+        others[0] = -rows[0]
+        assert spearman_similarity(rows, others, [0, 1, 2, 3, 4]) == pytest.approx(
+            spearmanr([-1, 1, 1, 1, 1], [0, 1, 2, 3, 4]).statistic
+        )
+
+    @pytest.mark.parametrize(
+        ("n", "gold"), [(0, []), (1, [1.0]), (3, [2.0, 2.0, 2.0])], ids=["none", "one", "equal scores"]
+    )
+    def test_without_an_order_there_is_none(self, n: int, gold: list[float]) -> None:
+        rows = np.random.default_rng(0).normal(size=(n, 4))
+        assert spearman_similarity(rows, rows[::-1], gold) is None
+
+    def test_equal_cosines_have_no_order(self) -> None:
+        rows = np.random.default_rng(0).normal(size=(6, 300))
+        assert spearman_similarity(rows, rows * 3, range(6)) is None  # type: ignore[arg-type]
+
+    def test_shapes_must_agree(self) -> None:
+        with pytest.raises(ValueError, match=r"second = shape \[3, 2\]: expected that of first, \[2, 2\]"):
+            spearman_similarity(np.ones((2, 2)), np.ones((3, 2)), [1, 2])
+        with pytest.raises(ValueError, match="scores = 3 numbers: expected 2, one for each pair"):
+            spearman_similarity(np.ones((2, 2)), np.ones((2, 2)), [1, 2, 3])
+
+
+def test_the_list_names_every_measure_and_its_settings() -> None:
+    assert [*METRICS] == [*KEYS, "within_between_ratio", "spearman_similarity"]
+    for name, entry in METRICS.items():
+        assert entry.name == name
+        assert entry.settings.endswith(".")
+        assert entry.source
+    assert len({entry.label for entry in METRICS.values()}) == len(METRICS)
+
+
+def test_the_printed_settings_are_those_that_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: dict[str, dict[str, object]] = {}
+
+    def spy(module: str, name: str) -> None:
+        kind = getattr(sys.modules[module], name)
+
+        def made(*given: object, **named: object) -> object:
+            used[name] = named | {str(i): value for i, value in enumerate(given)}
+            return kind(*given, **named)
+
+        monkeypatch.setattr(sys.modules[module], name, made)
+
+    for module, name in (
+        ("sklearn.svm", "LinearSVC"),
+        ("sklearn.model_selection", "StratifiedKFold"),
+        ("sklearn.cluster", "KMeans"),
+    ):
+        __import__(module)
+        spy(module, name)
+    representation_metrics(*blobs(15))
+    assert used["LinearSVC"] == {"C": 1.0, "dual": "auto", "max_iter": 10_000, "random_state": 0}
+    assert used["StratifiedKFold"] == {"0": 5, "shuffle": True, "random_state": 0}
+    assert used["KMeans"] == {"n_clusters": 3, "n_init": 10, "random_state": 0}
+
+
+def test_importing_the_measures_leaves_the_heavy_libraries_alone() -> None:
+    heavy = ["sklearn", "scipy.stats", "scipy.optimize", "torch", "umap", "numba"]
+    modules = ["metrics", "neighbours", "honesty", "movement", "clusters", "examples", "agreement"]
+    imports = ", ".join(f"core.representation.{module}" for module in modules)
+    code = f"import sys, {imports}; print(*(m for m in {heavy!r} if m in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []

@@ -1,0 +1,150 @@
+"""Movement, centroids and margins against loops and vectors at known angles."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cosine
+
+from core.representation.movement import class_centroids, map_movement, margins, moved
+
+RNG = np.random.default_rng(0)
+
+
+def at(*degrees: float) -> np.ndarray:
+    angles = np.radians(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], 1)
+
+
+class TestMoved:
+    def test_it_is_the_cosine_distance_of_each_row(self) -> None:
+        before, after = RNG.normal(size=(20, 6)), RNG.normal(size=(20, 6)) * 9
+        expected = [cosine(a, b) for a, b in zip(before, after, strict=True)]
+        assert moved(before, after) == pytest.approx(expected)
+
+    def test_known_angles(self) -> None:
+        assert moved(at(0, 0, 0, 0), at(0, 60, 90, 180)) == pytest.approx([0, 0.5, 1, 2], abs=1e-15)
+
+    def test_a_tiny_turn_is_not_lost_in_rounding(self) -> None:
+        assert moved(at(0), at(1e-6)) == pytest.approx([math.radians(1e-6) ** 2 / 2], rel=1e-6)
+
+    def test_what_stays_or_only_gets_longer_has_not_moved(self) -> None:
+        rows = RNG.normal(size=(5, 4)).astype(np.float32)
+        assert (moved(rows, rows) == 0).all()
+        assert moved(rows, rows * 3) == pytest.approx(np.zeros(5), abs=1e-12)
+
+    def test_zero_rows_give_numbers(self) -> None:
+        assert moved(np.zeros((2, 2)), np.array([[0.0, 0.0], [3.0, 0.0]])).tolist() == [0, 0.5]
+
+    def test_shapes_must_agree(self) -> None:
+        with pytest.raises(ValueError, match=r"after = shape \[2, 3\]: expected \[3, 3\]"):
+            moved(np.eye(3), np.eye(3)[:2])
+
+
+class TestMapMovement:
+    def test_it_is_a_share_of_the_longest_side_of_both_maps(self) -> None:
+        before = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0]])
+        after = np.array([[0.0, 0.0], [4.0, 3.0], [-1.0, 1.0]])
+        assert map_movement(before, after) == pytest.approx([0, 3 / 5, 1 / 5])
+
+    @pytest.mark.parametrize("columns", [2, 3])
+    def test_it_equals_a_loop_and_size_and_place_do_not_matter(self, columns: int) -> None:
+        before, after = RNG.normal(size=(15, columns)), RNG.normal(size=(15, columns))
+        sides = [max(*before[:, c], *after[:, c]) - min(*before[:, c], *after[:, c]) for c in range(columns)]
+        expected = [math.dist(a, b) / max(sides) for a, b in zip(before, after, strict=True)]
+        assert map_movement(before, after) == pytest.approx(expected)
+        assert map_movement(before * 7 - 3, after * 7 - 3) == pytest.approx(expected)
+
+    def test_points_on_one_spot_do_not_move(self) -> None:
+        assert map_movement(np.ones((4, 2)), np.ones((4, 2))).tolist() == [0, 0, 0, 0]
+        assert map_movement(np.empty((0, 2)), np.empty((0, 2))).tolist() == []
+
+    def test_shapes_must_agree(self) -> None:
+        with pytest.raises(ValueError, match=r"points_after = shape \[2, 3\]: expected \[2, 2\]"):
+            map_movement(np.ones((2, 2)), np.ones((2, 3)))
+
+
+class TestCentroids:
+    def test_they_are_means_of_normalised_rows(self) -> None:
+        rows, labels = RNG.normal(size=(12, 3)) * 5, np.arange(12) % 3
+        found = class_centroids(rows, labels, 3)
+        for c in range(3):
+            expected = np.mean([rows[i] / math.hypot(*rows[i]) for i in range(12) if labels[i] == c], axis=0)
+            assert found.vectors[c] == pytest.approx(expected)
+        assert found.present.tolist() == [True, True, True]
+
+    def test_absent_classes_are_flagged_and_unknown_labels_belong_to_none(self) -> None:
+        found = class_centroids(at(0, 90, 180, 45), [2, 2, -1, 0], 4)
+        assert found.present.tolist() == [True, False, True, False]
+        assert found.vectors == pytest.approx(np.array([at(45)[0], [0, 0], [0.5, 0.5], [0, 0]]))
+
+    def test_no_rows_have_no_class(self) -> None:
+        found = class_centroids(np.empty((0, 3)), [], 2)
+        assert found.vectors.tolist() == [[0, 0, 0], [0, 0, 0]]
+        assert not found.present.any()
+
+    def test_labels_beyond_the_classes_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="labels = 2: expected numbers below classes = 2"):
+            class_centroids(np.eye(3), [0, 1, 2], 2)
+
+
+def slow_margins(rows: np.ndarray, labels: np.ndarray) -> list[float]:
+    z = [row / math.hypot(*row) for row in rows]
+    found = []
+    for i in range(len(rows)):
+        own = [z[j] for j in range(len(rows)) if labels[j] == labels[i] and j != i]
+        others = [
+            1 - cosine(z[i], np.mean([z[j] for j in range(len(rows)) if labels[j] == other], axis=0))
+            for other in {*labels.tolist()} - {labels[i]}
+        ]
+        found.append(1 - cosine(z[i], np.mean(own, axis=0)) - max(others))
+    return found
+
+
+class TestMargins:
+    @pytest.mark.parametrize("classes", [2, 4])
+    def test_they_equal_a_loop_that_leaves_the_example_out(self, classes: int) -> None:
+        rows, labels = RNG.normal(size=(24, 5)) + 0.5, np.arange(24) % classes
+        assert margins(rows, labels) == pytest.approx(slow_margins(rows, labels))
+
+    def test_known_angles(self) -> None:
+        rows = at(0, 60, 180, 240) * np.array([[1.0], [4], [0.2], [9]])
+        # 0° against its partner at 60°: 0.5; against the middle of 180° and 240°: cos 150°.
+        assert margins(rows, [0, 0, 1, 1])[0] == pytest.approx(0.5 + 3**0.5 / 2)
+        assert margins(rows, [0, 1, 1, 0])[0] == pytest.approx(-0.5 - math.cos(math.radians(120)))
+
+    def test_an_example_among_others_is_below_zero(self) -> None:
+        rows = at(0, 5, -5, 2, 180, 175, 185)
+        found = margins(rows, [0, 0, 0, 1, 1, 1, 1])
+        assert np.flatnonzero(found < 0).tolist() == [3]
+
+    def test_nobody_is_held_by_themselves(self) -> None:
+        found = margins(at(0, 90, 180), [0, 1, 1])
+        assert np.isnan(found).tolist() == [True, False, False]
+
+    def test_unknown_labels_have_no_margin_and_change_no_other(self) -> None:
+        rows, labels = RNG.normal(size=(10, 4)), np.arange(10) % 2
+        with_guest = margins(np.concatenate([rows, RNG.normal(size=(1, 4))]), [*labels, -1])
+        assert math.isnan(with_guest[-1])
+        assert with_guest[:-1] == pytest.approx(margins(rows, labels))
+
+    @pytest.mark.parametrize("labels", [[1, 1, 1], [-1, -1, -1]])
+    def test_without_another_class_there_is_none(self, labels: list[int]) -> None:
+        assert np.isnan(margins(np.eye(3), labels)).all()
+        assert margins(np.empty((0, 3)), []).tolist() == []
+
+    def test_members_that_cancel_each_other_point_nowhere(self) -> None:
+        rows = np.array([[0.3, 0.5, 0.1], [0.7, -0.2, 0.4], [-0.7, 0.2, -0.4], [0.1, 0.1, 0.9], [0.2, 0.1, 0.9]])
+        found = margins(rows, [0, 0, 0, 1, 1])
+        to_other = 1 - cosine(rows[0], np.mean([row / np.linalg.norm(row) for row in rows[3:]], axis=0))
+        assert found[0] == pytest.approx(0 - to_other)
+
+    def test_the_order_of_the_examples_and_names_of_classes_do_not_matter(self) -> None:
+        rows, labels = RNG.normal(size=(20, 4)), np.arange(20) % 3
+        order = RNG.permutation(20)
+        assert margins(rows[order], 9 - labels[order]) == pytest.approx(margins(rows, labels)[order])
+
+    def test_equal_vectors_have_margin_zero(self) -> None:
+        assert margins(np.full((6, 3), 0.3), [0, 1] * 3) == pytest.approx(np.zeros(6), abs=1e-12)

@@ -1,0 +1,208 @@
+"""Neighbours against a slow loop and scikit-learn, and what ties, copies and single rows give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from core.representation import neighbours
+from core.representation.neighbours import Metric, NeighbourIndex, all_neighbours, kept_neighbours, nearest
+
+METRICS: list[Metric] = ["cosine", "euclidean"]
+RNG = np.random.default_rng(0)
+
+
+def vectors(n: int = 50, d: int = 7, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * rng.uniform(0.3, 3, size=(n, 1)) + 0.7
+
+
+def distance(a: np.ndarray, b: np.ndarray, metric: str) -> float:
+    if metric == "euclidean":
+        return math.dist(a, b)
+    lengths = math.hypot(*a) * math.hypot(*b)
+    return 1 - (sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0)
+
+
+def slow(rows: np.ndarray, query: np.ndarray, metric: str, own: int | None = None) -> list[tuple[float, int]]:
+    """(distance, number) from near to far; distances that agree to 10 digits are ties."""
+    others = [j for j in range(len(rows)) if j != own]
+    return sorted((round(distance(rows[j], query, metric), 10), j) for j in others)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+class TestOneQuery:
+    @pytest.mark.parametrize("k", [1, 3, 49])
+    def test_a_row_equals_a_loop(self, metric: Metric, k: int) -> None:
+        rows = vectors()
+        for own in (0, 17, 49):
+            expected = slow(rows, rows[own], metric, own)[:k]
+            found = nearest(rows, own, k, metric)
+            assert found.indices.tolist() == [j for _, j in expected]
+            far = 1 - found.values if metric == "cosine" else found.values
+            assert far == pytest.approx([value for value, _ in expected], abs=1e-9)
+
+    def test_a_vector_from_outside_equals_a_loop_and_leaves_nobody_out(self, metric: Metric) -> None:
+        rows = vectors()
+        query = RNG.normal(size=7) * 40
+        expected = slow(rows, query, metric)
+        assert nearest(rows, query, 1000, metric).indices.tolist() == [j for _, j in expected]
+        assert nearest(rows, rows[5], 1, metric).indices.tolist() == [5]
+
+    def test_single_precision_rows_are_put_in_exact_order(self, metric: Metric) -> None:
+        # Far from the origin and near each other: a scan in float32 alone could not order them.
+        rows = (RNG.normal(size=(200, 64)) * 1e-4 + 1).astype(np.float32)
+        exact = rows.astype(np.float64)
+        for own in (0, 99):
+            if metric == "cosine":
+                unit = exact / np.linalg.norm(exact, axis=1, keepdims=True)
+                far = ((unit - unit[own]) ** 2).sum(1)
+            else:
+                far = ((exact - exact[own]) ** 2).sum(1)
+            far[own] = np.inf
+            found = nearest(rows, own, 20, metric)
+            assert far[found.indices] == pytest.approx(np.sort(far)[:20], rel=1e-2)
+            if metric == "euclidean":
+                assert found.indices.tolist() == np.argsort(far)[:20].tolist()
+
+    def test_a_vector_from_far_outside_is_no_exception(self, metric: Metric) -> None:
+        rows, query = vectors(), RNG.normal(size=7) * 1e7
+        far = [distance(row, query, metric) for row in rows]
+        assert nearest(rows, query, 3, metric).indices.tolist() == np.argsort(far)[:3].tolist()
+
+    def test_copies_come_first_and_in_the_order_of_their_numbers(self, metric: Metric) -> None:
+        rows = RNG.normal(size=(301, 97)).astype(np.float32)
+        copies = [3, 50, 51, 128, 200, 300]
+        rows[copies] = rows[50]
+        found = nearest(rows, 128, 5, metric)
+        assert found.indices.tolist() == [3, 50, 51, 200, 300]
+        assert found.values == pytest.approx(np.full(5, 1.0 if metric == "cosine" else 0.0))
+        assert nearest(rows, rows[50], 6, metric).indices.tolist() == copies
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, 0.3])
+    def test_equal_rows_are_taken_from_the_first(self, metric: Metric, value: float) -> None:
+        assert nearest(np.full((9, 5), value), 2, 4, metric).indices.tolist() == [0, 1, 3, 4]
+
+    def test_k_is_at_most_all_others(self, metric: Metric) -> None:
+        rows = vectors(5)
+        assert sorted(nearest(rows, 2, 100, metric).indices.tolist()) == [0, 1, 3, 4]
+        assert len(nearest(rows, rows[2], 100, metric).indices) == 5
+
+    def test_one_row_has_no_neighbours(self, metric: Metric) -> None:
+        found = nearest(np.ones((1, 3)), 0, 3, metric)
+        assert found.indices.tolist() == []
+        assert found.values.tolist() == []
+
+    def test_a_new_order_of_the_rows_gives_the_same_neighbours(self, metric: Metric) -> None:
+        rows = vectors()
+        order = np.random.default_rng(3).permutation(50)
+        place = int(np.flatnonzero(order == 11)[0])
+        assert order[nearest(rows[order], place, 9, metric).indices].tolist() == (
+            nearest(rows, 11, 9, metric).indices.tolist()
+        )
+
+
+class TestKnownAngles:
+    ROWS = np.array([[2.0, 0.0], [0.0, 3.0], [-1.0, 0.0], [10.0, 10.0], [0.0, 0.0]])
+
+    def test_cosine(self) -> None:
+        found = nearest(self.ROWS, 0, 4, "cosine")
+        assert found.indices.tolist() == [3, 1, 4, 2]  # a zero row is at right angles to all
+        assert found.values == pytest.approx([0.5**0.5, 0, 0, -1])
+
+    def test_euclidean(self) -> None:
+        found = nearest(self.ROWS, 0, 4, "euclidean")
+        assert found.indices.tolist() == [4, 2, 1, 3]
+        assert found.values == pytest.approx([2, 3, 13**0.5, 164**0.5])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+class TestAllRows:
+    @pytest.mark.parametrize("k", [1, 5, 29])
+    def test_every_row_is_as_its_own_query_and_the_loop_say(self, metric: Metric, k: int) -> None:
+        rows = vectors(30)
+        found = all_neighbours(rows, k, metric)
+        index = NeighbourIndex(rows, metric)
+        for own in range(30):
+            expected = [j for _, j in slow(rows, rows[own], metric, own)[:k]]
+            assert found[own].tolist() == expected == index.nearest(own, k).indices.tolist()
+
+    def test_it_finds_what_scikit_learn_finds(self, metric: Metric) -> None:
+        rows = vectors(400, 33, seed=6)
+        peer = NearestNeighbors(n_neighbors=10, metric=metric, algorithm="brute").fit(rows)
+        assert (all_neighbours(rows, 10, metric) == peer.kneighbors(return_distance=False)).all()
+
+    def test_vectors_far_from_the_origin_are_told_apart(self, metric: Metric) -> None:
+        rows = 1000 + RNG.normal(size=(60, 7)) * (1.0 if metric == "cosine" else 0.01)
+        far = [[math.inf if i == j else distance(rows[i], rows[j], metric) for j in range(60)] for i in range(60)]
+        found = np.take_along_axis(np.array(far), all_neighbours(rows, 5, metric), axis=1)
+        assert found == pytest.approx(np.sort(far, axis=1)[:, :5], abs=1e-10, rel=1e-6)
+
+    @pytest.mark.parametrize("numbers", [1, 40, 70])
+    def test_blocks_of_any_size_give_the_same(
+        self, metric: Metric, numbers: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = all_neighbours(vectors(30), 4, metric)
+        monkeypatch.setattr(neighbours, "BLOCK_NUMBERS", numbers)
+        assert (all_neighbours(vectors(30), 4, metric) == whole).all()
+
+    def test_copies_fall_in_the_order_of_their_numbers(self, metric: Metric) -> None:
+        rows = RNG.normal(size=(203, 61))[np.arange(203) % 7]
+        found = all_neighbours(rows, 5, metric)
+        for own in range(203):
+            copies = [j for j in range(own % 7, 203, 7) if j != own]
+            assert found[own].tolist() == copies[:5]
+
+    def test_k_is_clipped_and_nobody_is_their_own_neighbour(self, metric: Metric) -> None:
+        rows = vectors(6)
+        found = all_neighbours(rows, 50, metric)
+        assert [sorted([own, *row]) for own, row in enumerate(found.tolist())] == [[0, 1, 2, 3, 4, 5]] * 6
+        assert all_neighbours(rows[:2], 1, metric).tolist() == [[1], [0]]
+        assert all_neighbours(rows[:1], 3, metric).shape == (1, 0)
+        assert all_neighbours(rows[:0], 3, metric).shape == (0, 0)
+
+
+class TestKept:
+    def test_it_equals_sets(self) -> None:
+        before = np.array([RNG.permutation(40)[:9] for _ in range(25)])
+        after = np.array([RNG.permutation(40)[:9] for _ in range(25)])
+        expected = [len({*a} & {*b}) / 9 for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+        assert kept_neighbours(before, after) == pytest.approx(expected)
+
+    def test_order_does_not_matter_and_none_means_all_kept(self) -> None:
+        assert kept_neighbours([[1, 2], [3, 4]], [[2, 1], [5, 6]]).tolist() == [1, 0]
+        assert kept_neighbours(np.empty((3, 0), int), np.empty((3, 0), int)).tolist() == [1, 1, 1]
+
+    @pytest.mark.parametrize("after", [[[1, 2, 3]], [1, 2]])
+    def test_shapes_must_agree(self, after: list[object]) -> None:
+        with pytest.raises(ValueError, match=r"expected that of before, \[1, 2\], \[N, k\]"):
+            kept_neighbours([[1, 2]], after)  # type: ignore[arg-type]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("of", [-1, 4, np.int64(9)])
+    def test_rows_that_do_not_exist(self, of: int) -> None:
+        with pytest.raises(ValueError, match=f"of = {of}: expected a row from 0 to 3"):
+            nearest(np.eye(4), of, 1)
+
+    def test_vectors_of_another_width(self) -> None:
+        with pytest.raises(ValueError, match="of = 3 numbers: expected 4, as a row has"):
+            nearest(np.eye(4), [1.0, 2.0, 3.0], 1)
+
+    @pytest.mark.parametrize("k", [0, -3])
+    def test_fewer_than_one(self, k: int) -> None:
+        for call in (lambda: nearest(np.eye(4), 0, k), lambda: all_neighbours(np.eye(4), k)):
+            with pytest.raises(ValueError, match=f"k = {k}: expected at least 1"):
+                call()
+
+    def test_metrics_that_do_not_exist(self) -> None:
+        for call in (nearest, lambda rows, _, k, metric: all_neighbours(rows, k, metric)):
+            with pytest.raises(ValueError, match="metric = 'manhattan': expected one of cosine, euclidean"):
+                call(np.eye(4), 0, 1, "manhattan")  # type: ignore[operator]
+
+    def test_no_rows_at_all(self) -> None:
+        with pytest.raises(ValueError, match="embeddings = no rows: expected at least one"):
+            NeighbourIndex(np.empty((0, 3)))
