@@ -18,12 +18,11 @@ import streamlit as st
 from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
-from core import jobs
 from core.encoders import source
 from core.encoders.catalogue import KOREAN, LISTED
 from core.encoders.source import BUNDLED
 from core.engine import LocalEngine
-from core.jobs import Jobs
+from core.jobs import Jobs, kinds
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.rows import Rows
 from tests.conftest import made_rows
@@ -652,7 +651,7 @@ def test_rows_that_were_here_already_are_said_to_be(opened: Callable[..., AppTes
 def test_too_many_fetches_at_once_are_a_sentence(
     opened: Callable[..., AppTest], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "MAX_ACTIVE", 0)
+    monkeypatch.setattr(kinds, "MAX_ACTIVE", 0)
     app = opened("data", view="hub")
     widget(app, "hub.sst2").click().run()
     assert [error for error in checked(app).error if "such jobs are at work or waiting" in error.value]

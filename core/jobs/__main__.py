@@ -1,0 +1,31 @@
+"""`python -m core.jobs FOLDER ID` carries out one job; `python -m core.jobs --warm FOLDER GROUP` those of a group."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.jobs import kinds
+from core.jobs.files import JOB, job_folder, read_json
+from core.jobs.processes import lower_priority
+from core.jobs.warm import WarmServer
+from core.jobs.work import carry_out
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns: exit status, 0 for a job that is done and for a warm process that left in good order."""
+    if arguments[0] == "--warm":
+        _, store_folder, group = arguments
+        return WarmServer(Path(store_folder), group).serve()
+    store_folder, job_id = arguments
+    folder = job_folder(Path(store_folder), job_id)
+    tempfile.tempdir = str(folder / "work")
+    if (read_json(folder / JOB) or {}).get("kind") in kinds.LOWERED:
+        lower_priority()
+    return 0 if carry_out(store_folder, job_id) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,95 @@
+"""Processes of jobs: each in a session of its own, so that it belongs to no server, and ended with its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from core.store.liveness import is_alive, liveness_of
+from core.store.records import Liveness
+
+ROOT = Path(__file__).resolve().parents[2]
+# Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
+DETACHED = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+# A process that was asked to end has this long before it is ended.
+GRACE_S = 1.0
+# One that has done all that it counts is only keeping its result, and has this long to get to the end.
+KEEPING_GRACE_S = 30.0
+LOOK_EVERY_S = 0.02
+NICENESS = 10
+# Thread pools are made when a library is imported. One thread also adds numbers in one order: the same map again.
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "RAYON")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
+
+
+def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
+    """Start a process that writes into a file and outlives us. Raises: OSError.
+
+    Args:
+        environment: what it has besides ours.
+    Returns: its identity; None when it has ended already.
+    """
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(
+            list(command),
+            cwd=ROOT,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            creationflags=DETACHED,
+        )
+    identity = None
+    with contextlib.suppress(psutil.NoSuchProcess):
+        identity = liveness_of(process.pid)
+    # While we live, a process that ended is our zombie until somebody has waited for it.
+    threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
+    return identity
+
+
+def end(process: Liveness, grace_s: Callable[[], float]) -> None:
+    """Ask a process and its group to end, and end them when they do not. One that has the pid by chance is let be."""
+    for how in (signal.SIGTERM, KILL):
+        if not is_alive(process, None):
+            return
+        signal_group(process.pid, how)
+        wait_for(lambda: not is_alive(process, None), grace_s)
+
+
+def wait_for(what: Callable[[], bool], timeout_s: Callable[[], float]) -> bool:
+    """Until something is so, or too long. Returns: whether it is."""
+    began = time.monotonic()
+    while not what():
+        if time.monotonic() - began >= timeout_s():
+            return False
+        time.sleep(LOOK_EVERY_S)
+    return True
+
+
+def signal_group(pid: int, how: signal.Signals) -> None:
+    """To a process and its children."""
+    with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+        # It leads its group unless somebody else started it, whose group would be ended with it.
+        if hasattr(os, "killpg") and os.getpgid(pid) == pid:
+            os.killpg(pid, how)
+        else:
+            psutil.Process(pid).send_signal(how)
+
+
+def lower_priority() -> None:
+    """Let everything that answers a person go first."""
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    else:
+        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
