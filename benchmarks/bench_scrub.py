@@ -1,0 +1,130 @@
+"""Frames per second of the map in a browser: while its slider is dragged, and while it plays.
+
+100 frames of 2,000 points in Chromium without a graphics card, in 2-D, in 3-D, and as six maps of 2,000 points each.
+Dragging sets the slider to one frame after the other, as fast as the browser shows them; playing interpolates between
+frames. WebGL contexts are counted from the opening of the page on. Then the time from opening a page to its first
+drawing for 200 frames of 2,000 points, with the server up and its arrays in memory, beside a map of five points.
+
+Targets: at least 10 frames/s, at most one WebGL context, at most 2 s.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks.measure import ROOT, in_turn, options, own_folders, progress, report
+from tests.browser.apps.serving import served
+from tests.browser.chromium import ARGUMENTS, find_chromium
+
+APP = ROOT / "tests" / "browser" / "apps" / "map_app.py"
+VIEW = {"width": 1400, "height": 1000}
+SHAPES = {"2-D": "axes=2", "3-D": "axes=3", "six maps": "axes=2&panels=6&height=300"}
+PLAY_S = 3
+TIMEOUT_MS = 60_000
+COUNT_CONTEXTS = """
+    window.contexts = new Set();
+    const get = HTMLCanvasElement.prototype.getContext;
+    HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
+      const context = get.call(this, kind, ...more);
+      if (/webgl|webgpu/.test(kind) && context) window.contexts.add(context);
+      return context;
+    };
+"""
+# Every frame is drawn, and the screen has shown it, before the next one is asked for.
+DRAG = """async () => {
+    const { map } = document.querySelector('.map-view');
+    const { slider } = map.player;
+    const shown = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    slider.value = 0;
+    slider.dispatchEvent(new Event('input'));
+    await shown();
+    const [start, before] = [performance.now(), map.drawings];
+    for (let index = 0; index <= Number(slider.max); index += 1) {
+      slider.value = index;
+      slider.dispatchEvent(new Event('input'));
+      await shown();
+    }
+    return (1000 * (map.drawings - before)) / (performance.now() - start);
+}"""
+PLAY = """async (seconds) => {
+    const { map } = document.querySelector('.map-view');
+    map.goTo(0);
+    map.togglePlay();
+    const [start, before] = [performance.now(), map.drawings];
+    await new Promise((done) => setTimeout(done, 1000 * seconds));
+    const rate = (1000 * (map.drawings - before)) / (performance.now() - start);
+    map.togglePlay();
+    return rate;
+}"""
+
+
+def open_map(browser: Any, address: str) -> tuple[Page, float]:
+    """A new browser session with the map drawn, and how long it took."""
+    page = browser.new_context(viewport=VIEW).new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    page.add_init_script(COUNT_CONTEXTS)
+    start = time.perf_counter()
+    page.goto(address, wait_until="commit")
+    page.wait_for_selector(".map-view[data-updates]")
+    elapsed = time.perf_counter() - start
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    return page, elapsed
+
+
+def rates(page: Page) -> dict[str, float]:
+    """Frames per second, and WebGL contexts after all that."""
+    found = {"dragging": page.evaluate(DRAG), "playing": page.evaluate(PLAY, PLAY_S)}
+    return found | {"contexts": float(page.evaluate("window.contexts.size"))}
+
+
+def measure(browser: Any, url: str, repeats: int, frames: int, points: int) -> None:
+    for name, shape in SHAPES.items():
+        page, _ = open_map(browser, f"{url}/?{shape}&frames={frames}&points={points}&classes=6")
+        found = [rates(page) for _ in range(repeats + 1)][1:]
+        page.context.close()
+        for kind in ("dragging", "playing"):
+            report("frames/s", f"{kind}, {name}", [one[kind] for one in found], "≥ 10", 1)
+        report("count", f"WebGL contexts, {name}", [one["contexts"] for one in found], "≤ 1", 0)
+
+
+def opening_s(browser: Any, addresses: dict[str, str], repeats: int) -> dict[str, list[float]]:
+    seconds: dict[str, list[float]] = {name: [] for name in addresses}
+    for repetition in range(repeats + 1):
+        found = {}
+        for name in in_turn(repetition, list(addresses)):
+            page, found[name] = open_map(browser, addresses[name])
+            page.context.close()
+        progress(repetition, found, 2)
+        for name, value in found.items():
+            seconds[name] += [value] if repetition else []
+    return seconds
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5, frames=100, points=2_000)
+    chromium = find_chromium()
+    if chromium is None:
+        sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
+    with (
+        own_folders() as folder,
+        served(APP, Path(folder).with_name("server.log")) as url,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        measure(browser, url, given.repeats, given.frames, given.points)
+        big = f"{2 * given.frames} frames of {given.points:,} points"
+        small = "2 frames of 5 points, which is Streamlit's own share"
+        address = f"{url}/?classes=6&frames={2 * given.frames}&points={given.points}"
+        seconds = opening_s(browser, {big: address, small: f"{url}/?frames=2&points=5"}, given.repeats)
+        browser.close()
+    report("seconds", f"opening {big}", seconds[big], "≤ 2", 2)
+    report("seconds", f"opening {small}", seconds[small], "–", 2)
+
+
+if __name__ == "__main__":
+    main()

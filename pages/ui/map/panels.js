@@ -1,0 +1,65 @@
+// The panels of a view: their nodes, and what of the page's data each of them shows.
+
+const neededBundles = (data) => [...new Set(data.panels.flatMap(({ examples, places, colours }) => [examples, places, colours]))];
+
+// Which slot of the array holds which frame; -1 for one that has no map.
+function slotsOf(places) {
+  const slots = new Int32Array(places.frames).fill(-1);
+  places.present.forEach((frame, slot) => (slots[frame] = slot));
+  return slots;
+}
+
+// Returns whether a camera had to go home.
+function makePanels(view, given) {
+  while (view.panels.length > given.length) removePanel(view, view.panels.pop());
+  let moved = false;
+  given.forEach((data, index) => {
+    view.panels[index] ??= newPanel(view);
+    moved = fillPanel(view.panels[index], data) || moved;
+    const title = data.title ? `${data.title}: ` : "";
+    view.panels[index].canvas.setAttribute("aria-label", `${title}${view.data.description}`);
+  });
+  view.stages.dataset.panels = String(given.length);
+  view.stages.style.setProperty("--map-height", `${view.data.height}px`);
+  return moved;
+}
+
+function newPanel(view) {
+  const canvas = make("canvas", { className: "map-canvas", role: "img", tabindex: "0" });
+  const tip = make("div", { className: "map-tip", role: "tooltip" });
+  tip.hidden = true;
+  const missing = make("div", { className: "map-missing", text: "No frame at or before this step." });
+  const title = make("span", { className: "map-title" });
+  const note = make("span", { className: "map-note" });
+  const caption = make("div", { className: "map-caption" }, title, note);
+  const stage = make("div", { className: "map-stage" }, canvas, missing, tip);
+  const node = make("div", { className: "map-panel" }, caption, stage);
+  const panel = { node, canvas, tip, missing, caption, heading: title, note, stage, camera: null, width: 0, height: 0, drawn: null };
+  view.stages.append(node);
+  view.sizes.observe(stage);
+  listenToPointer(panel, view);
+  return panel;
+}
+
+function removePanel(view, panel) {
+  view.sizes.unobserve(panel.stage);
+  panel.node.remove();
+}
+
+function fillPanel(panel, data) {
+  const [examples, places, colours] = [data.examples, data.places, data.colours].map((id) => shelf.ready.get(id));
+  places.slots ??= slotsOf(places);
+  // Another space has other axes, and what was zoomed to means nothing there.
+  const space = `${data.space} ${places.axes}`;
+  const moved = panel.camera !== null && panel.space !== space;
+  if (moved) panel.camera = null;
+  panel.space = space;
+  if (panel.examples !== examples) panel.rowOf = new Map(examples.ids.map((id, row) => [id, row]));
+  if (panel.colours !== colours) panel.palette = paletteOf(colours);
+  const { title, steps, notes, arrows, own, centroids } = data;
+  Object.assign(panel, { examples, places, colours, title, steps, notes, arrows, own, centroids });
+  panel.caption.hidden = !title;
+  panel.heading.textContent = panel.heading.title = title;
+  panel.classPalette = coloursAreClasses(colours, panel) ? colours.colours : [];
+  return moved;
+}

@@ -1,0 +1,91 @@
+// The scrubber: play, step, drag, speed.
+
+const SPEEDS = [0.5, 1, 2, 4];
+const WHOLE_PLAY_MS = 20_000; // a long run in about this long at speed 1,
+const FRAME_MS = [90, 600]; //  a frame never shorter or longer than these
+
+const frameMs = (frames) => clamp(WHOLE_PLAY_MS / Math.max(1, frames - 1), ...FRAME_MS);
+
+function makePlayer(view) {
+  const play = iconButton("play", "Play", () => view.togglePlay(), "map-play");
+  const previous = iconButton("previous", "Previous frame", () => view.goTo(Math.ceil(view.at) - 1));
+  const next = iconButton("next", "Next frame", () => view.goTo(Math.floor(view.at) + 1));
+  const slider = make("input", { type: "range", min: "0", step: "1", "aria-label": "Step", className: "map-slider" });
+  const strip = make("div", { className: "map-strip", "aria-hidden": "true" });
+  const label = make("div", { className: "map-moment" });
+  const speed = make("select", { "aria-label": "Speed", className: "map-speed", title: "Speed" });
+  speed.append(...SPEEDS.map((value) => make("option", { value: String(value), text: `${value}×` })));
+  speed.value = "1";
+  const box = make("input", { type: "checkbox" });
+  const trails = make("label", { className: "map-switch", title: "Show the paths of the selected points" }, box, "Trails");
+  const track = make("div", { className: "map-track" }, slider, strip);
+  const node = make("div", { className: "map-player" }, previous, play, next, track, label, speed, trails);
+
+  slider.addEventListener("input", () => {
+    const index = Number(slider.value);
+    const { playable } = view.timeline;
+    view.goTo(nearestPlayable(playable, index, index >= playable[Math.round(view.at)]));
+  });
+  // Arrow keys go from frame to frame, over frames that have no map yet.
+  slider.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    view.goTo(Math.round(view.at) + by);
+  });
+  speed.addEventListener("change", () => (view.speed = Number(speed.value)));
+  box.addEventListener("change", () => {
+    view.trails = box.checked;
+    view.draw();
+  });
+  return { node, play, slider, strip, label, trails, box, previous, next };
+}
+
+// The strip under the slider: steps that have a map in the accent colour, others grey.
+function drawStrip(view) {
+  const { steps, playable } = view.timeline;
+  const known = new Set(playable);
+  view.player.strip.hidden = playable.length === steps.length;
+  if (playable.length === steps.length) return;
+  const stops = steps.flatMap((_, index) => {
+    const colour = known.has(index) ? "var(--st-primary-color)" : "var(--st-border-color)";
+    return [`${colour} ${(100 * index) / steps.length}%`, `${colour} ${(100 * (index + 1)) / steps.length}%`];
+  });
+  view.player.strip.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+}
+
+const thousands = (value) => value.toLocaleString("en-GB");
+
+function panelWords(panel, view) {
+  const { from } = momentOf(panel, view.timeline, Math.floor(view.at));
+  return from < 0 ? "" : [`${view.data.unit} ${thousands(panel.steps[from])}`, panel.notes[from]].filter(Boolean).join(" · ");
+}
+
+function momentWords(view) {
+  const unit = view.data.unit;
+  const step = `${unit[0].toUpperCase()}${unit.slice(1)} ${thousands(view.step())}`;
+  const note = view.panels.length === 1 ? view.panels[0].notes[momentOf(view.panels[0], view.timeline, Math.floor(view.at)).from] : "";
+  return note ? `${step} · ${note}` : step;
+}
+
+function updatePlayer(view) {
+  const { play, slider, label, previous, next } = view.player;
+  const last = view.timeline.playable.length - 1;
+  const index = view.timeline.playable[Math.round(view.at)];
+  slider.max = String(view.timeline.steps.length - 1);
+  if (Number(slider.value) !== index) slider.value = String(index);
+  const words = momentWords(view);
+  if (label.textContent !== words) {
+    label.textContent = words;
+    label.title = words;
+    slider.setAttribute("aria-valuetext", words);
+  }
+  previous.disabled = view.at <= 0;
+  next.disabled = view.at >= last;
+  if (play.playing === view.playing) return;
+  play.playing = view.playing;
+  const name = view.playing ? "Pause" : "Play";
+  play.replaceChildren(icon(name.toLowerCase()));
+  play.title = name;
+  play.setAttribute("aria-label", name);
+}

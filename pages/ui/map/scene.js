@@ -1,0 +1,228 @@
+// What a panel shows at a moment, as a list of marks, lines and texts that canvas and SVG draw alike.
+
+const PULL = { colour: "#0072b2", dash: [] };
+const PUSH = { colour: "#d55e00", dash: [6, 4] };
+const MOST_TRAILS = 60;
+const MOST_RINGS = 60; // a larger selection stands out well enough among dimmed points
+const OWN_COLOUR = "#cc3377";
+
+const markSize = (points, width) => (points <= 400 ? 5 : points <= 1000 ? 4.2 : points <= 4000 ? 3.6 : 2.6) * (width < 330 ? 0.8 : 1);
+
+// Fills panel.screen with x, y, nearness of every point that can be seen now, NaN for others.
+function project(panel, view) {
+  const { points } = panel.places;
+  if (panel.screen?.length !== 3 * points) panel.screen = new Float32Array(3 * points);
+  panel.screen.fill(NaN);
+  panel.moment = momentOf(panel, view.timeline, view.at);
+  if (panel.moment.from < 0) return;
+  const see = projector(panel);
+  const out = [0, 0, 0];
+  for (let row = 0; row < points; row += 1) {
+    if (view.hidden.size && view.hidden.has(codeOf(panel.colours, row, panel.moment.from, points))) continue;
+    placeOf(panel.places, row, panel.moment, (x, y, z) => {
+      see(x, y, z, out);
+      panel.screen.set(out, 3 * row);
+    });
+  }
+}
+
+// Rows that can be seen, those farther away first.
+function visibleRows(panel) {
+  const rows = [];
+  for (let row = 0; row < panel.places.points; row += 1) if (!Number.isNaN(panel.screen[3 * row])) rows.push(row);
+  if (panel.places.axes === 3) rows.sort((a, b) => panel.screen[3 * a + 2] - panel.screen[3 * b + 2]);
+  return rows;
+}
+
+function sceneOf(panel, view) {
+  project(panel, view);
+  if (panel.moment.from < 0) return [];
+  const ordinary = [];
+  const strong = [];
+  const size = markSize(panel.places.points, panel.width);
+  const focused = view.chosen.size > 0 || view.lit !== null;
+  for (const row of visibleRows(panel)) {
+    const id = panel.examples.ids[row];
+    const chosen = view.chosen.has(id);
+    const emphasised = chosen || view.lit?.has(id);
+    const mark = markOf(panel, view, row, size);
+    if (focused) mark.alpha = emphasised ? 1 : 0.18;
+    if (emphasised) mark.r *= 1.25;
+    (emphasised ? strong : ordinary).push(mark);
+    if (chosen && view.chosen.size <= MOST_RINGS) strong.push({ kind: "ring", x: mark.x, y: mark.y, r: mark.r + 2.6, colour: view.theme.text, width: 1.5 });
+  }
+  return [
+    ...(panel.places.axes === 3 ? boxLines(panel, view) : []),
+    ...ordinary,
+    ...(view.trails ? trailLines(panel, view) : []),
+    ...strong,
+    ...arrowLines(panel, size, view),
+    ...(panel.centroids ? centroidMarks(panel, view, size) : []),
+    ...panel.own.flatMap((own) => ownMarks(panel, view, own, size)),
+    ...hoverMarks(panel, view, size),
+  ];
+}
+
+function markOf(panel, view, row, size) {
+  const [x, y, nearness] = panel.screen.subarray(3 * row, 3 * row + 3);
+  const { examples, palette, colours, places, moment } = panel;
+  const colour = palette[codeOf(colours, row, moment.from, places.points)];
+  return {
+    kind: "mark",
+    x,
+    y,
+    // A few sizes are enough for depth, and each is drawn once and copied.
+    r: nearness === 1 ? size : Math.round(size * nearness * 4) / 4,
+    symbol: examples.symbols[examples.labels[row]] ?? "circle",
+    colour,
+    open: examples.splits && examples.open[row] === 1,
+    alpha: 0.88,
+    edge: view.theme.background,
+  };
+}
+
+function trailLines(panel, view) {
+  const rows = [...view.chosen].slice(0, MOST_TRAILS).map((id) => panel.rowOf.get(id));
+  const see = projector(panel);
+  return rows.flatMap((row) => {
+    if (row === undefined || Number.isNaN(panel.screen[3 * row])) return [];
+    const points = [];
+    const out = [0, 0, 0];
+    const note = (x, y, z) => {
+      see(x, y, z, out);
+      points.push([out[0], out[1]]);
+    };
+    for (const frame of panel.places.present) {
+      if (frame <= panel.moment.from) placeOf(panel.places, row, { from: frame, to: frame, share: 0 }, note);
+    }
+    placeOf(panel.places, row, panel.moment, note);
+    const { colour } = markOf(panel, view, row, 1);
+    return [
+      { kind: "line", points, colour, width: 1.6, alpha: 0.75, dash: [] },
+      { kind: "ring", x: points[0][0], y: points[0][1], r: 2.2, colour, width: 1.4 },
+    ];
+  });
+}
+
+function arrowLines(panel, size, view) {
+  return panel.arrows.flatMap(({ start, end, weight }) => {
+    const [a, b] = [screenOf(panel, start), screenOf(panel, end)];
+    if (!a || !b) return [];
+    const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+    const length = Math.hypot(dx, dy);
+    if (length < 2 * size + 2) return [];
+    const [ux, uy] = [dx / length, dy / length];
+    const strength = Math.min(1, Math.abs(weight));
+    const { colour, dash } = weight >= 0 ? PULL : PUSH;
+    const head = 5 + 5 * strength;
+    const tip = [b[0] - ux * (size + 1), b[1] - uy * (size + 1)];
+    const neck = [tip[0] - ux * head, tip[1] - uy * head];
+    const wing = head * 0.45;
+    const alpha = 0.35 + 0.6 * strength;
+    return [
+      { kind: "line", points: [[a[0], a[1]], neck], colour, width: 1 + 3.5 * strength, alpha, dash },
+      {
+        kind: "line",
+        points: [tip, [neck[0] - uy * wing, neck[1] + ux * wing], [neck[0] + uy * wing, neck[1] - ux * wing]],
+        colour,
+        fill: colour,
+        width: 0.5,
+        alpha: Math.min(1, alpha + 0.15),
+        dash: [],
+      },
+    ];
+  });
+}
+
+function screenOf(panel, id) {
+  const row = panel.rowOf.get(id);
+  if (row === undefined || Number.isNaN(panel.screen[3 * row])) return null;
+  return panel.screen.subarray(3 * row, 3 * row + 3);
+}
+
+// The middle of every class on the map, over the points that can be seen.
+function centroidMarks(panel, view, size) {
+  const { examples, places } = panel;
+  const sums = examples.classes.map(() => [0, 0, 0, 0]);
+  for (let row = 0; row < places.points; row += 1) {
+    if (Number.isNaN(panel.screen[3 * row])) continue;
+    const sum = sums[examples.labels[row]];
+    placeOf(places, row, panel.moment, (x, y, z) => [x, y, z, 1].forEach((value, i) => (sum[i] += value)));
+  }
+  const see = projector(panel);
+  const out = [0, 0, 0];
+  return sums.flatMap(([x, y, z, count], label) => {
+    if (!count) return [];
+    see(x / count, y / count, z / count, out);
+    const colour = panel.classPalette[label] ?? view.theme.text;
+    const arm = size + 5;
+    const cross = (width, stroke) =>
+      [[[-arm, 0], [arm, 0]], [[0, -arm], [0, arm]]].map((ends) => ({
+        kind: "line",
+        points: ends.map(([dx, dy]) => [out[0] + dx, out[1] + dy]),
+        colour: stroke,
+        width,
+        alpha: 1,
+        dash: [],
+      }));
+    return [...cross(6, view.theme.background), ...cross(3.4, view.theme.text), ...cross(2, colour)];
+  });
+}
+
+// A star where one's own sentence lies, with its path so far; hollow where its place is an estimate.
+function ownMarks(panel, view, own, size) {
+  const see = projector(panel);
+  const out = [0, 0, 0];
+  const seen = (place) => {
+    see(place[0], place[1], place[2] ?? 0, out);
+    return [out[0], out[1]];
+  };
+  const { from, to, share } = panel.moment;
+  const path = own.places.slice(0, from + 1).flatMap((place, frame) => (place && panel.places.slots[frame] >= 0 ? [seen(place)] : []));
+  const [start, end] = [own.places[from], own.places[to]];
+  if (!start) return [];
+  const place = end && share ? start.map((value, axis) => value + (end[axis] - value) * share) : start;
+  const [x, y] = seen(place);
+  const r = size + 3;
+  return [
+    { kind: "line", points: [...path, [x, y]], colour: OWN_COLOUR, width: 1.8, alpha: 0.8, dash: [2, 3] },
+    { kind: "mark", x, y, r, symbol: "star", colour: OWN_COLOUR, open: !own.exact[from], alpha: 1, edge: view.theme.background },
+    nameMark(panel, view, own.name, x, y, r + 6),
+  ];
+}
+
+// A name beside a mark, on the side where there is room.
+function nameMark(panel, view, name, x, y, gap) {
+  const leftwards = x > panel.width * 0.6;
+  const { text: colour, background: halo } = view.theme;
+  const text = name.length > 40 ? `${name.slice(0, 39)}…` : name;
+  return { kind: "text", x: leftwards ? x - gap : x + gap, y: y + 4, text, colour, size: 12, halo, anchor: leftwards ? "end" : "start" };
+}
+
+function hoverMarks(panel, view, size) {
+  const place = view.hover === null ? null : screenOf(panel, view.hover);
+  if (!place) return [];
+  return [
+    { kind: "ring", x: place[0], y: place[1], r: size + 5, colour: view.theme.accent, width: 2.2 },
+    { kind: "ring", x: place[0], y: place[1], r: size + 7, colour: view.theme.background, width: 1 },
+  ];
+}
+
+function boxLines(panel, view) {
+  const { middle, reach } = panel.places;
+  const see = projector(panel);
+  const out = [0, 0, 0];
+  const corner = (bits) => {
+    const at = [0, 1, 2].map((axis) => middle[axis] + (bits & (1 << axis) ? 1 : -1) * reach[axis]);
+    see(...at, out);
+    return [out[0], out[1]];
+  };
+  const lines = [];
+  for (let bits = 0; bits < 8; bits += 1) {
+    for (const edge of [1, 2, 4]) {
+      if (bits & edge) continue;
+      lines.push({ kind: "line", points: [corner(bits), corner(bits | edge)], colour: view.theme.line, width: 1, alpha: 0.8, dash: [] });
+    }
+  }
+  return lines;
+}

@@ -1,0 +1,263 @@
+// The maps of one node: what is shown, and what changes it.
+
+const FRAME_REST_MS = 150;
+const PLAY_REPORT_MS = 700;
+const VIEW_REST_MS = 400;
+const SAY_REST_MS = 500;
+const TOOLS = [
+  ["move", "Move the map"],
+  ["box", "Select with a box"],
+  ["lasso", "Select with a lasso"],
+];
+
+class MapView {
+  constructor(node) {
+    Object.assign(this, { node, panels: [], at: 0, playing: false, speed: 1, tool: "move", trails: false });
+    Object.assign(this, { chosen: new Set(), lit: null, hidden: new Set(), hover: null, applied: {}, updates: 0 });
+    this.reports = new Reports();
+    this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
+    this.sizes = new ResizeObserver(() => this.measure());
+    this.player = makePlayer(this);
+    this.legend = make("div", { className: "map-legend" });
+    this.stages = make("div", { className: "map-stages" });
+    this.message = make("div", { className: "map-message", role: "status" });
+    this.spoken = make("div", { className: "map-spoken", "aria-live": "polite" });
+    this.body = make("div", { className: "map-body" }, this.toolbar(), this.legend, this.stages, this.player.node);
+    node.replaceChildren(this.message, this.body, this.spoken);
+    node.addEventListener("keydown", (event) => event.key === "Escape" && this.chosen.size && this.choose([], false));
+    this.say("Loading the map …");
+  }
+
+  toolbar() {
+    this.tools = TOOLS.map(([tool, label]) => {
+      const button = iconButton(tool, label, () => this.setTool(tool));
+      button.tool = tool;
+      return button;
+    });
+    const zoomAll = (factor) => this.panels.forEach((panel) => this.look(panel, factor && zoomed(panel, factor)));
+    const bar = make("div", { className: "map-toolbar", role: "toolbar", "aria-label": "Map" });
+    bar.append(
+      make("span", { className: "map-tools" }, ...this.tools),
+      make(
+        "span",
+        { className: "map-tools" },
+        iconButton("in", "Zoom in", () => zoomAll(1.4)),
+        iconButton("out", "Zoom out", () => zoomAll(1 / 1.4)),
+        iconButton("whole", "Show the whole map", () => zoomAll(null)),
+      ),
+      make(
+        "span",
+        { className: "map-tools" },
+        textButton("PNG", "Download as PNG", () => downloadPng(this)),
+        textButton("SVG", "Download as SVG", () => downloadSvg(this)),
+      ),
+    );
+    return bar;
+  }
+
+  // Take what the page says; bundles that are still on their way come later.
+  update(data, send) {
+    this.data = data;
+    this.reports.send = send;
+    this.node.setAttribute("aria-label", data.description);
+    shelf.waiting.delete(this.arrived);
+    this.arrived = () => {
+      if (!neededBundles(this.data).every((id) => shelf.ready.has(id))) return;
+      shelf.waiting.delete(this.arrived);
+      this.show();
+    };
+    shelf.waiting.add(this.arrived);
+    this.arrived();
+  }
+
+  show() {
+    const { data } = this;
+    const newest = this.panels.length === 0 || this.at >= this.timeline.playable.length - 1;
+    const step = this.panels.length ? this.step() : null;
+    this.theme = readTheme(this.node);
+    const moved = makePanels(this, data.panels);
+    this.timeline = makeTimeline(this.panels);
+    if (!this.timeline.playable.length || this.panels.every((panel) => !panel.places.points)) return this.say(data.empty);
+    this.say("");
+    this.lit = data.lit && new Set(data.lit);
+    this.followStep(step, newest);
+    this.takeFromPage("selected", (ids) => (this.chosen = new Set(ids)));
+    this.takeFromPage("view", (text) => this.panels.forEach((panel, i) => (panel.camera = readView(text, i, panel.places.axes))));
+    this.takeFromPage("frame", (frame) => frame !== null && (this.at = this.placeOfStep(frame)));
+    if (moved) this.reports.tell("view", writeViews(this.panels), VIEW_REST_MS);
+    this.showAllOfOtherColours();
+    this.player.node.hidden = this.timeline.steps.length < 2;
+    this.player.trails.hidden = !data.trails;
+    drawStrip(this);
+    drawLegend(this);
+    this.setTool(this.tool);
+    this.measure();
+    this.updates += 1;
+  }
+
+  // What was hidden of one colouring says nothing about another.
+  showAllOfOtherColours() {
+    const { label, names } = this.panels[0].colours;
+    const colouring = JSON.stringify([label, names]);
+    if (this.colouring !== colouring) this.hidden.clear();
+    this.colouring = colouring;
+  }
+
+  // Stay at the step that was shown; at the newest when the newest was.
+  followStep(step, newest) {
+    const last = this.timeline.playable.length - 1;
+    this.at = step === null || (newest && this.data.frame === null) ? last : this.placeOfStep(step);
+  }
+
+  // A value of the page counts when the page has changed its mind, which Python numbers.
+  takeFromPage(field, take) {
+    const number = this.data.numbers[field];
+    if (this.applied[field] === number) return;
+    this.applied[field] = number;
+    take(this.data[field]);
+  }
+
+  placeOfStep(step) {
+    const { steps, playable } = this.timeline;
+    let found = 0;
+    playable.forEach((index, at) => {
+      if (steps[index] <= step) found = at;
+    });
+    return found;
+  }
+
+  step() {
+    return this.timeline.steps[this.timeline.playable[Math.floor(this.at)]];
+  }
+
+  say(sentence) {
+    this.message.textContent = sentence;
+    this.message.hidden = !sentence;
+    this.body.hidden = Boolean(sentence);
+  }
+
+  measure() {
+    for (const panel of this.panels) {
+      [panel.width, panel.height] = [panel.stage.clientWidth, panel.stage.clientHeight];
+    }
+    this.draw();
+  }
+
+  // Draw before the next picture of the screen, however often it is asked for.
+  draw() {
+    this.pending ??= requestAnimationFrame(() => {
+      this.pending = null;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
+    if (!this.panels.length || this.body.hidden) return;
+    for (const panel of this.panels) {
+      if (panel.width < 2 || panel.height < 2) continue;
+      paint(panel, this);
+      panel.missing.hidden = panel.moment.from >= 0;
+      panel.note.textContent = panelWords(panel, this);
+    }
+    updatePlayer(this);
+    this.node.dataset.step = String(this.step());
+    this.node.dataset.updates = String(this.updates);
+    this.drawings = (this.drawings || 0) + 1;
+  }
+
+  goTo(at) {
+    this.pause();
+    this.at = clamp(at, 0, this.timeline.playable.length - 1);
+    this.rested();
+    this.draw();
+  }
+
+  rested() {
+    this.reports.tell("frame", this.step(), FRAME_REST_MS);
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => (this.spoken.textContent = momentWords(this)), SAY_REST_MS);
+  }
+
+  togglePlay() {
+    if (this.playing) {
+      this.at = Math.round(this.at);
+      this.pause();
+      this.rested();
+      return this.draw();
+    }
+    const last = this.timeline.playable.length - 1;
+    if (this.at >= last) this.at = 0;
+    this.playing = true;
+    [this.clock, this.told, this.played] = [performance.now(), performance.now(), this.at];
+    return this.tick();
+  }
+
+  pause() {
+    this.playing = false;
+    cancelAnimationFrame(this.ticking);
+  }
+
+  tick() {
+    this.ticking = requestAnimationFrame((now) => {
+      if (!this.playing) return;
+      const last = this.timeline.playable.length - 1;
+      this.played = Math.min(last, this.played + (Math.max(0, now - this.clock) * this.speed) / frameMs(last + 1));
+      this.clock = now;
+      this.at = this.still.matches ? Math.floor(this.played) : this.played;
+      if (now - this.told >= PLAY_REPORT_MS) {
+        this.told = now;
+        this.reports.tell("frame", this.step(), 0);
+      }
+      if (this.at >= last) {
+        this.pause();
+        this.rested();
+      } else this.tick();
+      this.drawNow();
+    });
+  }
+
+  look(panel, camera) {
+    panel.camera = camera && inFewDigits(camera);
+    this.reports.tell("view", writeViews(this.panels), VIEW_REST_MS);
+    this.draw();
+  }
+
+  setTool(tool) {
+    this.tool = tool;
+    for (const button of this.tools) button.setAttribute("aria-pressed", String(button.tool === tool));
+    this.stages.dataset.tool = tool;
+  }
+
+  setHover(id) {
+    if (this.hover === id) return;
+    this.hover = id;
+    this.draw();
+  }
+
+  toggle(code) {
+    if (!this.hidden.delete(code)) this.hidden.add(code);
+    drawLegend(this);
+    this.draw();
+  }
+
+  click(id, adds) {
+    const rest = [...this.chosen].filter((other) => other !== id);
+    this.reports.tell("clicked", id, 1);
+    this.choose(adds ? (this.chosen.has(id) ? rest : [...rest, id]) : [id], false);
+  }
+
+  choose(ids, adds) {
+    this.chosen = new Set(adds ? [...this.chosen, ...ids] : ids);
+    this.reports.tell("selected", [...this.chosen], 0);
+    this.draw();
+  }
+
+  close() {
+    this.pause();
+    this.reports.stop();
+    this.sizes.disconnect();
+    cancelAnimationFrame(this.pending);
+    clearTimeout(this.speaking);
+    shelf.waiting.delete(this.arrived);
+  }
+}

@@ -1,0 +1,255 @@
+"""One to six maps whose frames the browser scrubs and plays by itself.
+
+What is big travels once, as bundles; what the page changes (colours, a selection, search hits) travels as it changes.
+The points are drawn on a plain canvas: it draws a frame of 2,000 points several times faster than WebGL does on a
+machine without a graphics card, and has no context that could be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.figures.map_data import Arrow, Bundle, OwnPoint
+from pages.ui import state
+
+FOLDER = Path(__file__).with_name("map")
+# Each file has one job; together they are one module.
+SHARED = ("bundles.js",)
+VIEW = (
+    *("symbols.js", "elements.js", "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
+    *("pointer.js", "player.js", "download.js", "reports.js", "panels.js", "view.js", "main.js"),
+)
+MAX_PANELS = 6
+FIELDS = ("selected", "frame", "clicked", "view")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One map: F frames of a run, and what is drawn on them.
+
+    Attributes:
+        examples, places, colours: bundles from `core.figures.map_data`.
+        steps: the F steps of the frames, growing.
+        title: shown above the map when there is something to tell apart.
+        notes: F short texts such as "validation 84 %", or none.
+        space: zoom is kept as long as this stays the same, such as "PCA".
+        centroids: mark the middle of every class on the map.
+    """
+
+    examples: Bundle
+    places: Bundle
+    colours: Bundle
+    steps: tuple[int, ...]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    space: str = ""
+    arrows: tuple[Arrow, ...] = ()
+    own: tuple[OwnPoint, ...] = ()
+    centroids: bool = False
+
+    def __post_init__(self) -> None:
+        for name, length in (("steps", len(self.steps)), ("notes", len(self.notes) or self.places.frames)):
+            if length != self.places.frames:
+                raise ValueError(f"{name} has {length} values: give one for each of the {self.places.frames} frames.")
+        for own in self.own:
+            for name, length in (("places", len(own.places)), ("exact", len(own.exact))):
+                if length != self.places.frames:
+                    raise ValueError(f"own has {length} {name}: give one for each of the {self.places.frames} frames.")
+        if self.colours.frames not in (0, self.places.frames):
+            raise ValueError(f"colours has {self.colours.frames} frames: give {self.places.frames}, or one for all.")
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "examples": self.examples.id,
+            "places": self.places.id,
+            "colours": self.colours.id,
+            "steps": self.steps,
+            "title": self.title,
+            "notes": self.notes,
+            "space": self.space,
+            "arrows": [asdict(arrow) for arrow in self.arrows],
+            "own": [asdict(own) for own in self.own],
+            "centroids": self.centroids,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MapState:
+    """What is shown, as far as the page knows.
+
+    Attributes:
+        selected: ids of the selected examples, in the order in which they were selected.
+        frame: the step that the scrubber rests on, None while there is no frame.
+        clicked: the id that was clicked last, None before any was.
+        view: what the cameras show, "" for whole maps; give it back as `view=`.
+    """
+
+    selected: tuple[int, ...] = ()
+    frame: int | None = None
+    clicked: int | None = None
+    view: str = ""
+
+
+@dataclass
+class _Settled:
+    """One value that page and visitor both set: the one who spoke last counts.
+
+    Attributes:
+        asked: what the page asked for last.
+        number: grows when the page changes its mind; the browser then takes the page's value.
+        told: what the page was told last: the value, or the newest frame's step where nobody asked for a frame.
+        heard: the number of the visitor's last report.
+    """
+
+    value: Any = None
+    asked: Any = None
+    told: Any = None
+    number: int = 0
+    heard: int = 0
+
+    def settle(self, asked: Any, report: Mapping[str, Any] | None) -> Any:
+        # A page that passes back what it was told (from its address, say) asks for nothing new.
+        if self.number == 0 or asked not in (self.asked, self.value, self.told):
+            self.value, self.number = asked, self.number + 1
+        elif report is not None and report["number"] > self.heard:
+            self.value = report["value"]
+        self.asked = asked
+        self.heard = max(self.heard, report["number"] if report else 0)
+        return self.value
+
+
+@dataclass
+class _Memory:
+    fields: dict[str, _Settled] = field(default_factory=lambda: {name: _Settled() for name in FIELDS})
+
+
+def _reports(held: Any) -> dict[str, dict[str, Any]]:
+    """What the browser has told, as far as it makes sense: a browser can send anything."""
+    told = held.get("reports") if isinstance(held, Mapping) else None
+    if not isinstance(told, Mapping):
+        return {}
+    found = {}
+    for name, report in told.items():
+        if name in FIELDS and isinstance(report, Mapping) and isinstance(report.get("number"), int):
+            value = _checked(name, report.get("value"))
+            if value is not None:
+                found[name] = {"number": report["number"], "value": value}
+    return found
+
+
+def _checked(name: str, value: Any) -> Any:
+    """A reported value in the type of its field, None for nonsense."""
+    if name == "selected":
+        return tuple(value) if isinstance(value, list) and all(isinstance(i, int) for i in value) else None
+    return value if isinstance(value, str if name == "view" else int) else None
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
+
+
+_mount_data = st.components.v2.component(
+    "map_data",
+    html='<div class="map-data" hidden></div>',
+    css=".stElementContainer:has(.map-data) { display: none; }",
+    js=_joined([*SHARED, "data.js"]),
+    isolate_styles=False,
+)
+_mount_view = st.components.v2.component(
+    "map_view",
+    html='<div class="map-view" role="group"></div>',
+    css=(FOLDER / "style.css").read_text(encoding="utf-8"),
+    js=_joined([*SHARED, *VIEW]),
+    isolate_styles=False,
+)
+
+
+def map_data(bundle: Bundle, *, key: str) -> None:
+    """Bring one bundle to the browser, invisibly; `map_view` does it for the bundles of its panels."""
+    name = bundle.id.encode()
+    _mount_data(key=f"{key}.{bundle.id}", data=bytes([len(name)]) + name + bundle.content)
+
+
+def map_view(
+    panels: Sequence[Panel],
+    *,
+    key: str,
+    height: int,
+    description: str,
+    frame: int | None = None,
+    selected: Sequence[int] = (),
+    lit: Sequence[int] | None = None,
+    view: str = "",
+    trails: bool = True,
+    name: str = "map",
+    unit: str = "step",
+    empty: str = "There is no frame to show yet.",
+) -> MapState:
+    """Draw maps, or update those under `key` in place.
+
+    Args:
+        panels: one to six; with several, the union of their steps is scrubbed and each shows its latest frame.
+        height: of one map, pixels; less where the page is narrow.
+        description: what the maps show, for those who cannot see them.
+        frame: the step to show, None for the newest.
+        selected: ids to select. Like `frame` and `view` it counts when the page asks for something new; passing back
+            what was returned, from the address or from anywhere, changes nothing.
+        lit: ids that stand out, the others are dimmed; None for no search.
+        trails: offer the switch for the paths of selected points.
+        name: of the files that PNG and SVG are saved to.
+        unit: what a frame is the number of, such as "step" or "layer".
+        empty: the sentence shown when no panel has a frame.
+    """
+    if len(panels) > MAX_PANELS:
+        raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
+    bundles = {b.id: b for panel in panels for b in (panel.examples, panel.places, panel.colours)}
+    for bundle in bundles.values():
+        map_data(bundle, key=key)
+    steps = [panel.steps[frame] for panel in panels for frame in panel.places.present]
+    told = map_state(key=key, newest=max(steps, default=None), frame=frame, selected=selected, view=view)
+    memory = _memory(key)
+    _mount_view(
+        key=key,
+        data={
+            "panels": [panel.as_json() for panel in panels],
+            "height": height,
+            "description": description,
+            "lit": None if lit is None else list(lit),
+            "trails": trails,
+            "name": name,
+            "empty": empty,
+            "unit": unit,
+            "selected": told.selected,
+            "frame": memory["frame"].value,
+            "view": told.view,
+            "numbers": {name: memory[name].number for name in FIELDS},
+        },
+        on_reports_change=lambda: None,
+        height="content",
+    )
+    return told
+
+
+def map_state(
+    *, key: str, newest: int | None, frame: int | None = None, selected: Sequence[int] = (), view: str = ""
+) -> MapState:
+    """What `map_view` will show and return with the same arguments, for what has to be known before it is drawn.
+
+    Args:
+        newest: the last step that has a map, None where there is none.
+    """
+    memory, reports = _memory(key), _reports(state.widget_value(key))
+    asked = {"selected": tuple(selected), "frame": frame, "clicked": None, "view": view}
+    settled = {name: memory[name].settle(asked[name], reports.get(name)) for name in FIELDS}
+    shown = newest if settled["frame"] is None else settled["frame"]
+    memory["frame"].told = shown
+    return MapState(settled["selected"], shown, settled["clicked"], settled["view"])
+
+
+def _memory(key: str) -> dict[str, _Settled]:
+    return state.remembered(f"map.{key}", _Memory).fields

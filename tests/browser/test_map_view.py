@@ -1,0 +1,365 @@
+"""The map component on a small app of its own, in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.apps.serving import served
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+APP = Path(__file__).with_name("apps") / "map_app.py"
+MAP = ".map-view"
+CANVAS = f"{MAP} .map-canvas"
+# Frames of map_app: steps 0, 10, 20 …; the second one, step 10, has no map.
+STEPS = [0, 20, 30, 40, 50]
+FRAMES = "frames=6&points=60"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(APP, tmp_path_factory.mktemp("map") / "server.log") as url:
+        yield url
+
+
+def opened(page: Page, address: str, query: str = FRAMES) -> Page:
+    page.goto(f"{address}/?{query}")
+    drawn(page)
+    return page
+
+
+def drawn(page: Page) -> None:
+    expect(page.locator(MAP)).to_have_attribute("data-updates", re.compile(r"\d+"))
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+
+
+def place(page: Page, example: int, panel: int = 0) -> tuple[float, float]:
+    """Where an example is on the screen."""
+    script = """([id, index]) => {
+        const panel = document.querySelector('.map-view').map.panels[index];
+        const box = panel.canvas.getBoundingClientRect();
+        const row = panel.rowOf.get(id);
+        return [box.left + panel.screen[3 * row], box.top + panel.screen[3 * row + 1]];
+    }"""
+    x, y = page.evaluate(script, [example, panel])
+    return x, y
+
+
+def lonely(page: Page, rank: int = 0) -> int:
+    """The id of an example that lies far from its neighbours on the first panel, so that a click can mean only it."""
+    script = """(rank) => {
+        const { screen, examples } = document.querySelector('.map-view').map.panels[0];
+        const gap = examples.ids.map((_, i) => Math.min(...examples.ids.map((_, j) =>
+            i === j ? Infinity : Math.hypot(screen[3 * i] - screen[3 * j], screen[3 * i + 1] - screen[3 * j + 1]))));
+        return examples.ids[gap.map((_, i) => i).sort((a, b) => gap[b] - gap[a])[rank]];
+    }"""
+    return int(page.evaluate(script, rank))
+
+
+def chosen(page: Page) -> list[int]:
+    return sorted(page.evaluate("[...document.querySelector('.map-view').map.chosen]"))
+
+
+def script_runs(page: Page) -> int:
+    text = page.get_by_text(re.compile(r"^script runs \d+$")).inner_text()
+    return int(text.split()[-1])
+
+
+def step_of(page: Page) -> int:
+    return int(page.locator(MAP).get_attribute("data-step") or -1)
+
+
+def picture(page: Page, panel: int = 0) -> str:
+    return str(page.locator(CANVAS).nth(panel).evaluate("canvas => canvas.toDataURL()"))
+
+
+def drag(page: Page, start: tuple[float, float], end: tuple[float, float], panel: int = 0) -> None:
+    """Drag over a panel, from one place to another, given as shares of its size."""
+    box = page.locator(CANVAS).nth(panel).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + start[0] * box["width"], box["y"] + start[1] * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + end[0] * box["width"], box["y"] + end[1] * box["height"], steps=6)
+    page.mouse.up()
+
+
+def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map(page: Page, address: str) -> None:
+    opened(page, address)
+    assert step_of(page) == STEPS[-1]
+    before, shown = script_runs(page), picture(page)
+    page.get_by_label("Step", exact=True).focus()
+    steps = [step_of(page)]
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function("step => document.querySelector('.map-view').dataset.step != step", arg=str(steps[-1]))
+        steps.append(step_of(page))
+    assert steps[::-1] == STEPS
+    expect(page.get_by_text("frame 0 clicked")).to_be_visible()
+    assert picture(page) != shown
+    assert before < script_runs(page) <= before + 2
+    expect(page.locator(".map-moment")).to_have_text("Step 0 · validation 50 %")
+    expect(page.locator(".map-spoken")).to_have_text("Step 0 · validation 50 %")
+    settled = script_runs(page)
+    page.wait_for_timeout(1200)
+    assert script_runs(page) == settled
+
+
+def test_places_on_the_screen_are_the_given_ones(page: Page, address: str) -> None:
+    """Scale and offset of an affine map, found from two points, must hold for all the others."""
+    opened(page, address, "frames=6&points=60&frame=20")
+    from tests.browser.apps.map_app import invented
+
+    *_, raw = invented(0, 6, 60, 3, 2, False)
+    frame = raw[2]
+    seen = [place(page, 1000 + i) for i in range(60)]
+    scale = (seen[1][0] - seen[0][0]) / (frame[1][0] - frame[0][0])
+    for i in range(60):
+        assert seen[i][0] - seen[0][0] == pytest.approx(scale * (frame[i][0] - frame[0][0]), abs=0.1)
+        assert seen[i][1] - seen[0][1] == pytest.approx(-scale * (frame[i][1] - frame[0][1]), abs=0.1)
+
+
+def test_playing_moves_between_frames_and_stops_at_the_end(page: Page, address: str) -> None:
+    opened(page, address)
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.wait_for_function("document.querySelector('.map-view').map.at % 1 > 0.2")
+    page.get_by_label("Speed").select_option("4")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    expect(page.get_by_text(f"frame {STEPS[-1]} clicked")).to_be_visible()
+    assert step_of(page) == STEPS[-1]
+
+
+def test_playing_does_not_interpolate_where_less_motion_is_wished(browser: Browser, address: str) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    page = opened(context.new_page(), address)
+    page.evaluate("""() => {
+        const { map } = document.querySelector('.map-view');
+        window.seen = [];
+        const draw = map.drawNow.bind(map);
+        map.drawNow = () => { draw(); window.seen.push(map.at); };
+    }""")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    seen = page.evaluate("window.seen")
+    assert len(set(seen)) == len(STEPS)
+    assert all(at == int(at) for at in seen)
+    context.close()
+
+
+def test_a_click_selects_shift_adds_and_escape_clears(page: Page, address: str) -> None:
+    opened(page, address)
+    first = lonely(page)
+    page.mouse.click(*place(page, first))
+    expect(page.get_by_text(f"selected [{first}]")).to_be_visible()
+    expect(page.get_by_text(f"clicked {first} ")).to_be_visible()
+    page.keyboard.down("Shift")
+    second = lonely(page, rank=1)
+    page.mouse.click(*place(page, second))
+    page.keyboard.up("Shift")
+    expect(page.get_by_text(f"selected [{first}, {second}]")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("selected []")).to_be_visible()
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("tool", ["Select with a box", "Select with a lasso"])
+def test_box_and_lasso_select_what_lies_inside(page: Page, address: str, axes: int, tool: str) -> None:
+    opened(page, address, f"{FRAMES}&axes={axes}")
+    box = page.locator(CANVAS).bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2
+    left = [1000 + i for i in range(60) if place(page, 1000 + i)[0] < middle]
+    page.get_by_role("button", name=tool).click()
+    if "box" in tool:
+        drag(page, (0.01, 0.01), (0.5, 0.99))
+    else:
+        page.mouse.move(box["x"] + 2, box["y"] + 2)
+        page.mouse.down()
+        for x, y in (
+            (middle, box["y"] + 2),
+            (middle, box["y"] + box["height"] - 2),
+            (box["x"] + 2, box["y"] + box["height"] - 2),
+        ):
+            page.mouse.move(x, y, steps=3)
+        page.mouse.up()
+    assert 0 < len(left) < 60
+    assert chosen(page) == left
+
+
+def test_selection_zoom_and_node_outlive_frames_colours_and_search(page: Page, address: str) -> None:
+    opened(page, address)
+    page.evaluate("document.querySelector('.map-canvas').mark = 'mine'")
+    page.mouse.click(*place(page, lonely(page)))
+    page.get_by_role("button", name="Zoom in").click()
+    drag(page, (0.5, 0.5), (0.6, 0.55))
+    selected = chosen(page)
+    camera = page.evaluate("document.querySelector('.map-view').map.panels[0].camera")
+    expect(page.get_by_text("view whole")).to_have_count(0)
+    for colour in ("prediction", "confidence"):
+        before = picture(page)
+        page.get_by_text(colour, exact=True).click()
+        page.wait_for_function("old => document.querySelector('.map-canvas').toDataURL() !== old", arg=before)
+    page.get_by_label("Search").fill("Text 7")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.map-view').map.lit?.size > 0")
+    page.get_by_role("button", name="Previous frame").click()
+    assert page.locator(CANVAS).evaluate("canvas => canvas.mark") == "mine"
+    assert chosen(page) == selected != []
+    assert page.evaluate("document.querySelector('.map-view').map.panels[0].camera") == camera
+    page.get_by_role("button", name="Show the whole map").click()
+    expect(page.get_by_text("view whole")).to_be_visible()
+
+
+def test_the_page_can_select_and_a_click_afterwards_counts(page: Page, address: str) -> None:
+    opened(page, address, f"{FRAMES}&select=1005")
+    assert chosen(page) == [1005]
+    page.get_by_role("button", name="Select three").click()
+    page.wait_for_function("document.querySelector('.map-view').map.chosen.size === 3")
+    expect(page.get_by_text("selected [1000, 1001, 1002]")).to_be_visible()
+    one = lonely(page)
+    page.mouse.click(*place(page, one))
+    expect(page.get_by_text(f"selected [{one}]")).to_be_visible()
+
+
+def test_what_stands_in_the_address_comes_back_on_reload_without_endless_reruns(page: Page, address: str) -> None:
+    opened(page, address, f"{FRAMES}&link=1")
+    one = lonely(page)
+    page.mouse.click(*place(page, one))
+    page.get_by_role("button", name="Previous frame").click()
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_url(re.compile(r"frame=40"))
+    expect(page.get_by_text(re.compile(r"view [-\d.]+_"))).to_be_visible()
+    page.wait_for_timeout(1000)
+    settled = script_runs(page)
+    page.wait_for_timeout(1000)
+    assert script_runs(page) == settled
+    before = picture(page)
+    page.mouse.move(5, 5)
+    page.reload()
+    drawn(page)
+    assert (chosen(page), step_of(page)) == ([one], 40)
+    page.wait_for_function("old => document.querySelector('.map-canvas').toDataURL() === old", arg=before)
+    page.wait_for_timeout(600)
+    assert script_runs(page) <= 2
+
+
+def test_panels_share_steps_hover_and_selection(page: Page, address: str) -> None:
+    opened(page, address, f"{FRAMES}&panels=2&height=300")
+    page.get_by_label("Step", exact=True).focus()
+    page.keyboard.press("ArrowLeft")
+    # The union of 0, 20 … 50 and 5, 25 … 55: one before the last is 50, where the second map still shows 45.
+    expect(page.locator(".map-note").nth(0)).to_contain_text("step 50")
+    expect(page.locator(".map-note").nth(1)).to_contain_text("step 45")
+    one = lonely(page)
+    before = picture(page, 1)
+    page.mouse.move(*place(page, one))
+    page.wait_for_function("old => document.querySelectorAll('.map-canvas')[1].toDataURL() !== old", arg=before)
+    assert page.evaluate("document.querySelector('.map-view').map.hover") == one
+    page.mouse.click(*place(page, one))
+    assert chosen(page) == [one]
+    page.keyboard.press("Home")
+    page.get_by_label("Step", exact=True).evaluate(
+        "node => { node.value = 0; node.dispatchEvent(new Event('input')); }"
+    )
+    expect(page.get_by_text("No frame at or before this step.").nth(1)).to_be_visible()
+    expect(page.get_by_text("No frame at or before this step.").nth(0)).to_be_hidden()
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_no_webgl_context_is_made(page: Page, address: str, axes: int) -> None:
+    page.add_init_script("""
+        window.contexts = 0;
+        const get = HTMLCanvasElement.prototype.getContext;
+        HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
+          if (kind !== '2d') window.contexts += 1;
+          return get.call(this, kind, ...more);
+        };
+    """)
+    opened(page, address, f"frames=30&points=2000&axes={axes}")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("document.querySelector('.map-view').map.at > 3")
+    assert page.evaluate("window.contexts") == 0
+
+
+def test_a_category_can_be_hidden_with_the_keyboard(page: Page, address: str) -> None:
+    opened(page, address)
+    item = page.get_by_role("button", name="class 1")
+    item.focus()
+    page.keyboard.press("Enter")
+    item = page.get_by_role("button", name="class 1")
+    expect(item).to_have_attribute("aria-pressed", "false")
+    hidden = page.evaluate(
+        "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
+    )
+    assert hidden == 20
+
+
+def test_arrows_centroids_and_a_sentence_of_ones_own_are_drawn(page: Page, address: str) -> None:
+    opened(page, address, f"{FRAMES}&extras=1")
+    expect(page.get_by_text("pulls")).to_be_visible()
+    kinds = page.evaluate("""() => {
+        const { map } = document.querySelector('.map-view');
+        map.setHover(1003);
+        return map.panels[0].arrows.length;
+    }""")
+    assert kinds == 15
+    page.mouse.move(*place(page, 1000))
+    expect(page.locator(".map-tip")).to_contain_text("pull or push 1")
+
+
+@pytest.mark.parametrize(("button", "name"), [("Download as PNG", "map.png"), ("Download as SVG", "map.svg")])
+def test_what_is_shown_can_be_downloaded(page: Page, address: str, button: str, name: str) -> None:
+    opened(page, address, f"{FRAMES}&extras=1&text=hostile")
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    assert download.value.suggested_filename == name
+    content = Path(download.value.path()).read_bytes()
+    size: Any = page.locator(".map-stages").bounding_box()
+    if name.endswith("png"):
+        assert content.startswith(b"\x89PNG")
+        assert int.from_bytes(content[16:20], "big") == 2 * round(size["width"])
+    else:
+        marks = ET.fromstring(content).findall(".//{http://www.w3.org/2000/svg}path")
+        assert len(marks) > 60
+        assert b"<img" not in content
+
+
+def test_hostile_texts_are_shown_as_text(page: Page, address: str) -> None:
+    alerts: list[str] = []
+    page.on("dialog", lambda dialog: alerts.append(dialog.message))
+    opened(page, address, f"{FRAMES}&panels=2&extras=1&text=hostile&height=300")
+    one = lonely(page)
+    page.mouse.move(*place(page, one))
+    expect(page.locator(".map-tip").first).to_contain_text("<img src=x onerror=window.hacked=1> Text")
+    expect(page.locator(".map-legend")).to_contain_text("<img src=x")
+    expect(page.locator(".map-title").first).to_have_text("<img src=x onerror=window.hacked=1> Run 1")
+    expect(page.locator(".map-note").first).to_contain_text("<img src=x")
+    assert page.locator("img[src='x']").count() == 0
+    assert page.evaluate("window.hacked") is None
+    assert alerts == []
+    width = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert width <= 0
+
+
+def test_without_a_frame_the_map_says_so(page: Page, address: str) -> None:
+    page.goto(f"{address}/?frames=0&points=5")
+    expect(page.get_by_text("There is no frame to show yet.")).to_be_visible()
+    expect(page.locator(".map-body")).to_be_hidden()
+
+
+def test_bundles_leave_the_window_with_what_brought_them(page: Page, address: str) -> None:
+    opened(page, address)
+    assert page.evaluate("window.mapBundles.ready.size") == 3
+    page.get_by_text("confidence", exact=True).click()
+    expect(page.get_by_text("Confidence").last).to_be_visible()
+    page.wait_for_function("document.querySelector('.map-view').map.panels[0].colours.kind === 'values'")
+    page.wait_for_function("window.mapBundles.ready.size === 3")

@@ -1,0 +1,108 @@
+"""What page and visitor agree on, without a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.figures.map_data import OwnPoint, categories_bundle, examples_bundle, places_bundle
+from pages.ui.map_view import FIELDS, Panel, _reports, _Settled
+
+
+def told(number: int, *ids: int) -> dict[str, Any]:
+    return {"number": number, "value": ids}
+
+
+def test_the_visitor_counts_until_the_page_asks_for_something_new() -> None:
+    settled = _Settled()
+    assert settled.settle((5,), None) == (5,)
+    assert settled.settle((5,), told(1, 7)) == (7,)
+    # The page passes back what it was told, through its address.
+    assert settled.settle((7,), told(1, 7)) == (7,)
+    assert settled.number == 1
+    # The page asks for something new, and an old report does not bring the old value back.
+    assert settled.settle((1, 2), told(1, 7)) == (1, 2)
+    assert settled.number == 2
+    assert settled.settle((1, 2), told(2, 9)) == (9,)
+
+
+def test_a_second_click_before_the_page_passed_the_first_one_back_is_not_lost() -> None:
+    settled = _Settled()
+    settled.settle((), None)
+    assert settled.settle((), told(1, 3)) == (3,)
+    assert settled.settle((3,), told(2, 4)) == (4,)
+    assert settled.number == 1
+
+
+def test_passing_back_the_newest_frame_asks_for_nothing() -> None:
+    settled = _Settled()
+    assert settled.settle(None, None) is None
+    settled.told = 50
+    assert settled.settle(50, None) is None
+    assert settled.settle(50, {"number": 1, "value": 40}) == 40
+    assert settled.number == 1
+
+
+def test_the_page_can_ask_again_for_what_it_asked_for_before() -> None:
+    settled = _Settled()
+    settled.settle((5,), None)
+    settled.settle((5,), told(1, 7))
+    settled.settle((7,), told(1, 7))
+    assert settled.settle((5,), told(1, 7)) == (5,)
+    assert settled.number == 2
+
+
+def test_a_page_that_never_passes_anything_back_keeps_the_visitors_value() -> None:
+    settled = _Settled()
+    settled.settle((), None)
+    assert [settled.settle((), told(n, n)) for n in (1, 2, 2)] == [(1,), (2,), (2,)]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        None,
+        {},
+        {"reports": 3},
+        {"reports": {"selected": 3}},
+        {"reports": {"selected": {"number": "x", "value": []}}},
+        {"reports": {"selected": {"number": 1, "value": ["<b>"]}}},
+        {"reports": {"view": {"number": 1, "value": 4}, "frame": {"number": 1, "value": "4"}}},
+        {"reports": {"other": {"number": 1, "value": 4}}},
+    ],
+)
+def test_nonsense_from_a_browser_is_no_report(held: Any) -> None:
+    assert _reports(held) == {}
+
+
+def test_reports_of_every_field_are_read() -> None:
+    values = {"selected": [3, 4], "frame": 20, "clicked": 4, "view": "1_2_3"}
+    reports = _reports({"reports": {name: {"number": 9, "value": values[name]} for name in FIELDS}})
+    assert {name: report["value"] for name, report in reports.items()} == values | {"selected": (3, 4)}
+
+
+@pytest.fixture
+def panel() -> Panel:
+    return Panel(
+        examples_bundle([1, 2], ["a", "b"], [0, 1], ["x", "y"]),
+        places_bundle(np.random.default_rng(0).normal(size=(3, 2, 2))),
+        categories_bundle([0, 1], ["x", "y"], "Label"),
+        steps=(0, 10, 20),
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": (0, 10)},
+        {"notes": ("a",)},
+        {"own": (OwnPoint("mine", "text", (None,), (True,)),)},
+        {"colours": categories_bundle([[0, 1]] * 2, ["x", "y"], "Prediction")},
+    ],
+)
+def test_a_panel_whose_frames_do_not_match_is_refused(panel: Panel, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"give (one for each of the )?3"):
+        replace(panel, **wrong)
