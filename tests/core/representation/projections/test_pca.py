@@ -1,42 +1,16 @@
-"""Maps that hold still: what is only turned or mirrored comes back."""
+"""PCA of one frame, turned onto the frame before."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from core.representation.projections import align, pca_map
+from core.representation.projections import pca_map
+from core.representation.projections.before import Before
+from core.representation.projections.pca import place
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(30, 8))
-
-
-def turned(angle: float, *, mirrored: bool) -> np.ndarray:
-    matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    return matrix @ np.diag([1.0, -1.0]) if mirrored else matrix
-
-
-@pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("angle", [0.0, 0.5, 3.0, -2.0])
-class TestAlign:
-    def test_a_turned_copy_comes_back(self, angle: float, mirrored: bool) -> None:
-        points = RNG.normal(size=(20, 2))
-        points -= points.mean(0)
-        assert align(points @ turned(angle, mirrored=mirrored), points) == pytest.approx(points, abs=1e-12)
-
-    def test_nothing_is_stretched(self, angle: float, mirrored: bool) -> None:
-        points, onto = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
-        result = align(points @ turned(angle, mirrored=mirrored), onto)
-        assert np.linalg.norm(result, axis=1) == pytest.approx(np.linalg.norm(points, axis=1))
-
-
-def test_no_other_turn_lies_nearer() -> None:
-    points, onto = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
-    points, onto = points - points.mean(0), onto - onto.mean(0)
-    best = np.linalg.norm(align(points, onto) - onto)
-    for angle in np.linspace(0, 2 * np.pi, 200):
-        for mirrored in (False, True):
-            assert best <= np.linalg.norm(points @ turned(angle, mirrored=mirrored) - onto) + 1e-12
 
 
 def test_a_map_has_two_centred_columns_in_single_precision() -> None:
@@ -92,3 +66,25 @@ def test_few_rows_or_columns_still_give_a_flat_map(vectors: np.ndarray) -> None:
 
 def test_equal_vectors_fall_on_one_point() -> None:
     assert pca_map(np.full((6, 4), 0.3)) == pytest.approx(np.zeros((6, 2)), abs=1e-6)
+
+
+def test_a_third_component_stands_beside_the_first_two() -> None:
+    space = pca_map(VECTORS, dims=3)
+    assert space.shape == (30, 3)
+    assert space[:, :2] == pytest.approx(pca_map(VECTORS))
+    assert space[:, 1].var() >= space[:, 2].var() > 0
+
+
+def test_the_reference_lies_where_it_was_fitted() -> None:
+    for dims in (2, 3):
+        points = pca_map(VECTORS, dims=dims)
+        assert place(VECTORS, Before(VECTORS, points), {}) == pytest.approx(points, abs=1e-6)
+
+
+def test_another_frame_is_projected_on_the_references_axes() -> None:
+    other = RNG.normal(size=(7, 8))
+    z = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    values, axes = np.linalg.eigh(np.cov(z.T))
+    unit = other / np.linalg.norm(other, axis=1, keepdims=True)
+    expected = (unit - z.mean(0)) @ axes[:, np.argsort(values)[::-1][:2]]
+    assert np.abs(place(other, Before(VECTORS, pca_map(VECTORS)), {})) == pytest.approx(np.abs(expected), abs=1e-6)

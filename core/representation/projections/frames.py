@@ -1,0 +1,144 @@
+"""A run's frames as maps, each as soon as it can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from core.representation.geometry import Array, normalised
+from core.representation.projections.alignment import Points
+from core.representation.projections.before import Before
+from core.representation.projections.spec import MapSpec
+
+MOST_KEYFRAMES = 24
+FRAMES_IN_MEMORY = 3  # two keyframes and one between
+
+Read = Callable[[int], Array]
+Done = Callable[[int], Points | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One frame's map.
+
+    Attributes:
+        points: [N, D].
+        fitted: whether it was laid out by its own vectors; otherwise it was placed between or on fitted ones.
+    """
+
+    step: int
+    points: Points
+    fitted: bool
+
+
+def keyframes(planned: Sequence[int], present: Sequence[int], *, ended: bool) -> tuple[int, ...]:
+    """The present steps that are fitted, ascending.
+
+    At most 24 of the planned steps, the first and the last among them, spread evenly over their order: they are settled
+    before a run starts, so that more frames change nothing about earlier ones. The first present step is fitted in any
+    case, and the last one when no more frames will come.
+    """
+    steps, there = sorted(set(planned)), sorted(set(present))
+    if not there:
+        return ()
+    chosen = np.linspace(0, len(steps) - 1, min(MOST_KEYFRAMES, len(steps))).round().astype(int)
+    fitted = {steps[place] for place in chosen} & set(there) | {there[0]}
+    return tuple(sorted(fitted | {there[-1]} if ended else fitted))
+
+
+def map_frames(
+    spec: MapSpec, planned: Sequence[int], present: Sequence[int], read: Read, done: Done, *, ended: bool
+) -> Iterator[Placed]:
+    """The maps that are missing, in the order in which they can be computed: a keyframe, then the frames before it.
+
+    Same spec and frames: same coordinates to the last digit, whatever was done before, on one machine. Frames after the
+    last keyframe wait for the next one; mode "once" waits for the run's end, since its reference is the last frame.
+
+    Args:
+        planned: the steps of all frames that the run is to have.
+        present: the steps of the frames that are there.
+        read: step → embeddings [N, H].
+        done: step → the points that an earlier call gave, or None.
+        ended: whether no more frames will come.
+    """
+    steps = sorted(set(present))
+    if not steps:
+        return
+    read = lru_cache(FRAMES_IN_MEMORY)(read)
+    if spec.mode == "once":
+        yield from _placed_once(spec, steps, read, done) if ended else ()
+    elif spec.entry.quick:
+        yield from _fitted_in_turn(spec, steps, read, done)
+    else:
+        yield from _by_keyframes(spec, steps, keyframes(planned, steps, ended=ended), read, done)
+
+
+def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
+    """Each point at the part d_a / (d_a + d_b) of the way from its place in keyframe a to that in b.
+
+    Args:
+        points: [N, D] of a and b.
+        vectors: [N, H] of a and b.
+        here: [N, H], whose distances from those of a and b are d_a and d_b; 0 / 0 counts as 0.
+    """
+    unit = normalised(here)
+    d_a, d_b = (np.linalg.norm(unit - normalised(end), axis=1) for end in vectors)
+    total = d_a + d_b
+    part = np.divide(d_a, total, out=np.zeros_like(total), where=total > 0)[:, None]
+    return (points[0] + part * (points[1] - points[0])).astype(np.float32)
+
+
+def _fitted_in_turn(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:
+    before: tuple[int, Points] | None = None
+    for step in steps:
+        points = done(step)
+        if points is None:
+            points = _fit(spec, step, before, read)
+            yield Placed(step, points, fitted=True)
+        before = step, points
+
+
+def _by_keyframes(
+    spec: MapSpec, steps: Sequence[int], fitted: Sequence[int], read: Read, done: Done
+) -> Iterator[Placed]:
+    before: tuple[int, Points] | None = None
+    for step in fitted:
+        points = done(step)
+        if points is None:
+            points = _fit(spec, step, before, read)
+            yield Placed(step, points, fitted=True)
+        if before is not None:
+            for other in [s for s in steps if before[0] < s < step and done(s) is None]:
+                ends = (before[1], points), (read(before[0]), read(step))
+                yield Placed(other, between(*ends, read(other)), fitted=False)
+        before = step, points
+
+
+def _placed_once(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:
+    place = spec.entry.place
+    assert place is not None  # a spec has no mode that its method lacks
+    points = done(steps[-1])
+    if points is None:
+        points = _fit(spec, steps[-1], None, read)
+        yield Placed(steps[-1], points, fitted=True)
+    for step in [s for s in steps[:-1] if done(s) is None]:
+        with _one_thread():
+            placed = place(read(step), Before(read(steps[-1]), points), spec.settings)
+        yield Placed(step, placed, fitted=False)
+
+
+def _fit(spec: MapSpec, step: int, before: tuple[int, Points] | None, read: Read) -> Points:
+    frame = None if before is None else Before(read(before[0]), before[1])
+    with _one_thread():
+        return spec.entry.fit(read(step), spec.dims, spec.settings, spec.seed, frame)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Matrix products add up in another order on another number of threads; the last digit then differs."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    return threadpool_limits(limits=1)

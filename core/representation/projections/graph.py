@@ -1,0 +1,127 @@
+"""The weighted graph that a map is laid out by, from exact nearest neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# Single precision tells unit vectors apart down to about this distance; what lies nearer is the same vector.
+SAME = 1e-6
+BLOCK_ROWS = 1024
+BISECTIONS = 64
+CLOSE_ENOUGH = 1e-9
+
+
+def nearest(rows: Floats, among: Floats, k: int, *, itself: bool = False) -> tuple[Indices, Floats]:
+    """The k nearest of `among` [N, H] for each of `rows` [M, H], nearest first; by euclidean distance, exact.
+
+    Args:
+        k: at most N, or N − 1 where a row is left out.
+        itself: whether `rows` are `among`, and each is left out of its own neighbours.
+    Returns: indices and distances, both [M, k]; a distance below 1e-6 is 0.
+    """
+    indices, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
+    lengths = (among * among).sum(1)
+    for first in range(0, len(rows), BLOCK_ROWS):
+        block = rows[first : first + BLOCK_ROWS]
+        squares = (block * block).sum(1)[:, None] + lengths - 2 * block @ among.T  # [block, N]
+        squares[squares < SAME * SAME] = 0.0
+        if itself:
+            squares[np.arange(len(block)), first + np.arange(len(block))] = np.inf
+        some = np.argpartition(squares, k - 1, axis=1)[:, :k] if k else np.empty((len(block), 0), np.int64)
+        order = np.argsort(np.take_along_axis(squares, some, 1), axis=1, kind="stable")
+        found = np.take_along_axis(some, order, 1)
+        indices[first : first + BLOCK_ROWS] = found
+        distances[first : first + BLOCK_ROWS] = np.sqrt(np.take_along_axis(squares, found, 1))
+    return indices, distances
+
+
+def bisected(score: Callable[[Floats], Floats], target: float, rows: int) -> Floats:
+    """The x > 0 of each row at which `score(x)` [rows], falling in x, meets the target; 2^63 where it never does."""
+    low, high, x = np.zeros(rows), np.full(rows, np.inf), np.ones(rows)
+    for _ in range(BISECTIONS):
+        excess = score(x) - target
+        if np.abs(excess).max(initial=0.0) < CLOSE_ENOUGH:
+            break
+        above = excess > 0
+        low, high = np.where(above, x, low), np.where(above, high, x)
+        x = np.where(np.isinf(high), 2 * low, (low + np.where(np.isinf(high), 0, high)) / 2)
+    return np.minimum(x, 2.0**63)
+
+
+def memberships(distances: Floats) -> Floats:
+    """How much each neighbour belongs: exp(−(d − ρ)/σ), 1 for the nearest.
+
+    ρ is a row's smallest distance that is not 0; σ makes its weights add up to log2(k + 1), as UMAP counts a point
+    among its own k + 1 neighbours, and is no less than a thousandth of the row's mean distance.
+
+    Args:
+        distances: [M, k], nearest first.
+    Returns: [M, k].
+    Source: McInnes et al. 2018, section 3.1, arXiv:1802.03426, and `smooth_knn_dist` of umap-learn.
+    """
+    rows, k = distances.shape
+    if not k:
+        return np.ones((rows, 0))
+    rho = np.where(distances > 0, distances, np.inf).min(1)
+    beyond = np.maximum(distances - np.where(np.isinf(rho), 0.0, rho)[:, None], 0.0)
+    inverse = bisected(lambda x: np.exp(-beyond * x[:, None]).sum(1), float(np.log2(k + 1)), rows)
+    # A row without ρ is a row of copies, which the mean over all rows stands in for.
+    mean = np.where(np.isinf(rho), distances.mean(), distances.mean(1)) * k / (k + 1)
+    narrowest = 1e-3 * np.maximum(mean, SAME)
+    return np.exp(-beyond * np.minimum(inverse, 1 / narrowest)[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Weighted edges among N examples, both ways.
+
+    Attributes:
+        size: N.
+        keys: [E], row · N + column, ascending.
+        weights: [E], > 0.
+    """
+
+    size: int
+    keys: Indices
+    weights: Floats
+
+    @property
+    def rows(self) -> Indices:
+        return self.keys // self.size
+
+    @property
+    def columns(self) -> Indices:
+        return self.keys % self.size
+
+    @property
+    def starts(self) -> Indices:
+        """[N + 1]: the edges of row i are starts[i] … starts[i + 1]."""
+        return np.searchsorted(self.rows, np.arange(self.size + 1))
+
+
+def both_ways(neighbours: Indices, weights: Floats, joined: Callable[[Floats, Floats], Floats]) -> Graph:
+    """The graph of neighbour lists [N, k]; an edge's weight is `joined(weight there, weight back)`, absent ones 0."""
+    size, k = neighbours.shape
+    rows, columns = np.repeat(np.arange(size), k), neighbours.ravel()
+    keys, where = np.unique(np.concatenate([rows * size + columns, columns * size + rows]), return_inverse=True)
+    there, back = np.zeros(len(keys)), np.zeros(len(keys))
+    there[where[: size * k]], back[where[size * k :]] = weights.ravel(), weights.ravel()
+    total = joined(there, back)
+    return Graph(size, keys[total > 0], total[total > 0])
+
+
+def changed(graph: Graph, before: Graph) -> float:
+    """How much of two graphs' weight differs: 1 − Σ min / Σ max over edges, from 0 (the same) to 1."""
+    keys = np.union1d(graph.keys, before.keys)
+    now, then = np.zeros(len(keys)), np.zeros(len(keys))
+    now[np.searchsorted(keys, graph.keys)] = graph.weights
+    then[np.searchsorted(keys, before.keys)] = before.weights
+    most = np.maximum(now, then).sum()
+    return float(1 - np.minimum(now, then).sum() / most) if most > 0 else 0.0

@@ -1,0 +1,56 @@
+"""PCA of one frame, turned onto the frame before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.parameters import Value
+from core.representation.geometry import Array, normalised
+from core.representation.projections.alignment import Points, align
+from core.representation.projections.before import Before
+
+
+def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) -> Points:
+    """The first principal components of the normalised rows.
+
+    Args:
+        embeddings: [N, d].
+        previous: [N, D] map of the same points one frame earlier; the new one is turned and mirrored onto it
+            (orthogonal Procrustes, no scaling), so that points move because the model moved.
+        dims: D, components that are kept; those that the rows do not have are 0.
+    Returns: [N, D], centred.
+    """
+    z = normalised(embeddings)
+    z = z - z.mean(0)
+    _, _, axes = np.linalg.svd(z, full_matrices=False)
+    points = _filled(z @ axes[:dims].T, dims)
+    points = points * _signs(points) if previous is None else align(points, previous)
+    return points.astype(np.float32)
+
+
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+    """`pca_map`, turned onto the map before; it has no settings and throws no dice."""
+    return pca_map(embeddings, None if before is None else before.points, dims)
+
+
+def place(embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points:
+    """Rows [M, d] on the axes, and from the centre, of the frame that the reference map was fitted on."""
+    fitted = normalised(reference.embeddings)
+    centre, dims = fitted.mean(0), reference.points.shape[1]
+    _, _, axes = np.linalg.svd(fitted - centre, full_matrices=False)
+    signs = _signs(_filled((fitted - centre) @ axes[:dims].T, dims))
+    return (_filled((normalised(embeddings) - centre) @ axes[:dims].T, dims) * signs).astype(np.float32)
+
+
+def _filled(points: NDArray[np.float64], dims: int) -> NDArray[np.float64]:
+    """Fewer rows or columns than dimensions: the others are 0."""
+    return np.pad(points, ((0, 0), (0, dims - points.shape[1])))
+
+
+def _signs(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A component's sign is arbitrary: the point farthest out gets a positive one."""
+    farthest = points[np.abs(points).argmax(0), range(points.shape[1])]
+    return np.where(farthest < 0, -1.0, 1.0)

@@ -1,0 +1,127 @@
+"""How vectors become points: the literal list of projections. Nothing heavy is imported before one is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from core.errors import ConfigError
+from core.parameters import Parameter, Value
+from core.representation.geometry import Array
+from core.representation.projections import pca, tsne, umap
+from core.representation.projections.alignment import Points
+from core.representation.projections.before import Before
+
+Mode = Literal["each", "once"]
+MODES: Mapping[Mode, str] = {"each": "Follow the model", "once": "Fit once, place the others"}
+
+
+class Fit(Protocol):
+    """Embeddings [N, H] → [N, D], going on from the map before where there is one."""
+
+    def __call__(
+        self, embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None
+    ) -> Points: ...
+
+
+class Place(Protocol):
+    """Embeddings [M, H] → [M, D] on the map of a reference frame."""
+
+    def __call__(self, embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A projection as people and forms see it, and as maps are made with it.
+
+    Attributes:
+        linear: whether a point is a linear function of its normalised vector.
+        quick: whether every frame is fitted, instead of keyframes with the others placed between.
+        place: how other frames come onto the map of one (None: it has no mode "once").
+    """
+
+    name: str
+    label: str
+    source: str
+    about: str
+    fit: Fit
+    place: Place | None = None
+    parameters: tuple[Parameter, ...] = ()
+    linear: bool = False
+    quick: bool = False
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """What it can do, the usual mode first."""
+        return ("each",) if self.place is None else ("each", "once")
+
+
+_ENTRIES = (
+    Projection(
+        "pca",
+        "PCA",
+        "Pearson 1901; Hotelling 1933",
+        "The directions in which the normalised vectors spread most: distances shrink, but nothing is torn or bent.",
+        pca.fit,
+        pca.place,
+        linear=True,
+        quick=True,
+    ),
+    Projection(
+        "tsne",
+        "t-SNE",
+        "van der Maaten & Hinton 2008",
+        "Keeps each example's nearest neighbours near; sizes of clusters and distances between them mean little.",
+        tsne.fit,
+        parameters=(
+            Parameter(
+                "perplexity",
+                "Perplexity",
+                30.0,
+                "About how many neighbours an example has; at most a third of the examples are taken.",
+                low=2.0,
+                high=200.0,
+                slider=(5.0, 100.0),
+            ),
+        ),
+    ),
+    Projection(
+        "umap",
+        "UMAP",
+        "McInnes et al. 2018, arXiv:1802.03426; mean forces, Damrich & Hamprecht 2021, arXiv:2103.14608",
+        "Keeps each example's nearest neighbours near and pushes the others apart; distances between clusters mean "
+        "little.",
+        umap.fit,
+        umap.place,
+        parameters=(
+            Parameter(
+                "neighbours",
+                "Neighbours",
+                15,
+                "How many neighbours shape the map, the example itself among them: few show small groups, many the "
+                "whole.",
+                kind="integer",
+                low=2,
+                high=200,
+                slider=(5, 100),
+            ),
+            Parameter(
+                "min_dist",
+                "Minimal distance",
+                0.1,
+                "How close neighbours may lie on the map: 0 packs them tightly.",
+                low=0.0,
+                high=0.99,
+            ),
+        ),
+    ),
+)
+PROJECTIONS: Mapping[str, Projection] = {entry.name: entry for entry in _ENTRIES}
+
+
+def projection_entry(name: str) -> Projection:
+    """Raises: ConfigError naming what exists."""
+    if not isinstance(name, str) or name not in PROJECTIONS:
+        raise ConfigError("method", name, f"choose one of {', '.join(PROJECTIONS)}.")
+    return PROJECTIONS[name]

@@ -1,0 +1,99 @@
+"""Which map is meant: everything that its coordinates follow from, besides the frames."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import ConfigError
+from core.parameters import Value, checked
+from core.representation.projections.registry import Mode, Projection, projection_entry
+
+# Raise it with every change that moves a point: maps made before it then have another key.
+VERSION = 1
+DIMS = (2, 3)
+MOST_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class MapSpec:
+    """A way to draw a run's frames as points.
+
+    Attributes:
+        dims: 2 or 3.
+        mode: "each" fits the frames one after another, "once" fits the last one and places the others on its map.
+        parameters: (name, value) pairs; those left out are at their defaults.
+    Raises: ConfigError for a field that cannot be used.
+    """
+
+    method: str = "pca"
+    dims: int = 2
+    mode: Mode = "each"
+    parameters: tuple[tuple[str, Value], ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        entry = projection_entry(self.method)
+        if isinstance(self.dims, bool) or self.dims not in DIMS:
+            raise ConfigError("dims", self.dims, "give 2 or 3.")
+        if self.mode not in entry.modes:
+            raise ConfigError("mode", self.mode, f"{entry.label} has {', '.join(entry.modes)}.")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_SEED:
+            raise ConfigError("seed", self.seed, f"give a whole number from 0 to {MOST_SEED}.")
+        known = checked(entry.label, entry.parameters, _pairs(self.parameters), ())
+        object.__setattr__(self, "parameters", tuple((p.name, known[p.name]) for p in entry.parameters))
+
+    @property
+    def entry(self) -> Projection:
+        return projection_entry(self.method)
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The parameters by name."""
+        return dict(self.parameters)
+
+    @property
+    def key(self) -> str:
+        """A name for files, such as "umap-2d-each-1f0c…": equal for equal specs, another one when VERSION is raised."""
+        text = json.dumps([VERSION, self.as_dict()], sort_keys=True)
+        return f"{self.method}-{self.dims}d-{self.mode}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "method": self.method,
+            "dims": self.dims,
+            "mode": self.mode,
+            "parameters": self.settings,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> MapSpec:
+        """The spec of a JSON form, whose absent fields are at their defaults.
+
+        Raises: ConfigError for an unknown field or a value that cannot be used.
+        """
+        if not isinstance(given, Mapping):
+            raise ConfigError("map", given, "give an object with method, dims, mode, parameters and seed.")
+        fields = ("method", "dims", "mode", "parameters", "seed")
+        unknown = sorted(str(name) for name in given if name not in fields)
+        if unknown:
+            raise ConfigError(unknown[0], given.get(unknown[0]), f"a map takes {', '.join(fields)}.")
+        parameters = given.get("parameters", {})
+        if not isinstance(parameters, Mapping):
+            raise ConfigError("parameters", parameters, "give an object with names and values.")
+        return cls(**{**given, "parameters": tuple(parameters.items())})
+
+
+def _pairs(parameters: tuple[tuple[str, Value], ...]) -> dict[str, Value]:
+    try:
+        pairs = dict(parameters)
+    except (TypeError, ValueError):
+        raise ConfigError("parameters", parameters, "give pairs of a name and a value.") from None
+    if len(pairs) < len(parameters):
+        raise ConfigError("parameters", parameters, "give each name once.")
+    return pairs

@@ -1,0 +1,106 @@
+"""t-SNE with exact forces, each frame from the map before.
+
+Source: van der Maaten & Hinton 2008; the length of its steps: Belkina et al. 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from core.parameters import Value, number
+from core.representation.geometry import Array, normalised
+from core.representation.projections.alignment import Points, settled
+from core.representation.projections.before import Before
+from core.representation.projections.descent import descend, meetings, pace, reach
+from core.representation.projections.forces import Coordinates, compiled, pull_by_student, push_by_student
+from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed, nearest
+from core.representation.projections.pca import pca_map
+
+EXAGGERATION = 12.0
+EARLY_RATE = 4 / EXAGGERATION  # Belkina counts the gradient with its factor of 4
+GATHERING, GATHERING_STEPS = 4.0, 60
+EARLY_STEPS, COLD_STEPS, WARM_STEPS = 250, 500, 150
+RATE, LAST_RATE, EARLY_MOMENTUM, MOMENTUM, LONGEST = 1.0, 0.1, 0.5, 0.8, 5.0
+START_WIDTH = 1e-4
+
+
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+    """Lay out the rows [N, H], from their PCA or from the map before.
+
+    Args:
+        settings: perplexity; at most (N − 1)/3 and at least 1 is taken.
+        seed: tells who meets whom beyond 2,500 points; up to there it changes nothing.
+        before: the frame whose map this one goes on from, with little exaggeration. Its steps are as long as the graph
+            is new: equal vectors keep the map as it is.
+    Returns: [N, D], centred, turned onto the map before.
+    """
+    graph = affinities(embeddings, number(settings, "perplexity"))
+    if before is not None and np.ptp(before.points):
+        length = pace(changed(graph, affinities(before.embeddings, number(settings, "perplexity"))))
+        return settled(_followed(before.points, graph, length, seed), before.points, reach(length))
+    early = np.full(EARLY_STEPS, EARLY_RATE)
+    start = _scaled(pca_map(embeddings, dims=dims))
+    points = descend(start, _forces(graph, EXAGGERATION, seed), early, EARLY_MOMENTUM, LONGEST)
+    points = descend(points, _forces(graph, 1.0, seed), np.linspace(RATE, LAST_RATE, COLD_STEPS), MOMENTUM, LONGEST)
+    return settled(points, None)
+
+
+def _followed(points: Points, graph: Graph, length: float, seed: int) -> Array:
+    """The map before, gathered a little so that what became one cluster can meet, then laid out.
+
+    Args: length: of its steps, 0 to 1; the less, the less is gathered.
+    """
+    gathered = 1 + (GATHERING - 1) * length
+    early = np.full(GATHERING_STEPS, length / gathered)
+    start = descend(points, _forces(graph, gathered, seed), early, MOMENTUM, LONGEST)
+    return descend(
+        start, _forces(graph, 1.0, seed), length * np.linspace(RATE, LAST_RATE, WARM_STEPS), MOMENTUM, LONGEST
+    )
+
+
+def affinities(embeddings: Array, perplexity: float) -> Graph:
+    """P of the normalised rows [N, H] over their 3 · perplexity nearest neighbours; all weights add up to 1."""
+    z = normalised(embeddings)
+    size = len(z)
+    perplexity = max(1.0, min(perplexity, (size - 1) / 3))
+    found, distances = nearest(z, z, min(size - 1, int(3 * perplexity)), itself=True)
+    if not found.size:
+        return both_ways(found, distances, np.add)
+    squares = distances * distances - (distances * distances)[:, :1]
+    wide = bisected(lambda x: _entropy(squares, x), float(np.log(perplexity)), size)
+    weights = np.exp(-squares * wide[:, None])
+    return both_ways(found, weights / weights.sum(1, keepdims=True), lambda there, back: (there + back) / (2 * size))
+
+
+def _entropy(squares: Floats, x: Floats) -> Floats:
+    """Nats, of the shares of exp(−x · squares) in each row [N, k]; its smallest square is 0."""
+    weights = np.exp(-squares * x[:, None])
+    total = weights.sum(1)
+    return np.log(total) + x * np.einsum("nk,nk->n", weights, squares) / total
+
+
+def _scaled(points: Points) -> Points:
+    width = np.std(points[:, 0])
+    return points * np.float32(START_WIDTH / width) if width > START_WIDTH**2 else np.zeros_like(points)
+
+
+def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinates], Coordinates]:
+    """N times a quarter of the falling gradient of KL(P‖Q), P exaggerated: a step of 1 is Belkina's N."""
+    starts, columns, size = graph.starts, graph.columns, graph.size
+    weights = (graph.weights * exaggeration * size).astype(np.float32)
+    push, pull, rng = compiled(push_by_student), compiled(pull_by_student), np.random.default_rng(seed)
+
+    def force(points: Coordinates) -> Coordinates:
+        out, total = np.empty_like(points), 0.0
+        for group in meetings(size, rng):
+            some = np.ascontiguousarray(points[:, group])
+            pushed = np.empty_like(some)
+            total += push(some, pushed) * size / len(group)
+            out[:, group] = pushed * np.float32(size / len(group))
+        out *= np.float32(size / max(total, 1e-12))
+        pull(points, starts, columns, weights, out)
+        return out
+
+    return force

@@ -1,0 +1,143 @@
+"""UMAP whose steps are not drawn by lot.
+
+umap-learn samples edges and five others to push for each; a layout then trembles even where nothing changed. Here each
+step takes what those samples are on average: every edge by its weight, every other point by 5/N. The graph, the curve
+and the balance of forces are UMAP's; the same vectors give the same map, and nearly the same ones nearly the same.
+
+Source: McInnes et al. 2018, arXiv:1802.03426; the mean of the sampled forces: Damrich & Hamprecht 2021,
+arXiv:2103.14608.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.parameters import Value, number, whole
+from core.representation.geometry import Array, normalised
+from core.representation.projections.alignment import Points, settled
+from core.representation.projections.before import Before
+from core.representation.projections.descent import descend, meetings, pace, reach
+from core.representation.projections.forces import Coordinates, compiled, pull_by_power, push_by_table
+from core.representation.projections.graph import Graph, both_ways, changed, memberships, nearest
+from core.representation.projections.pca import pca_map
+
+PUSHES = 5  # negative samples per edge
+NEAR = 1e-3  # keeps the push finite for points on one spot
+COLD_STEPS, WARM_STEPS, PLACING_STEPS = 500, 150, 60
+RATE, LAST_RATE, MOMENTUM, LONGEST = 0.2, 0.02, 0.9, 0.5
+START_WIDTH = 10.0
+TABLE_WIDTH, PER_UNIT = 64, 128
+
+
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+    """Lay out the rows [N, H], from their PCA or from the map before.
+
+    Args:
+        settings: neighbours (a point counts among its own; at most N are taken) and min_dist.
+        seed: tells who meets whom beyond 2,500 points; up to there it changes nothing.
+        before: the frame whose map this one goes on from. Its steps are as long as the graph is new: equal vectors keep
+            the map as it is.
+    Returns: [N, D], centred, turned onto the map before.
+    """
+    graph = fuzzy_graph(embeddings, whole(settings, "neighbours"))
+    force = _forces(graph, number(settings, "min_dist"), seed)
+    if before is None or not np.ptp(before.points):
+        rates = np.linspace(RATE, LAST_RATE, COLD_STEPS)
+        return settled(descend(_scaled(pca_map(embeddings, dims=dims)), force, rates, MOMENTUM, LONGEST), None)
+    length = pace(changed(graph, fuzzy_graph(before.embeddings, whole(settings, "neighbours"))))
+    rates = length * np.linspace(RATE, LAST_RATE, WARM_STEPS)
+    return settled(descend(before.points, force, rates, MOMENTUM, LONGEST), before.points, reach(length))
+
+
+def place(embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points:
+    """Rows [M, H] on the map of the reference frame, which stays as it is.
+
+    Each starts at the weighted mean of its nearest neighbours there and then follows the same forces.
+    """
+    fitted = normalised(reference.embeddings)
+    k = max(1, min(whole(settings, "neighbours") - 1, len(fitted)))
+    neighbours, distances = nearest(normalised(embeddings), fitted, k)
+    weights = memberships(distances)
+    weights /= weights.sum(1, keepdims=True)
+    start = (weights[:, :, None] * reference.points[neighbours]).sum(1)  # [M, D]
+    others = np.zeros((3, len(fitted)), np.float32)
+    others[: start.shape[1]] = reference.points.T
+    starts = np.arange(0, weights.size + 1, k)
+    force = _toward(others, starts, neighbours.ravel(), weights.ravel(), number(settings, "min_dist"))
+    return descend(start, force, np.linspace(RATE, LAST_RATE, PLACING_STEPS), MOMENTUM, LONGEST).astype(np.float32)
+
+
+def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
+    """UMAP's graph of the normalised rows [N, H]: a + b − ab of the memberships both ways."""
+    z = normalised(embeddings)
+    found, distances = nearest(z, z, min(neighbours, len(z)) - 1, itself=True)
+    return both_ways(found, memberships(distances), lambda there, back: there + back - there * back)
+
+
+@cache
+def curve(min_dist: float) -> tuple[float, float]:
+    """a and b of 1 / (1 + a d^2b), fitted to 1 up to `min_dist` and exp(min_dist − d) beyond, as umap-learn does."""
+    from scipy.optimize import curve_fit
+
+    d = np.linspace(0, 3, 300)
+    wanted = np.where(d < min_dist, 1.0, np.exp(min_dist - d))
+    (a, b), _ = curve_fit(lambda x, a, b: 1 / (1 + a * x ** (2 * b)), d, wanted)
+    return float(a), float(b)
+
+
+def _scaled(points: Points) -> Points:
+    """At most 10 from the centre, as umap-learn starts; equal vectors stay on one spot."""
+    width = np.abs(points).max()
+    return points * np.float32(START_WIDTH / width) if width > NEAR * NEAR else np.zeros_like(points)
+
+
+def _table(a: float, b: float) -> tuple[Coordinates, Coordinates]:
+    """The push per unit of difference, at every 128th of a unit of distance, and how it goes on from there."""
+    square = (np.arange(TABLE_WIDTH * PER_UNIT + 1) / PER_UNIT) ** 2
+    push = 2 * b / ((NEAR + square) * (1 + a * square**b))
+    return push.astype(np.float32), np.append(np.diff(push), 0).astype(np.float32)
+
+
+def _forces(graph: Graph, min_dist: float, seed: int) -> Callable[[Coordinates], Coordinates]:
+    """The mean force on each point for each unit of its edges' weight."""
+    a, b = curve(min_dist)
+    table, slope = _table(a, b)
+    starts, columns, size = graph.starts, graph.columns, graph.size
+    degrees = np.bincount(graph.rows, graph.weights, size)
+    weights = (graph.weights / degrees[graph.rows]).astype(np.float32)
+    push, pull, rng = compiled(push_by_table), compiled(pull_by_power), np.random.default_rng(seed)
+
+    def force(points: Coordinates) -> Coordinates:
+        out = np.empty_like(points)
+        for group in meetings(size, rng):
+            some = np.ascontiguousarray(points[:, group])
+            pushed = np.empty_like(some)
+            push(some, some, table, slope, np.float32(PER_UNIT), pushed)
+            out[:, group] = pushed * np.float32(PUSHES / len(group))
+        pull(points, points, starts, columns, weights, np.float32(a), np.float32(b), out)
+        return out
+
+    return force
+
+
+def _toward(
+    others: Coordinates, starts: NDArray[np.int64], columns: NDArray[np.int64], weights: Array, min_dist: float
+) -> Callable[[Coordinates], Coordinates]:
+    """The same forces on points of which each has edges to some of the others, which stand still."""
+    a, b = curve(min_dist)
+    table, slope = _table(a, b)
+    push, pull = compiled(push_by_table), compiled(pull_by_power)
+    single = weights.astype(np.float32)
+
+    def force(points: Coordinates) -> Coordinates:
+        out = np.empty_like(points)
+        push(points, others, table, slope, np.float32(PER_UNIT), out)
+        out *= np.float32(PUSHES / others.shape[1])
+        pull(points, others, starts, columns, single, np.float32(a), np.float32(b), out)
+        return out
+
+    return force

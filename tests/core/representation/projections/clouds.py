@@ -1,0 +1,41 @@
+"""Vectors for the tests of maps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def clusters(points: int = 120, width: int = 16, classes: int = 3, *, apart: float = 3.0, seed: int = 0) -> Array:
+    """[N, H]: noise around `classes` centres; row i is of class i mod classes."""
+    rng = np.random.default_rng(seed)
+    centres = np.linalg.qr(rng.normal(size=(width, classes)))[0].T * apart
+    return (centres[np.arange(points) % classes] + rng.normal(size=(points, width)) * 0.5).astype(np.float32)
+
+
+def noisy(vectors: Array, share: float, seed: int = 1) -> Array:
+    """Every row moved by `share` of its length, in a direction of its own."""
+    noise = np.random.default_rng(seed).normal(size=vectors.shape)
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+    return vectors + share * noise * np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def moved(before: Array, after: Array) -> Array:
+    """How far each point went, in widths of the map before."""
+    return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
+
+
+ODD: dict[str, Array] = {
+    "one row": np.ones((1, 4)),
+    "two rows": np.array([[1.0, 0, 0], [0, 1, 0]]),
+    "two equal rows": np.ones((2, 4)),
+    "three rows": np.eye(3),
+    "five rows": np.random.default_rng(0).normal(size=(5, 8)),
+    "all rows equal": np.full((20, 4), 0.3),
+    "all rows zero": np.zeros((6, 4)),
+    "a zero row": np.concatenate([np.zeros((1, 6)), np.random.default_rng(1).normal(size=(19, 6))]),
+    "one column": np.array([[1.0], [2.0], [-1.0], [-3.0], [4.0]]),
+    "copies": np.repeat(np.random.default_rng(2).normal(size=(6, 5)), 5, axis=0),
+    "two columns": np.random.default_rng(3).normal(size=(12, 2)),
+}

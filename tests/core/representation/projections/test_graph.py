@@ -1,0 +1,135 @@
+"""The graph a map is laid out by, against umap-learn, scikit-learn and slow loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from core.representation.geometry import normalised
+from core.representation.projections.graph import Graph, bisected, both_ways, changed, memberships, nearest
+from core.representation.projections.tsne import affinities
+from core.representation.projections.umap import fuzzy_graph
+from tests.core.representation.projections.clouds import clusters
+from tests.core.representation.projections.peer import umap_learn
+
+RNG = np.random.default_rng(0)
+CLOUD = RNG.normal(size=(40, 5))
+
+
+def dense(graph: Graph) -> np.ndarray:
+    matrix = np.zeros((graph.size, graph.size))
+    matrix[graph.rows, graph.columns] = graph.weights
+    return matrix
+
+
+def test_nearest_are_those_of_a_slow_loop() -> None:
+    rows = RNG.normal(size=(7, 5))
+    found, distances = nearest(rows, CLOUD, 6)
+    for i, row in enumerate(rows):
+        expected = sorted((math.dist(row, other), j) for j, other in enumerate(CLOUD))[:6]
+        assert list(found[i]) == [j for _, j in expected]
+        assert distances[i] == pytest.approx([d for d, _ in expected])
+
+
+def test_a_row_is_left_out_of_its_own_neighbours() -> None:
+    copies = np.repeat(CLOUD[:3], 4, axis=0)
+    found, distances = nearest(copies, copies, 5, itself=True)
+    for i in range(len(copies)):
+        assert i not in found[i]
+        assert set(found[i][:3]) == {j for j in range(12) if j // 4 == i // 4} - {i}
+    assert (distances[:, :3] == 0).all()
+    assert (distances[:, 3:] > 0).all()
+
+
+def test_many_rows_are_read_in_blocks() -> None:
+    rows = RNG.normal(size=(1500, 3))
+    found, distances = nearest(rows, rows, 2, itself=True)
+    for i in (0, 1023, 1024, 1499):
+        gaps = np.linalg.norm(rows - rows[i], axis=1)
+        gaps[i] = np.inf
+        assert list(found[i]) == list(np.argsort(gaps)[:2])
+        assert distances[i] == pytest.approx(np.sort(gaps)[:2])
+
+
+def test_bisection_finds_where_a_falling_score_meets_its_target() -> None:
+    factors = np.array([1e-4, 0.3, 1.0, 50.0, 1e6])
+    found = bisected(lambda x: np.exp(-factors * x), 0.25, 5)
+    assert found == pytest.approx(math.log(4) / factors, rel=1e-6)
+    assert bisected(lambda x: np.full(2, 1.0), 0.5, 2) == pytest.approx([2.0**63] * 2)
+
+
+def test_memberships_add_up_to_the_logarithm_of_the_neighbours() -> None:
+    _, distances = nearest(CLOUD, CLOUD, 9, itself=True)
+    weights = memberships(distances)
+    assert (weights[:, 0] == 1).all()
+    assert (np.diff(weights, axis=1) <= 0).all()
+    assert weights.sum(1) == pytest.approx(np.full(40, math.log2(10)))
+
+
+@pytest.mark.parametrize("neighbours", [2, 5, 15, 40])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_graph_is_that_of_umap_learn(neighbours: int, copies: int) -> None:
+    rows = normalised(np.repeat(CLOUD, copies, axis=0))
+    if copies == 1:
+        distances, indices = NearestNeighbors(n_neighbors=neighbours - 1, algorithm="brute").fit(rows).kneighbors()
+    else:  # which of several copies comes first is nobody's: take ours
+        indices, distances = nearest(rows, rows, neighbours - 1, itself=True)
+    own = np.arange(len(rows))[:, None]
+    indices, distances = np.hstack([own, indices]), np.hstack([0.0 * own, distances])
+    peer, _, _ = umap_learn().fuzzy_simplicial_set(
+        rows, neighbours, np.random.RandomState(0), "euclidean", knn_indices=indices, knn_dists=distances
+    )
+    assert dense(fuzzy_graph(rows, neighbours)) == pytest.approx(peer.toarray(), abs=2e-4)
+
+
+def test_neighbours_beyond_the_examples_are_all_examples() -> None:
+    assert dense(fuzzy_graph(CLOUD, 1000)) == pytest.approx(dense(fuzzy_graph(CLOUD, 40)))
+
+
+@pytest.mark.parametrize("perplexity", [3.0, 9.5])
+def test_affinities_have_the_perplexity_and_add_up_to_one(perplexity: float) -> None:
+    graph = dense(affinities(CLOUD, perplexity))
+    assert graph.sum() == pytest.approx(1)
+    assert graph == pytest.approx(graph.T)
+    z = normalised(CLOUD)
+    expected = np.zeros((40, 40))
+    for i in range(40):
+        near = sorted((math.dist(z[i], z[j]), j) for j in range(40) if j != i)[: int(3 * perplexity)]
+        low, high = 0.0, 1e3
+        for _ in range(200):
+            shares = np.array([math.exp(-d * d * (low + high) / 2) for d, _ in near])
+            shares /= shares.sum()
+            too_wide = math.exp(-(shares * np.log(shares + 1e-300)).sum()) > perplexity
+            low, high = ((low + high) / 2, high) if too_wide else (low, (low + high) / 2)
+        for share, (_, j) in zip(shares, near, strict=True):
+            expected[i, j] += share / 80
+            expected[j, i] += share / 80
+    assert graph == pytest.approx(expected, abs=1e-8)
+
+
+def test_edges_of_a_row_lie_between_its_starts() -> None:
+    graph = both_ways(np.array([[1], [0], [1]]), np.array([[0.5], [0.25], [1.0]]), np.add)
+    assert dense(graph).tolist() == [[0, 0.75, 0], [0.75, 0, 1], [0, 1, 0]]
+    assert graph.starts.tolist() == [0, 1, 3, 4]
+
+
+def test_change_is_nothing_for_the_same_and_all_for_apart() -> None:
+    first = both_ways(np.array([[1], [0], [3], [2]]), np.ones((4, 1)), np.maximum)
+    second = both_ways(np.array([[2], [3], [0], [1]]), np.ones((4, 1)), np.maximum)
+    half = both_ways(np.array([[1], [0], [3], [2]]), np.full((4, 1), 0.5), np.maximum)
+    assert changed(first, first) == 0
+    assert changed(first, second) == 1
+    assert changed(first, half) == pytest.approx(0.5)
+
+
+def test_change_grows_with_the_noise() -> None:
+    cloud = clusters()
+    graph = fuzzy_graph(cloud, 15)
+    noise = np.random.default_rng(3).normal(size=cloud.shape)
+    changes = [changed(fuzzy_graph(cloud + share * noise, 15), graph) for share in (0.0, 0.01, 0.1, 1.0)]
+    assert changes[0] == 0
+    assert changes == sorted(changes)
+    assert changes[-1] > 0.5

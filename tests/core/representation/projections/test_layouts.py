@@ -1,0 +1,160 @@
+"""Every projection of the registry, by the same promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.manifold import TSNE, trustworthiness
+
+from core.parameters import Value
+from core.representation.geometry import normalised
+from core.representation.projections import PROJECTIONS, MapSpec, Projection
+from core.representation.projections.before import Before
+from core.representation.projections.descent import MOST_AT_ONCE
+from tests.core.representation.projections.clouds import ODD, clusters, moved, noisy
+from tests.core.representation.projections.peer import umap_learn
+
+ROOT = Path(__file__).resolve().parents[4]
+CLOUD = clusters()
+PLACING = [entry for entry in PROJECTIONS.values() if entry.place is not None]
+
+
+def settings(entry: Projection) -> dict[str, Value]:
+    return MapSpec(entry.name).settings
+
+
+def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before | None = None) -> np.ndarray:
+    return entry.fit(vectors, dims, settings(entry), 0, before)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("entry", PROJECTIONS.values(), ids=lambda entry: entry.name)
+class TestFit:
+    def test_points_are_centred_single_precision(self, entry: Projection, dims: int) -> None:
+        points = fitted(entry, CLOUD, dims)
+        assert points.shape == (120, dims)
+        assert points.dtype == np.float32
+        assert points.mean(0) == pytest.approx(np.zeros(dims), abs=1e-4)
+
+    def test_classes_lie_apart(self, entry: Projection, dims: int) -> None:
+        points = fitted(entry, CLOUD, dims)
+        centres = np.array([points[label::3].mean(0) for label in range(3)])
+        own = np.linalg.norm(points[:, None] - centres, axis=2).argmin(1)
+        assert (own == np.arange(120) % 3).all()
+
+    def test_the_same_vectors_give_the_same_digits(self, entry: Projection, dims: int) -> None:
+        assert (fitted(entry, CLOUD, dims) == fitted(entry, CLOUD.copy(), dims)).all()
+
+    def test_the_same_vectors_do_not_move(self, entry: Projection, dims: int) -> None:
+        first = fitted(entry, CLOUD, dims)
+        assert moved(first, fitted(entry, CLOUD, dims, Before(CLOUD, first))).max() < 1e-5
+
+    def test_a_little_noise_moves_points_a_little(self, entry: Projection, dims: int) -> None:
+        first = fitted(entry, CLOUD, dims)
+        assert moved(first, fitted(entry, noisy(CLOUD, 0.01), dims, Before(CLOUD, first))).max() < 0.05
+
+    def test_a_map_follows_a_model_that_has_changed(self, entry: Projection, dims: int) -> None:
+        cloud = np.random.default_rng(5).normal(size=CLOUD.shape)
+        points = fitted(entry, cloud, dims)
+        for share in (0.2, 0.4, 0.6, 0.8, 1.0):
+            after = (1 - share) * cloud + share * CLOUD
+            points = fitted(entry, after, dims, Before((1 - share + 0.2) * cloud + (share - 0.2) * CLOUD, points))
+        cold = fitted(entry, CLOUD, dims)
+        trust = [trustworthiness(normalised(CLOUD), p, n_neighbors=15) for p in (points, cold)]
+        assert trust[0] > trust[1] - 0.02
+
+    @pytest.mark.parametrize("name", ODD)
+    def test_odd_vectors_give_finite_points(self, entry: Projection, dims: int, name: str) -> None:
+        first = fitted(entry, ODD[name], dims)
+        again = fitted(entry, ODD[name], dims, Before(ODD[name], first))
+        other = fitted(entry, ODD[name][::-1] * 2, dims, Before(ODD[name], first))
+        for points in (first, again, other):
+            assert points.shape == (len(ODD[name]), dims)
+            assert np.isfinite(points).all()
+        assert again == pytest.approx(first, abs=1e-4)
+
+    def test_equal_vectors_lie_on_one_point(self, entry: Projection, dims: int) -> None:
+        assert fitted(entry, ODD["all rows equal"], dims) == pytest.approx(np.zeros((20, dims)), abs=1e-5)
+
+    def test_a_map_on_one_point_comes_apart_again(self, entry: Projection, dims: int) -> None:
+        flat = np.zeros((120, dims), np.float32)
+        assert np.ptp(fitted(entry, CLOUD, dims, Before(np.ones_like(CLOUD), flat)), axis=0).min() > 0.1
+
+
+@pytest.mark.parametrize("entry", PLACING, ids=lambda entry: entry.name)
+class TestPlace:
+    def test_the_reference_lies_near_its_own_points(self, entry: Projection) -> None:
+        assert entry.place is not None
+        points = fitted(entry, CLOUD)
+        placed = entry.place(CLOUD, Before(CLOUD, points), settings(entry))
+        assert placed.dtype == np.float32
+        assert np.median(moved(points, placed)) < 0.05
+
+    def test_others_lie_with_their_class(self, entry: Projection) -> None:
+        assert entry.place is not None
+        points = fitted(entry, CLOUD)
+        placed = entry.place(noisy(CLOUD, 0.2)[:30], Before(CLOUD, points), settings(entry))
+        centres = np.array([points[label::3].mean(0) for label in range(3)])
+        assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
+
+    @pytest.mark.parametrize("name", ODD)
+    def test_odd_vectors_are_placed(self, entry: Projection, name: str) -> None:
+        assert entry.place is not None
+        reference = Before(ODD[name], fitted(entry, ODD[name]))
+        assert np.isfinite(entry.place(ODD[name] * 2, reference, settings(entry))).all()
+
+
+def test_umap_is_as_trustworthy_as_its_peer() -> None:
+    cloud = clusters(300, 24, 4, apart=1.5)
+    peer = umap_learn().UMAP(random_state=0, n_jobs=1).fit_transform(normalised(cloud))
+    ours = fitted(PROJECTIONS["umap"], cloud)
+    trust = [trustworthiness(normalised(cloud), points, n_neighbors=15) for points in (ours, peer)]
+    assert trust[0] > trust[1] - 0.01
+
+
+def test_tsne_is_as_trustworthy_as_its_peer() -> None:
+    cloud = clusters(300, 24, 4, apart=1.5)
+    peer = TSNE(init="pca", random_state=0, n_jobs=1).fit_transform(normalised(cloud))
+    ours = fitted(PROJECTIONS["tsne"], cloud)
+    trust = [trustworthiness(normalised(cloud), points, n_neighbors=15) for points in (ours, peer)]
+    assert trust[0] > trust[1] - 0.01
+
+
+@pytest.mark.parametrize("name", ["tsne", "umap"])
+def test_many_points_meet_in_groups_and_the_seed_says_in_which(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.representation.projections.descent.MOST_AT_ONCE", 50)
+    entry = PROJECTIONS[name]
+    first, again, other = (entry.fit(CLOUD, 2, settings(entry), seed, None) for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+    assert trustworthiness(normalised(CLOUD), first, n_neighbors=15) > 0.8
+    assert len(CLOUD) < MOST_AT_ONCE
+
+
+PROGRAM = """
+import hashlib, numpy as np
+from core.representation.projections import MapSpec, map_frames
+rng = np.random.default_rng(0)
+frames = {step: rng.normal(size=(60, 8)) + step * rng.normal(size=8) for step in range(4)}
+for method in ("pca", "tsne", "umap"):
+    for dims in (2, 3):
+        spec = MapSpec(method, dims)
+        for placed in map_frames(spec, [0, 1, 2, 3], list(frames), frames.__getitem__, lambda step: None, ended=True):
+            print(spec.key, placed.step, hashlib.sha256(placed.points.tobytes()).hexdigest())
+"""
+
+
+def test_another_process_gives_the_same_digits() -> None:
+    outputs = []
+    for threads in ("1", "4"):
+        environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        outputs.append(run.stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 24

@@ -1,0 +1,116 @@
+"""Which map is meant, and the key under which it is kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConfigError
+from core.representation.projections import PROJECTIONS, MapSpec, projection_entry
+from core.representation.projections import spec as spec_module
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.mark.parametrize("name", PROJECTIONS)
+class TestEveryProjection:
+    def test_it_has_words_for_people(self, name: str) -> None:
+        entry = projection_entry(name)
+        assert entry.name == name
+        assert all((entry.label, entry.source, entry.about.endswith(".")))
+        assert entry.modes[0] == "each"
+
+    def test_defaults_are_filled_in(self, name: str) -> None:
+        spec = MapSpec(name)
+        assert spec.settings == {p.name: p.default for p in projection_entry(name).parameters}
+        assert spec == MapSpec(name, parameters=spec.parameters)
+        assert hash(spec) == hash(MapSpec(name))
+
+    def test_the_json_form_comes_back(self, name: str) -> None:
+        for mode in projection_entry(name).modes:
+            spec = MapSpec(name, 3, mode, seed=4)
+            assert MapSpec.from_dict(json.loads(json.dumps(spec.as_dict()))) == spec
+            assert spec.entry is projection_entry(name)
+
+
+def test_the_settings_that_people_know_are_there() -> None:
+    assert MapSpec("umap").settings == {"neighbours": 15, "min_dist": 0.1}
+    assert MapSpec("tsne").settings == {"perplexity": 30.0}
+    assert {name: entry.modes for name, entry in PROJECTIONS.items()} == {
+        "pca": ("each", "once"),
+        "tsne": ("each",),
+        "umap": ("each", "once"),
+    }
+    assert MapSpec.from_dict({}) == MapSpec("pca", 2, "each")
+
+
+def test_every_field_has_a_part_in_the_key() -> None:
+    specs = [
+        MapSpec("umap"),
+        MapSpec("pca"),
+        MapSpec("umap", 3),
+        MapSpec("umap", mode="once"),
+        MapSpec("umap", seed=1),
+        MapSpec("umap", parameters=(("neighbours", 16),)),
+        MapSpec("umap", parameters=(("min_dist", 0.2),)),
+    ]
+    assert len({spec.key for spec in specs}) == len(specs)
+    assert MapSpec("umap", parameters=(("min_dist", 0.1), ("neighbours", 15))).key == MapSpec("umap").key
+
+
+def test_a_key_is_a_short_name_for_a_folder() -> None:
+    assert MapSpec("umap", 3, "once").key.startswith("umap-3d-once-")
+    assert len(MapSpec("umap").key) < 40
+    assert all(letter.isalnum() or letter == "-" for letter in MapSpec("umap").key)
+
+
+def test_another_version_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = MapSpec("umap").key
+    monkeypatch.setattr(spec_module, "VERSION", spec_module.VERSION + 1)
+    assert MapSpec("umap").key != before
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "remedy"),
+    [
+        ({"method": "mds"}, "method", "choose one of pca, tsne, umap."),
+        ({"method": ["pca"]}, "method", "choose one of pca, tsne, umap."),
+        ({"dims": 4}, "dims", "give 2 or 3."),
+        ({"dims": "2"}, "dims", "give 2 or 3."),
+        ({"dims": True}, "dims", "give 2 or 3."),
+        ({"method": "tsne", "mode": "once"}, "mode", "t-SNE has each."),
+        ({"mode": None}, "mode", "PCA has each, once."),
+        ({"seed": -1}, "seed", "give a whole number from 0"),
+        ({"seed": 1.5}, "seed", "give a whole number from 0"),
+        ({"method": "umap", "parameters": {"neighbors": 5}}, "neighbors", "UMAP takes neighbours, min_dist."),
+        ({"method": "umap", "parameters": {"neighbours": 1}}, "neighbours", "give a whole number from 2 up to 200."),
+        ({"method": "umap", "parameters": {"min_dist": 1}}, "min_dist", "give a number from 0 up to 0.99."),
+        ({"method": "tsne", "parameters": {"perplexity": "many"}}, "perplexity", "give a number from 2 up to 200."),
+        ({"method": "umap", "parameters": [15]}, "parameters", "give an object with names and values."),
+        ({"colour": "red"}, "colour", "a map takes method, dims, mode, parameters, seed."),
+        (["umap"], "map", "give an object with"),
+    ],
+)
+def test_what_cannot_be_used_is_named(given: object, field: str, remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        MapSpec.from_dict(given)  # type: ignore[arg-type]
+    assert caught.value.field == field
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize("parameters", [(("neighbours", 5), ("neighbours", 6)), (1, 2), "ab"])
+def test_parameters_are_pairs_with_each_name_once(parameters: object) -> None:
+    with pytest.raises(ConfigError, match="parameters"):
+        MapSpec("umap", parameters=parameters)  # type: ignore[arg-type]
+
+
+def test_nothing_heavy_is_imported_before_a_map_is_fitted() -> None:
+    program = "import sys, core.representation.projections; print([m for m in sys.modules if '.' not in m])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = run.stdout
+    assert "'numpy'" in loaded
+    assert not any(f"'{name}'" in loaded for name in ("numba", "umap", "sklearn", "torch", "scipy", "threadpoolctl"))
