@@ -206,8 +206,8 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
             values[step] = known.values[step]
             continue
         encoder, tokenizer = load_at(store, run, step)
-        sides = [_encoded(encoder, tokenizer, side).pooled.numpy() for side in (rows.texts, rows.seconds or ())]
-        values[step] = spearman_similarity(*sides, [float(label) for label in rows.labels])
+        first, second = (_encoded(encoder, tokenizer, side).pooled.numpy() for side in (rows.texts, rows.seconds or ()))
+        values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
     path = write_similarity(folder, task, SimilarityScores(values, stamps, len(rows)))
     return _answer(folder, path, stamps)
 

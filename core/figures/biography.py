@@ -1,0 +1,66 @@
+"""What a run's model said of one text, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.figures.template import QUIET, Figure, base_layout, class_colour, class_symbol, rounded, short_text
+
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+def confidence_figure(
+    steps: Sequence[int],
+    probabilities: ArrayLike,
+    classes: Sequence[str],
+    exact: Sequence[bool],
+    shown: int,
+    *,
+    revision: str,
+) -> Figure:
+    """The probability of each class over the steps.
+
+    Args:
+        probabilities: [F, C].
+        exact: of each step, whether it was computed; else it was estimated and is drawn open.
+        shown: the step that is looked at, marked by a line.
+    """
+    values = np.asarray(probabilities, dtype=np.float64)
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": short_text(name),
+            "x": list(steps),
+            "y": rounded(values[:, label].tolist()),
+            "line": {"color": class_colour(label), "width": 1.5, "dash": DASHES[label // 8 % len(DASHES)]},
+            "marker": {
+                "color": class_colour(label),
+                "size": 7,
+                "symbol": [class_symbol(label) + ("" if known else "-open") for known in exact],
+            },
+            "hovertemplate": f"{short_text(name)} %{{y:.1%}}, step %{{x}}<extra></extra>",
+        }
+        for label, name in enumerate(classes)
+    ]
+    layout = base_layout(
+        uirevision=revision,
+        margin={"l": 48, "r": 12, "t": 8, "b": 36},
+        xaxis={"title": {"text": "step", "standoff": 6}, "rangemode": "tozero"},
+        yaxis={"range": [-0.03, 1.03], "tickformat": ".0%"},
+        shapes=[
+            {
+                "type": "line",
+                "x0": shown,
+                "x1": shown,
+                "y0": 0,
+                "y1": 1,
+                "yref": "paper",
+                "line": {"color": QUIET, "width": 1},
+            }
+        ],
+    )
+    return {"data": traces, "layout": layout}

@@ -1,0 +1,102 @@
+"""Representation measures over the frames of a run, one small curve each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+
+COLUMNS = 3
+GAP_X, GAP_Y = 0.09, 0.16
+ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
+ROW_PX = 170
+
+
+def measures_figure(
+    steps: Sequence[int],
+    values: Mapping[str, Sequence[float | None]],
+    names: Mapping[str, tuple[str, str]],
+    shown: int,
+    *,
+    axis: str,
+    revision: str,
+) -> Figure:
+    """Small multiples.
+
+    Args:
+        steps: F numbers of frames.
+        values: by measure, F values, None where one cannot be computed; a measure with none at all is left out.
+        names: by measure, its label and whether "higher", "lower" or "neither" is better (an arrow says so).
+        shown: the frame that is looked at, marked by a line.
+        axis: what the frames are, such as "step".
+    """
+    drawn = [name for name in values if any(value is not None for value in values[name])]
+    rows = max(1, -(-len(drawn) // COLUMNS))
+    layout = base_layout(
+        uirevision=revision,
+        showlegend=False,
+        margin={"l": 48, "r": 12, "t": 28, "b": 36},
+        height=rows * ROW_PX + 60,
+        shapes=[],
+        annotations=[],
+    )
+    traces: list[dict[str, Any]] = []
+    for number, name in enumerate(drawn):
+        suffix = "" if number == 0 else str(number + 1)
+        x, y = _domain(number % COLUMNS, COLUMNS, GAP_X), _domain(rows - 1 - number // COLUMNS, rows, GAP_Y)
+        label, better = names[name]
+        last_row = number + COLUMNS >= len(drawn)
+        layout[f"xaxis{suffix}"] = {
+            "domain": x,
+            "anchor": f"y{suffix}",
+            "nticks": 5,
+            "zeroline": False,
+            "title": {"text": axis, "standoff": 4} if last_row else None,
+        }
+        layout[f"yaxis{suffix}"] = {"domain": y, "anchor": f"x{suffix}", "nticks": 4, "zeroline": False}
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": label,
+                "x": list(steps),
+                "y": rounded(values[name]),
+                "xaxis": f"x{suffix}",
+                "yaxis": f"y{suffix}",
+                "line": {"color": ACCENT, "width": 1.8},
+                "marker": {"size": 4},
+                "hovertemplate": f"{label} %{{y:.4g}}, {axis} %{{x}}<extra></extra>",
+            }
+        )
+        layout["shapes"].append(
+            {
+                "type": "line",
+                "x0": shown,
+                "x1": shown,
+                "y0": 0,
+                "y1": 1,
+                "xref": f"x{suffix}",
+                "yref": f"y{suffix} domain",
+                "line": {"color": QUIET, "width": 1},
+            }
+        )
+        layout["annotations"].append(
+            {
+                "text": f"{label}{ARROWS[better]}",
+                "x": x[0],
+                "y": y[1],
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"size": 12},
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
+def _domain(place: int, count: int, gap: float) -> list[float]:
+    size = (1 - gap * (count - 1)) / count
+    return [place * (size + gap), place * (size + gap) + size]
