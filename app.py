@@ -20,6 +20,8 @@ PAGES = [
     st.Page("pages/fine_tune.py", title="Fine-tune"),
     st.Page("pages/runs.py", title="Runs"),
     st.Page("pages/explore.py", title="Explore"),
+    st.Page("pages/tokens.py", title="Tokens"),
+    st.Page("pages/compare.py", title="Compare"),
     st.Page("pages/data.py", title="Data"),
 ]
 

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.engine import LocalEngine
+from core.figures.compare import MOST_RUNS
 from core.store import RunSummary, Store
 from pages.ui import reads, state
 from pages.ui.controls import delete_with_undo, offer_undo, run_buttons, show_notice
@@ -92,9 +93,16 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
         if run.message:
             st.caption(escaped(run.message))
         with st.container(horizontal=True):
-            icons = {"Open": ":material/monitoring:", "Explore": ":material/scatter_plot:"}
+            icons = {
+                "Open": ":material/monitoring:",
+                "Explore": ":material/scatter_plot:",
+                "Tokens": ":material/format_ink_highlighter:",
+                "Compare": ":material/compare_arrows:",
+            }
             st.page_link("pages/fine_tune.py", label="Open", icon=icons["Open"], query_params={"run": run.id})
             st.page_link("pages/explore.py", label="Explore", icon=icons["Explore"], query_params={"run": run.id})
+            st.page_link("pages/tokens.py", label="Tokens", icon=icons["Tokens"], query_params={"run": run.id})
+            st.page_link("pages/compare.py", label="Compare", icon=icons["Compare"], query_params={"runs": run.id})
         with st.expander("Log"):
             st.code(log_tail(engine, run) or "Nothing was written.", language=None)
 
@@ -103,6 +111,10 @@ def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
     ended = [run for run in runs if run.status.ended]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{len(runs)} runs selected.", width="content")
+        if len(runs) <= MOST_RUNS:
+            together = {"runs": ",".join(run.id for run in runs)}
+            icon = ":material/compare_arrows:"
+            st.page_link("pages/compare.py", label="Compare them", icon=icon, query_params=together)
         label = f"Delete {len(ended)}" if ended else "Delete"
         if st.button(label, icon=":material/delete:", disabled=not ended, key="delete.several"):
             delete_with_undo(engine, ended)

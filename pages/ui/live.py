@@ -6,16 +6,19 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
 import streamlit as st
 
+from core.analysis.maps import map_request
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
-from core.figures.map import map_figure
+from core.figures.map import map_extent, map_figure
 from core.objectives import Knob
 from core.representation.geometry import collapse_verdict
+from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, RunSummary, Status
 from pages.ui import reads, state
 from pages.ui.controls import run_buttons, show_notice
@@ -31,6 +34,7 @@ from pages.ui.parts import (
     task_label,
     trainable_label,
 )
+from pages.ui.waiting import see_done
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3
@@ -39,6 +43,9 @@ MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
 RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0))
 KNOB_COLUMNS = 4
+UMAP = MapSpec("umap")
+METHODS = {"pca": "PCA", "umap": "UMAP"}
+METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "label_visibility": "collapsed", "width": "content"}
 LOG_BYTES = 8_000
 
 
@@ -194,28 +201,50 @@ def _knob(engine: LocalEngine, run: RunRecord, name: str, knob: Knob) -> None:
 def _map(engine: LocalEngine, run: RunRecord) -> None:
     assert run.probe is not None
     frames = engine.store.frame_steps(run.id)
-    st.markdown(f"**Map of the probe** · step {frames[-1]:,}" if frames else "**Map of the probe**")
     if not frames:
+        st.markdown("**Map of the probe**")
         st.caption("The first frame comes right after the first step.")
         return
     try:
-        points = reads.map_points(engine.store, run, frames[-1])
+        step, points, extent, about = _newest_map(engine, run, frames)
     except StoreError as error:
         st.warning(escaped(str(error)))
         return
-    extent = reads.extent(engine.store, run, run.id, run.attempt, tuple(frames))
-    figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=run.id)
+    figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=f"{run.id}.{about}")
     live_figure(
         figure,
         key="live.map",
         height=MAP_HEIGHT,
-        description=f"Map of {len(points)} texts at step {frames[-1]}, coloured by label.",
+        description=f"Map of {len(points)} texts at step {step}, coloured by label.",
         selectable=True,
     )
     st.caption(
-        f"{probe_label(run.probe)}, by label. First two principal components of the normalised vectors; each "
-        "frame is turned onto the one before, so points move because the model moved."
+        f"{probe_label(run.probe)}, by label. {about} Each frame is turned onto the one before, so points move because "
+        "the model moved."
     )
+
+
+def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple[int, Points, float, str]:
+    """The newest frame's step, its map and extent, and what it is: UMAP is some frames behind, PCA until its first."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        title = st.empty()
+        st.space("stretch")
+        method = st.segmented_control(
+            "Map", list(METHODS), default="pca", required=True, key="live.method", **METHOD_LOOK
+        )
+    if method == "umap":
+        placed = reads.placed_maps(engine.store, run, UMAP)
+        if len(placed) < len(frames):
+            see_done("map", map_request(run.id, UMAP), "UMAP", again=True)
+        if placed:
+            step = max(placed)
+            title.markdown(f"**Map of the probe** · step {step:,}")
+            about = "UMAP of the normalised vectors, some frames behind."
+            return step, placed[step], map_extent(list(placed.values())), about
+    title.markdown(f"**Map of the probe** · step {frames[-1]:,}")
+    extent = reads.extent(engine.store, run, run.id, run.attempt, tuple(frames))
+    about = "First two principal components of the normalised vectors."
+    return frames[-1], reads.map_points(engine.store, run, frames[-1]), extent, about
 
 
 def _verdict(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
@@ -254,6 +283,15 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
     with st.container(horizontal=True):
         st.page_link(
             "pages/explore.py", label="Explore its frames", icon=":material/scatter_plot:", query_params={"run": run.id}
+        )
+        st.page_link(
+            "pages/tokens.py",
+            label="Its words",
+            icon=":material/format_ink_highlighter:",
+            query_params={"run": run.id},
+        )
+        st.page_link(
+            "pages/compare.py", label="Compare", icon=":material/compare_arrows:", query_params={"runs": run.id}
         )
         st.page_link(
             "pages/fine_tune.py",

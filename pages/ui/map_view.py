@@ -112,12 +112,16 @@ class _Settled:
     number: int = 0
     heard: int = 0
 
+    def after(self, report: Mapping[str, Any] | None) -> Any:
+        """The value, with a report that was not heard yet."""
+        return report["value"] if report is not None and report["number"] > self.heard else self.value
+
     def settle(self, asked: Any, report: Mapping[str, Any] | None) -> Any:
         # A page that passes back what it was told (from its address, say) asks for nothing new.
-        if self.number == 0 or asked not in (self.asked, self.value, self.told):
+        if self.number == 0 or asked not in (self.asked, self.after(report), self.value, self.told):
             self.value, self.number = asked, self.number + 1
-        elif report is not None and report["number"] > self.heard:
-            self.value = report["value"]
+        else:
+            self.value = self.after(report)
         self.asked = asked
         self.heard = max(self.heard, report["number"] if report else 0)
         return self.value
@@ -249,6 +253,20 @@ def map_state(
     shown = newest if settled["frame"] is None else settled["frame"]
     memory["frame"].told = shown
     return MapState(settled["selected"], shown, settled["clicked"], settled["view"])
+
+
+def map_told(key: str) -> MapState | None:
+    """What is shown under a key, once the visitor has changed anything there; None before.
+
+    From then on a page passes this back, not what its address says: the address that a browser sends along with a click
+    can be the one of some clicks ago.
+    """
+    if not _reports(state.widget_value(key)):
+        return None
+    memory = _memory(key)
+    reports = _reports(state.widget_value(key))
+    told = {name: memory[name].after(reports.get(name)) for name in FIELDS}
+    return MapState(told["selected"] or (), told["frame"], told["clicked"], told["view"] or "")
 
 
 def _memory(key: str) -> dict[str, _Settled]:

@@ -7,6 +7,7 @@ import threading
 
 import streamlit as st
 
+from core.analysis.maps import read_maps, steps_source
 from core.config import RunConfig
 from core.engine import LocalEngine, rows
 from core.engine.machine import has_gpu
@@ -14,7 +15,7 @@ from core.errors import StoreError
 from core.events import Probe, Step
 from core.figures.map import hover_texts, map_extent
 from core.jobs import Jobs
-from core.representation.projections import Points
+from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store, default_folder
 from core.store.store import UNDO_S
 from core.tasks import TaskData, TaskLibrary
@@ -84,6 +85,12 @@ def _map_points(folder: str, run_id: str, attempt: int, step: int) -> Points:
 def map_points(store: Store, run: RunRecord, step: int) -> Points:
     """The flat map of one frame. Raises: StoreError for a damaged file."""
     return _map_points(str(store.folder), run.id, run.attempt, step)
+
+
+def placed_maps(store: Store, run: RunRecord, spec: MapSpec) -> dict[int, Points]:
+    """The maps of another kind that are placed so far, by step."""
+    source = steps_source(store, run, tuple(store.frame_steps(run.id)))
+    return read_maps(source.folder(store.run_folder(run.id), spec), source.present)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)

@@ -1,0 +1,41 @@
+"""Compare: two to six runs side by side."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.engine import LocalEngine
+from core.store import RunSummary
+from pages.ui import reads, state
+from pages.ui.compare.picking import pick
+from pages.ui.compare.view import view
+
+
+def page() -> None:
+    engine = reads.open_engine()
+    st.title("Compare")
+    runs = engine.store.runs()
+    seen = [run for run in runs if run.probe_known]
+    if len(runs) < 2:
+        _too_few(engine, seen)
+        return
+    chosen = pick(engine.store, runs)
+    if not chosen:
+        st.info("Choose two to six runs to see what differs, their curves, and their maps side by side.")
+        return
+    view(engine, chosen)
+
+
+def _too_few(engine: LocalEngine, seen: list[RunSummary]) -> None:
+    """Nothing to compare yet: how to get a run, or a second one."""
+    if not seen:
+        st.info("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute.")
+        st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
+        return
+    st.page_link("pages/fine_tune.py", label="Start another run", icon=":material/rocket_launch:")
+    state.put_in_url(runs=seen[0].id)
+    view(engine, [seen[0].id])
+
+
+state.require_app()
+page()

@@ -1,0 +1,109 @@
+"""Tokens: what [CLS] attends to, before and after; what deleting a word does; which words speak for which class."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import StoreError
+from core.store import RunRecord, RunSummary, Store
+from pages.ui import reads, state
+from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.tokens import reads as token_reads
+from pages.ui.tokens.bound import bound_segments, forget
+from pages.ui.tokens.classes import over_the_classes
+from pages.ui.tokens.controls import choose
+from pages.ui.tokens.deletion import delete_a_word
+from pages.ui.tokens.one_text import one_text
+from pages.ui.tokens.source import NOT_KEPT, Place, choose_text
+
+WATCH_S = 2.0
+VIEWS = {"text": "One text", "delete": "Delete a word", "classes": "Over the classes"}
+MEAN_POOLING = (
+    "This run classifies the mean of all tokens' vectors, not that of [CLS], so what [CLS] attends to tells even less."
+)
+# What belongs to one run and may mean nothing in another.
+OF_A_RUN = ("example", "source", "text", "second", "layer", "head", "before", "after", "class")
+
+
+def page() -> None:
+    store = reads.open_engine().store
+    st.title("Tokens")
+    named = state.run_in_url(store)
+    runs = [run for run in store.runs() if run.probe_known]
+    if not runs:
+        st.info("There is nothing to look at yet. A run shows what it attends to from its first frame on.")
+        st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
+        return
+    left, right = st.columns([3, 2], vertical_alignment="bottom", gap="medium")
+    with left:
+        run = _picked(store, runs, named)
+    if named is not None and named.id != run.id:
+        forget(OF_A_RUN)
+    state.put_in_url(run=run.id)
+    frames = tuple(store.frame_steps(run.id))
+    with right:
+        view = bound_segments("Part of the page", "view", VIEWS, "text", "this page has no such part")
+    if run.probe is None or not frames:
+        st.info("This run has no frames yet; the first comes right after its first step.")
+    else:
+        _drawn(Place(store, run, run.probe, frames, token_reads.examples(store, run, run.probe)), view)
+    if run.status.active:
+        st.fragment(_watch, run_every=WATCH_S)(store, run.id, frames)
+
+
+def _picked(store: Store, runs: list[RunSummary], named: RunRecord | None) -> RunRecord:
+    ids = [run.id for run in runs]
+    by_id = {run.id: run for run in runs}
+    picked = st.selectbox(
+        "Run",
+        ids,
+        index=ids.index(named.id) if named and named.id in ids else 0,
+        format_func=lambda i: f"{by_id[i].title} · {task_label(by_id[i].config)} · {objective_label(by_id[i].config)}",
+    )
+    return store.run(picked)
+
+
+def _drawn(place: Place, view: str) -> None:
+    try:
+        if view == "classes":
+            _classes(place)
+        else:
+            _text(place, view)
+    except StoreError as error:
+        st.warning(escaped(str(error)))
+
+
+def _text(place: Place, view: str) -> None:
+    reading = choose_text(place)
+    if reading is None:
+        return
+    longest = max(place.known.longest, len(reading.words))
+    known_steps = {*place.frames, *reading.steps}
+    compares = view == "text"
+    chosen = choose(reading.shape, reading.steps, longest=longest, known_steps=known_steps, with_before=compares)
+    if place.run.config.encoder.pooling == "mean":
+        st.caption(MEAN_POOLING)
+    if compares:
+        one_text(reading, chosen, place.probe.classes, place.run.id)
+    else:
+        delete_a_word(place, reading, chosen)
+
+
+def _classes(place: Place) -> None:
+    shape = token_reads.shape(place.known, place.frames[-1]) if place.known.texts else None
+    if shape is None:
+        st.info(f"{NOT_KEPT} The part “One text” takes a text of your own.")
+        return
+    known = place.known
+    over_the_classes(place, choose(shape, place.frames, longest=known.longest, known_steps=place.frames))
+
+
+def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
+    """Say that more is to come, and draw the page anew once it is there."""
+    if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
+        st.rerun()
+    st.caption(f"This run goes on; {len(frames):,} frames so far, and new ones come by themselves.")
+
+
+state.require_app()
+page()

@@ -1,0 +1,1 @@
+"""The pieces of the Compare page: which runs, what differs, curves, linked maps, examples in pairs, twins."""

@@ -1,0 +1,234 @@
+"""The runs' curves over one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.analysis.measures import measures_folder, read_measures
+from core.comparison.axes import AXES, Axis, places
+from core.comparison.seeds import seed_groups
+from core.events import Step
+from core.figures.compare import Curve, MeasurePanel, compare_figure, mean_curve
+from core.figures.curves import part_label
+from core.figures.smoothing import RAW, Smoothing
+from core.figures.template import thinned
+from core.representation.metrics import METRICS
+from core.store import Store
+from core.tasks.listing import csv_file
+from pages.ui import reads
+from pages.ui.compare.bound import bound, bound_number, bound_several, bound_switch
+from pages.ui.compare.picking import Compared
+from pages.ui.live_figure import live_figure
+
+PANEL_PX, AROUND_PX = 210, 110
+# Enough steps to meet every measure of every phase.
+LOOKED_AT = 60
+DEFAULT = ("loss", "validation.accuracy")
+AXIS_LABELS: Mapping[Axis, str] = {"step": "Step", "time": "Time", "progress": "Progress"}
+SMOOTHINGS = {"none": "None", "exponential": "Exponential", "average": "Window"}
+OF_STEPS = {
+    "loss": "Loss, nats",
+    "grad_norm": "Gradient norm, before clipping",
+    "learning_rate": "Learning rate",
+    "pooled_cosine": "Cosine of the parts' gradients",
+    "lambda": "Weight λ",
+    "temperature": "Temperature τ",
+}
+OF_FRAMES = {
+    "accuracy": "Validation accuracy",
+    "macro_f1": "Validation macro-F1",
+    "cross_entropy": "Validation cross-entropy, nats",
+    "mean_cosine": "Mean pairwise cosine",
+    "effective_rank": "Effective rank",
+}
+VALIDATION, MEASURE = "validation.", "measure."
+LOGARITHMIC = ("grad_norm", "pooled_grad.")
+SHARES = frozenset({"validation.accuracy", "validation.macro_f1", "measure.linear_svm", "measure.knn1"})
+
+# Steps and their values; None where there is none.
+Values = tuple[list[int], list[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one run has told: its steps, and the values of its frames by step."""
+
+    one: Compared
+    steps: Sequence[Step]
+    frames: Mapping[int, Mapping[str, float | None]]
+
+    def names(self) -> Iterable[str]:
+        """Everything that could be drawn of it."""
+        looked = [self.steps[i].values for i in thinned(len(self.steps), LOOKED_AT)] if self.steps else []
+        yield from (name for values in looked for name in values)
+        yield from (name for values in self.frames.values() for name in values)
+
+    def values(self, name: str) -> Values:
+        if name.startswith((VALIDATION, MEASURE)):
+            at = [step for step in sorted(self.frames) if name in self.frames[step]]
+            return at, [self.frames[step][name] for step in at]
+        return [step.step for step in self.steps], [step.values.get(name) for step in self.steps]
+
+    def curve(self, name: str, axis: Axis) -> Curve | None:
+        at, values = self.values(name)
+        if all(value is None for value in values):
+            return None
+        steps = [step.step for step in self.steps] if axis == "time" else []
+        step_s = [step.values.get("step_s", 0.0) for step in self.steps] if axis == "time" else []
+        return Curve(places(axis, at, total_steps=self.one.run.steps, steps=steps, step_s=step_s), values)
+
+
+def curves(store: Store, runs: Sequence[Compared]) -> None:
+    """Draw the controls and the chart."""
+    told = [_told(store, one) for one in runs]
+    labels = measure_labels({name for run in told for name in run.names()})
+    if not labels:
+        st.caption("No curves yet: the first come with a run's first step.")
+        return
+    groups = seed_groups([one.config for one in runs])
+    chosen, axis, smoothing, gathered = _controls(labels, any(len(group) > 1 for group in groups))
+    if not chosen:
+        st.caption("Choose a measure to see its curves.")
+        return
+    names, curve_of = _lines(told, groups if gathered else [(number,) for number in range(len(runs))], axis)
+    panels = [
+        MeasurePanel(
+            labels[name],
+            curve_of(name),
+            log=name.startswith(LOGARITHMIC),
+            percent=name in SHARES,
+            smooth=not name.startswith((VALIDATION, MEASURE)),
+        )
+        for name in chosen
+    ]
+    revision = f"{axis} {' '.join(chosen)} {' '.join(one.run.id for one in runs)}"
+    live_figure(
+        compare_figure(panels, names, axis=AXES[axis], smoothing=smoothing, revision=revision),
+        key="compare.figure",
+        height=PANEL_PX * len(panels) + AROUND_PX,
+        description=f"Curves of {len(names)} runs over the {AXES[axis]}: {', '.join(labels[n] for n in chosen)}.",
+    )
+    st.caption(_about(smoothing, gathered, axis))
+    st.download_button(
+        "Curves as CSV",
+        lambda: _csv(told, chosen, axis),
+        "curves.csv",
+        "text/csv",
+        key="compare.curves.csv",
+        icon=":material/download:",
+        help="The values as they were measured, not smoothed, one line for each run, measure and step.",
+    )
+
+
+def measure_labels(names: Iterable[str]) -> dict[str, str]:
+    """What can be chosen, and what people call it, in the order in which a run is read."""
+    known = set(names)
+    parts = sorted(name for name in known if name.startswith("loss."))
+    pulls = sorted(name for name in known if name.startswith("pooled_grad."))
+    ordered = {
+        "loss": OF_STEPS["loss"],
+        **{name: f"{part_label(name.removeprefix('loss.'))}, nats" for name in parts},
+        **{f"{VALIDATION}{name}": label for name, label in OF_FRAMES.items()},
+        **{name: label for name, label in OF_STEPS.items() if name != "loss"},
+        **{name: f"Gradient norm of {part_label(name.removeprefix('pooled_grad.'))}" for name in pulls},
+        **{f"{MEASURE}{entry.name}": f"{entry.label}, measured" for entry in METRICS.values()},
+    }
+    return {name: label for name, label in ordered.items() if name in known}
+
+
+def _told(store: Store, one: Compared) -> Told:
+    frames: dict[int, dict[str, float | None]] = {}
+    for evaluation in store.evaluations(one.run.id):
+        if evaluation.split == "validation":
+            frames[evaluation.step] = {f"{VALIDATION}{name}": evaluation.values.get(name) for name in OF_FRAMES}
+    if one.frames is not None:
+        folder = measures_folder(one.frames.folder, one.run.attempt)
+        for step in one.frames.numbers if folder.exists() else ():
+            found = read_measures(folder, step)
+            if found is not None:
+                frames.setdefault(step, {}).update({f"{MEASURE}{name}": v for name, v in found.values.items()})
+    return Told(one, reads.steps(store, one.run), frames)
+
+
+def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, Smoothing, bool]:
+    names = list(labels)
+    chosen, tied = bound_several("curves", names, [name for name in DEFAULT if name in labels] or names[:1])
+    st.multiselect("Measures", names, format_func=lambda name: labels[name], placeholder="Choose measures", **tied)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        axis, tied = bound("axis", AXIS_LABELS, "step", "there is no such axis")
+        st.segmented_control("Over", list(AXIS_LABELS), format_func=AXIS_LABELS.get, required=True, **tied)
+        smoothing = _smoothing()
+        gathered = False
+        if seeds:
+            gathered, tied = bound_switch("mean")
+            over_time = axis == "time"
+            about = "Runs that differ in the seed only as one line with a band of one standard deviation."
+            st.toggle("Mean ± std over seeds", disabled=over_time, help=about, **tied)
+            gathered = gathered and not over_time
+    return chosen, axis, smoothing, gathered  # type: ignore[return-value]
+
+
+def _smoothing() -> Smoothing:
+    kind, tied = bound("smooth", SMOOTHINGS, "none", "there is no such smoothing")
+    st.segmented_control("Smoothing", list(SMOOTHINGS), format_func=SMOOTHINGS.get, required=True, **tied)
+    if kind == "exponential":
+        amount, tied = bound_number("beta", 0.0, 0.99, 0.8)
+        st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied)
+        return Smoothing("exponential", amount)
+    if kind == "average":
+        window, tied = bound_number("window", 1.0, 101.0, 9.0)
+        st.slider("Values in the window", 1.0, 101.0, step=2.0, format="%d", width=180, **tied)
+        return Smoothing("average", window)
+    return RAW
+
+
+def _lines(
+    told: Sequence[Told], groups: Sequence[Sequence[int]], axis: Axis
+) -> tuple[list[str], Callable[[str], list[Curve | None]]]:
+    """The lines' names, and what gives the curve of each for a measure."""
+
+    def curve_of(name: str) -> list[Curve | None]:
+        found = []
+        for group in groups:
+            known = [curve for number in group if (curve := told[number].curve(name, axis)) is not None]
+            found.append((mean_curve(known) if len(group) > 1 else known[0]) if known else None)
+        return found
+
+    return [_name(told, group) for group in groups], curve_of
+
+
+def _name(told: Sequence[Told], group: Sequence[int]) -> str:
+    first = told[group[0]].one.name
+    return first if len(group) == 1 else f"{first} and {len(group) - 1} more"
+
+
+def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
+    words = []
+    if smoothing.kind == "exponential":
+        words.append(f"Exponential moving average, β {smoothing.amount:g}, of what single runs tell at every step.")
+    if smoothing.kind == "average":
+        words.append(f"Mean over {smoothing.amount:g} values around each, of what single runs tell at every step.")
+    if gathered:
+        words.append("Bands: mean ± one standard deviation over seeds (n − 1), where all seeds have a value.")
+    if axis == "time":
+        words.append("Time is what the steps took, without loading, frames and pauses.")
+    return " ".join([*words, "Drag to zoom, double-click to see everything."])
+
+
+def _csv(told: Sequence[Told], names: Sequence[str], axis: Axis) -> bytes:
+    records = []
+    for run in told:
+        for name in names:
+            curve = run.curve(name, axis)
+            if curve is None:
+                continue
+            at, values = run.values(name)
+            records += [
+                {"run": run.one.name, "id": run.one.run.id, "measure": name, "step": str(step), axis: f"{place:.9g}"}
+                | {"value": "" if value is None else f"{value:.9g}"}
+                for step, place, value in zip(at, curve.x, values, strict=True)
+            ]
+    return csv_file(records)

@@ -1,0 +1,177 @@
+"""The runs' maps side by side: turned onto the first, scrubbed, hovered and selected together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import streamlit as st
+
+from core.analysis.maps import LIVE
+from core.comparison.alignment import Turn, example_keys, find_turn, matched
+from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.representation.projections import PROJECTIONS, MapSpec, Points
+from pages.ui.compare.bound import bound
+from pages.ui.compare.linked import Linked
+from pages.ui.compare.picking import Shown
+from pages.ui.explore import run_reads
+from pages.ui.explore.colouring import COLOURINGS, colours
+from pages.ui.explore.run_reads import Frames
+from pages.ui.map_view import Panel
+from pages.ui.parts import escaped
+from pages.ui.waiting import see_done
+
+COLOURS = ("label", "prediction", "correct")
+HEIGHTS = {1: 520, 2: 460, 3: 360, 4: 380}
+LOWEST = 320
+
+Maps = Mapping[int, Points]
+
+
+def choose_map() -> tuple[MapSpec, str]:
+    """Draw the controls; which map, in which colours."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        method, tied = bound("map", PROJECTIONS, "pca", "there is no such map")
+        st.segmented_control("Map", list(PROJECTIONS), format_func=_label, required=True, **tied)
+        colour, tied = bound("colour", COLOURS, "label", "there is no such colour")
+        st.segmented_control("Colour by", COLOURS, format_func=lambda c: COLOURINGS[c].label, required=True, **tied)
+    return MapSpec(method), colour
+
+
+def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
+    """The maps of every run: PCA of all of them while one's wanted maps are still being placed.
+
+    Returns: the kind, the maps by frame for each run, and whether something is still being computed.
+    """
+    every = [one.frames for one in runs]
+    if wanted == LIVE:
+        return LIVE, [run_reads.maps(frames, LIVE) for frames in every], False
+    found = [run_reads.maps(frames, wanted) for frames in every]
+    busy = False
+    for frames, maps in zip(every, found, strict=True):
+        if len(maps) < len(frames.numbers):
+            request = {"run": frames.run.id, "spec": wanted.as_dict(), "layers_at": None}
+            label = f"{_label(wanted.method)} of {frames.run.title}"
+            busy = see_done("map", request, label, again=frames.run.status.active) or busy
+    if all(_are_there(frames, maps) for frames, maps in zip(every, found, strict=True)):
+        return wanted, found, busy
+    return LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy
+
+
+def _are_there(frames: Frames, maps: Maps) -> bool:
+    """Whether a run's maps can be shown: all of them, or what there is of a run that goes on."""
+    return len(maps) == len(frames.numbers) or (bool(maps) and frames.run.status.active)
+
+
+def panels_of(
+    runs: Sequence[Shown], examples: Linked, spec: MapSpec, maps: Sequence[Maps], colour: str
+) -> tuple[list[Panel], list[Turn]]:
+    """One map for each run, and how each is laid onto the first. Raises: StoreError."""
+    every = [one.frames for one in runs]
+    laid, turns = _laid(
+        tuple(frames.key for frames in every),
+        spec.key,
+        tuple(frames.numbers for frames in every),
+        tuple(tuple(of_run) for of_run in maps),
+        every,
+        maps,
+    )
+    panels = [
+        Panel(
+            examples=_examples(one.frames.key, ids, one.frames),
+            places=places,
+            colours=colours(one.frames, colour),
+            steps=one.frames.numbers,
+            title=one.name,
+            notes=_notes(one.frames),
+            space=spec.key,
+        )
+        for one, ids, places in zip(runs, examples.ids, laid, strict=True)
+    ]
+    return panels, turns
+
+
+def height_of(panels: int) -> int:
+    """Of one map, pixels: the more there are, the lower."""
+    return HEIGHTS.get(panels, LOWEST)
+
+
+def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
+    """What the maps show and how they are laid beside each other, in a few sentences."""
+    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in spec.parameters)
+    words = [
+        COLOURINGS[colour].about,
+        f"{_label(spec.method)}{f' ({settings})' if settings else ''} of normalised vectors, one scale for all maps.",
+    ]
+    if spec != wanted:
+        words.append(f"{_label(wanted.method)} is not there yet; this is PCA.")
+    return " ".join([*words, *_about_turns(runs, turns)])
+
+
+def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
+    others = list(zip(runs[1:], turns[1:], strict=True))
+    if not others:
+        return []
+    apart = [escaped(one.name) for one, turn in others if turn.common == 0]
+    if len(apart) == len(others):
+        return ["These runs have no examples in common, so their maps stand side by side without links."]
+    counts = [turn.common for _, turn in others if turn.common]
+    told = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+    how = (
+        f"Each map is turned or mirrored onto the first, by the {told} examples that it shares with it, once for all "
+        "of its frames and without stretching it. The same example lights up in every map."
+    )
+    return [how, f"No examples in common with the first: {', '.join(apart)}."] if apart else [how]
+
+
+@st.cache_resource(show_spinner=False, max_entries=12)
+def _laid(
+    keys: tuple[tuple[str, str, int, int | None], ...],
+    spec_key: str,
+    numbers: tuple[tuple[int, ...], ...],
+    there: tuple[tuple[int, ...], ...],
+    _frames: Sequence[Frames],
+    _maps: Sequence[Maps],
+) -> tuple[list[Bundle], list[Turn]]:
+    """The places of every run in one box."""
+    turns = [turn_onto(_frames[0], _maps[0], frames, maps) for frames, maps in zip(_frames, _maps, strict=True)]
+    stacks = [_stack(*each) for each in zip(_frames, _maps, turns, strict=True)]
+    box = box_of(*stacks)
+    return [places_bundle(stack, box) for stack in stacks], turns
+
+
+def turn_onto(first: Frames, first_maps: Maps, frames: Frames, maps: Maps) -> Turn:
+    """How a run's maps are laid onto the first run's: by their common examples, at the last step that both show.
+
+    Two runs without a common step are laid onto each other by the last frame of each.
+    """
+    rows = matched([example_keys(first.probe), example_keys(frames.probe)])  # [2, M]
+    if frames.key == first.key or not first_maps or not maps:
+        nothing = np.zeros((0, 2))
+        turn = find_turn(nothing, nothing)
+        return Turn(turn.centre, turn.onto, turn.rotation, turn.scale, rows.shape[1])
+    step = max(set(first_maps) & set(maps), default=None)
+    onto = first_maps[max(first_maps) if step is None else step]
+    points = maps[max(maps) if step is None else step]
+    return find_turn(points[rows[1]], onto[rows[0]])
+
+
+def _stack(frames: Frames, maps: Maps, turn: Turn) -> np.ndarray:
+    """[F, N, 2], NaN for frames without a map."""
+    nowhere = np.full((len(frames.probe.ids), 2), np.nan, np.float32)
+    return np.stack([turn(maps[number]) if number in maps else nowhere for number in frames.numbers])
+
+
+@st.cache_resource(show_spinner=False, max_entries=24)
+def _examples(key: tuple[str, str, int, int | None], ids: tuple[int, ...], _frames: Frames) -> Bundle:
+    probe = _frames.probe
+    return examples_bundle(ids, probe.texts, probe.labels, probe.classes, probe.splits)
+
+
+def _notes(frames: Frames) -> tuple[str, ...]:
+    scores = {e.step: e.values["accuracy"] for e in frames.store.evaluations(frames.run.id) if e.split == "validation"}
+    return tuple(f"validation {scores[step]:.0%}" if step in scores else "" for step in frames.numbers)
+
+
+def _label(method: str) -> str:
+    return PROJECTIONS[method].label

@@ -1,0 +1,162 @@
+"""Two runs, example by example: what one of them mended and what it broke."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.events import VALIDATION
+from core.representation.agreement import PairAgreement, agreement
+from core.representation.examples import ExampleScores
+from pages.ui import state
+from pages.ui.compare.bound import bound
+from pages.ui.compare.linked import Linked
+from pages.ui.compare.picking import Shown
+from pages.ui.explore import run_reads
+from pages.ui.explore.run_reads import Frames
+from pages.ui.parts import escaped
+
+ASKED = "compare.select"
+TABLE_HEIGHT = 320
+COUNT_WIDTH = 150
+
+
+def pair(runs: Sequence[Shown], examples: Linked) -> None:
+    """Draw it. A list that is to be selected on the maps is remembered as ASKED. Raises: StoreError."""
+    st.subheader("Example by example")
+    if len(runs) < 2:
+        st.caption("Two runs with frames can be compared example by example.")
+        return
+    first, second = _choose(runs)
+    a, b = runs[first], runs[second]
+    ids = _held_out(a.frames, examples, first, second)
+    if first == second or not ids:
+        st.caption(
+            "Choose two different runs." if first == second else "These runs have no validation texts in common."
+        )
+        return
+    scores = [run_reads.scores(frames, frames.numbers[-1]) for frames in (a.frames, b.frames)]
+    rows = [[examples.rows[number][i] for i in ids] for number in (first, second)]
+    found = compare_examples((a.frames, b.frames), scores, rows)
+    _counts(found, a, b)
+    st.caption(_meaning(found, a, b, len(ids)))
+    _lists(found, a, b, ids, rows, scores)
+
+
+def compare_examples(
+    frames: Sequence[Frames], scores: Sequence[ExampleScores], rows: Sequence[Sequence[int]]
+) -> PairAgreement:
+    """How two runs agree on the same examples.
+
+    Args:
+        rows: [2, M] the places of the common examples in either probe. Classes are compared by name: two runs may
+            number them differently.
+    """
+    right = [found.correct[of_run] for found, of_run in zip(scores, rows, strict=True)]
+    names = [np.asarray(one.probe.classes, object) for one in frames]
+    said = [
+        of_run[found.predicted[chosen]].astype(str) for of_run, found, chosen in zip(names, scores, rows, strict=True)
+    ]
+    return agreement(right, said).pairs[0]
+
+
+def mcnemar_sentence(found: PairAgreement) -> str:
+    """What McNemar's test says of two runs."""
+    differing = found.only_first + found.only_second
+    if not differing:
+        return "They are right and wrong on the same texts, so there is nothing to test."
+    return (
+        f"McNemar's exact test: p = {found.mcnemar_p:.3g}, the probability that two equally good runs split these "
+        f"{differing:,} texts, on which one is right and the other wrong, at least as unevenly as "
+        f"{found.only_first:,} to {found.only_second:,}."
+    )
+
+
+def _choose(runs: Sequence[Shown]) -> tuple[int, int]:
+    ids = [one.frames.run.id for one in runs]
+    names = {one.frames.run.id: one.name for one in runs}
+    found = []
+    for column, name, label, start in zip(st.columns(2), "ab", ("A", "B"), ids[:2], strict=True):
+        if state.text_in_url(name) not in ids:
+            state.put_in_url(**{name: None})
+        chosen, tied = bound(name, ids, start, "that run is not among those compared")
+        column.selectbox(f"Run {label}", ids, format_func=names.get, **tied)
+        found.append(ids.index(chosen))
+    return found[0], found[1]
+
+
+def _held_out(frames: Frames, examples: Linked, first: int, second: int) -> list[int]:
+    """Validation texts alone: what a run has trained on says nothing about which is better."""
+    splits = frames.probe.splits or (VALIDATION,) * len(frames.probe.ids)
+    return [i for i in examples.shared(first, second) if splits[examples.rows[first][i]] == VALIDATION]
+
+
+def _counts(found: PairAgreement, a: Shown, b: Shown) -> None:
+    metrics = (
+        ("Both right", found.both, None),
+        ("Only A right", found.only_first, a.name),
+        ("Only B right", found.only_second, b.name),
+        ("Neither", found.neither, None),
+    )
+    with st.container(horizontal=True, gap="medium"):
+        for label, value, name in metrics:
+            st.metric(label, f"{value:,}", help=escaped(name) if name else None, width=COUNT_WIDTH)
+        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+        st.metric(
+            "Cohen's κ",
+            kappa,
+            help="Agreement of the predictions beyond chance: 1 when both always say the same, 0 as by chance.",
+            width=COUNT_WIDTH,
+        )
+
+
+def _meaning(found: PairAgreement, a: Shown, b: Shown, count: int) -> str:
+    steps = f"A at step {a.frames.numbers[-1]:,}, B at step {b.frames.numbers[-1]:,}"
+    return f"{count:,} validation texts that both have; {steps}. {mcnemar_sentence(found)}"
+
+
+def _lists(
+    found: PairAgreement,
+    a: Shown,
+    b: Shown,
+    ids: Sequence[int],
+    rows: Sequence[Sequence[int]],
+    scores: Sequence[ExampleScores],
+) -> None:
+    lists = (("Fixed by B", "fixed", found.fixed), ("Broken by B", "broken", found.broken))
+    for column, (title, name, places) in zip(st.columns(2, gap="medium"), lists, strict=True):
+        with column, st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{title}** · {len(places):,}", width="stretch")
+            st.button(
+                "Select on the maps",
+                key=f"compare.{name}.select",
+                icon=":material/select_all:",
+                disabled=not len(places),
+                on_click=state.remember,
+                args=(ASKED, tuple(ids[place] for place in places)),
+            )
+        if len(places):
+            with column:
+                _list(name, a, b, [[of_run[place] for place in places] for of_run in rows], scores)
+
+
+def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: Sequence[ExampleScores]) -> None:
+    probe = a.frames.probe
+    table: dict[str, list[str]] = {
+        "Text": [probe.texts[row] for row in rows[0]],
+        "Label": [probe.classes[probe.labels[row]] for row in rows[0]],
+    }
+    for label, frames, found, of_run in zip("AB", (a.frames, b.frames), scores, rows, strict=True):
+        table[f"{label} says"] = [
+            f"{frames.probe.classes[found.predicted[row]]} {found.confidence[row]:.0%}" for row in of_run
+        ]
+    st.dataframe(
+        pd.DataFrame(table),
+        hide_index=True,
+        height=min(TABLE_HEIGHT, 38 + 35 * len(rows[0])),
+        key=f"compare.{name}",
+        column_config={"Text": st.column_config.TextColumn(width="medium")},
+    )

@@ -1,0 +1,140 @@
+"""Which runs are compared: as the address says it, and as the list above everything changes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.errors import PlaygroundError, shown
+from core.figures.compare import MOST_RUNS
+from core.store import RunRecord, RunSummary, Store
+from pages.ui import state
+from pages.ui.compare.bound import SEPARATOR, split
+from pages.ui.explore.run_reads import Frames, frames_of
+from pages.ui.parts import escaped, objective_label, task_label
+
+RUNS, KEY = "runs", "compare.runs"
+# What the address says of runs that have to be among those compared; of a twin of one; of the first one's map.
+OF_RUNS = ("a", "b", "twin")
+OF_TWIN = ("change", "to", "value")
+OF_FIRST = ("sel", "view")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A run among those compared.
+
+    Attributes:
+        config: with the knob turns that were made.
+        name: as people gave it, told apart from the others'. It came from outside and is not escaped.
+        frames: None before it has any.
+    """
+
+    run: RunRecord
+    config: RunConfig
+    name: str
+    frames: Frames | None
+
+
+class Shown(NamedTuple):
+    """A run that has frames, and its name among those compared."""
+
+    name: str
+    frames: Frames
+
+
+def with_frames(runs: Sequence[Compared]) -> list[Shown]:
+    """Those that have frames, in their order."""
+    return [Shown(one.name, one.frames) for one in runs if one.frames is not None]
+
+
+def pick(store: Store, runs: Sequence[RunSummary]) -> list[str]:
+    """Draw the list of runs; the ids of the chosen ones, in the order in which they were chosen."""
+    chosen = _chosen(store, runs)
+    state.put_in_url(**{RUNS: SEPARATOR.join(chosen)})
+    names = dict(zip([run.id for run in runs], distinct(runs), strict=True))
+    by_id = {run.id: run for run in runs}
+    if state.widget_value(KEY) != chosen:
+        state.set_widget(KEY, chosen)
+    st.multiselect(
+        "Runs",
+        list(by_id),
+        format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].config)}",
+        max_selections=MOST_RUNS,
+        placeholder="Choose two to six runs",
+        help="The others are laid beside the first: its map is the one that they are turned onto.",
+        key=KEY,
+        on_change=_picked,
+    )
+    return chosen
+
+
+def put_runs(ids: Sequence[str]) -> None:
+    """Have these runs compared. Where the first is another one, nothing stays selected on its map."""
+    before = split(state.text_in_url(RUNS) or "")
+    dropped = [name for name in OF_RUNS if (state.text_in_url(name) or "") not in ids]
+    if state.text_in_url("twin") is not None and "twin" in dropped:
+        dropped += OF_TWIN
+    if before and before[:1] != list(ids[:1]):
+        dropped += OF_FIRST
+    state.put_in_url(**dict.fromkeys(dropped), **{RUNS: SEPARATOR.join(ids)})
+
+
+def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
+    """The runs as they are now. Raises: StoreError for one that is gone."""
+    runs = [store.run(run_id) for run_id in ids]
+    return [
+        Compared(run, store.effective_config(run.id), name, _frames(store, run))
+        for run, name in zip(runs, distinct(runs), strict=True)
+    ]
+
+
+def distinct(runs: Sequence[RunSummary]) -> list[str]:
+    """The runs' titles, each with its number where two are called alike."""
+    count = Counter(run.title for run in runs)
+    return [run.title if count[run.title] == 1 else f"{run.title} (run {run.number})" for run in runs]
+
+
+def _frames(store: Store, run: RunRecord) -> Frames | None:
+    if run.probe is None:
+        return None
+    frames = frames_of(store, run, None)
+    return frames if frames.numbers else None
+
+
+def _picked() -> None:
+    put_runs(state.widget_value(KEY) or [])
+
+
+def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
+    text = state.text_in_url(RUNS)
+    if text is None:
+        return _nearest_two(runs)
+    found: list[str] = []
+    for part in dict.fromkeys(split(text)):
+        try:
+            found.append(store.find(part))
+        except PlaygroundError:
+            _complain(part, "no run has that id; it is left out")
+    found = list(dict.fromkeys(found))
+    if len(found) > MOST_RUNS:
+        _complain(f"{len(found)} of them", f"at most {MOST_RUNS} are compared; showing the first {MOST_RUNS}")
+    return found[:MOST_RUNS]
+
+
+def _complain(text: str, problem: str) -> None:
+    st.warning(f"The address asks for runs = {escaped(shown(text))}, but {problem}.")
+
+
+def _nearest_two(runs: Sequence[RunSummary]) -> list[str]:
+    """The newest run that can be looked at, and the newest other one: of the same task, where there is one."""
+    seen = [run for run in runs if run.probe_known]
+    if not seen:
+        return []
+    same = [run for run in seen[1:] if task_label(run.config) == task_label(seen[0].config)]
+    return [run.id for run in (seen[0], *(same or seen[1:])[:1])]

@@ -1,0 +1,184 @@
+"""What differs between runs, and how well each did: seeds gathered, the best marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.analysis.measures import FrameMeasures, measures_folder, read_measures
+from core.comparison.differences import config_differences
+from core.comparison.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
+from core.representation.metrics import METRICS
+from core.store import Store
+from core.tasks.listing import csv_file
+from pages.ui import state
+from pages.ui.compare.picking import Compared
+from pages.ui.waiting import see_done
+
+MEASURED = "measures"
+BEST = "★ "
+ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
+# Of these, people read shares.
+SHARES = frozenset({"accuracy", "macro_f1", "linear_svm", "knn1"})
+SPLITS: Mapping[str, tuple[str, str]] = {
+    "test": ("Test", "The whole test split, once, at the end of the run."),
+    "validation": ("Validation", "The validation split at the last frame."),
+}
+# It is what runs are measured against, so none of them is the best at it.
+PROBE = Measure("baseline.accuracy", "To beat: linear probe", None)
+PROBE_ABOUT = "Logistic regression, C = 1, on the untrained encoder's vectors; validation accuracy."
+LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 190, 150, 620
+
+
+def overview(store: Store, runs: Sequence[Compared]) -> bool:
+    """Draw both tables; returns whether something is still being computed."""
+    _differences(runs)
+    st.subheader("How well they did")
+    busy = _measuring(runs)
+    groups, rows = score_rows(store, runs)
+    if not rows:
+        st.caption("No scores yet: the first come with a run's first frame.")
+        return busy
+    _table(pd.DataFrame(rows), pinned="Measure", wide="How it is measured")
+    st.caption(_legend(groups, runs))
+    st.download_button(
+        "Scores as CSV",
+        lambda: csv_file([{name: str(cell) for name, cell in row.items()} for row in rows]),
+        "scores.csv",
+        "text/csv",
+        key="compare.scores.csv",
+        icon=":material/download:",
+    )
+    return busy
+
+
+def _differences(runs: Sequence[Compared]) -> None:
+    st.subheader("What differs")
+    found = config_differences([one.config for one in runs])
+    if not found:
+        st.caption("Nothing: these runs have the same settings and the same seed.")
+        return
+    rows = [
+        {"Setting": difference.label} | dict(zip([one.name for one in runs], difference.values, strict=True))
+        for difference in found
+    ]
+    _table(pd.DataFrame(rows), pinned="Setting")
+    st.caption("All other settings are the same, or follow from these. – stands where a run has no such setting.")
+
+
+def score_rows(store: Store, runs: Sequence[Compared]) -> tuple[tuple[SeedGroup, ...], list[dict[str, str]]]:
+    """The table of scores as texts, a row for each measure that some run has, a column for each group of seeds."""
+    scores = [_scores(store, one) for one in runs]
+    measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
+    groups = scores_over_seeds([one.config for one in runs], scores, [measure for measure, _ in measures.values()])
+    heads = [_head(group, runs) for group in groups]
+    rows = []
+    for name, (measure, about) in measures.items():
+        cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in groups]
+        row = {"Measure": ARROWS[measure.better] + measure.label} | dict(zip(heads, cells, strict=True))
+        rows.append(row | {"How it is measured": about})
+    return groups, rows
+
+
+def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
+    """A mean, with its deviation where there is one, and the number of seeds where some lack the score."""
+    if spread is None:
+        return "–"
+    style = ".1%" if name.rpartition(".")[2] in SHARES else ".3f"
+    deviation = f" ± {spread.std:{style}}" if spread.std is not None else ""
+    fewer = f" ({spread.seeds} of {seeds} seeds)" if spread.seeds < seeds else ""
+    return f"{BEST if spread.best else ''}{spread.mean:{style}}{deviation}{fewer}"
+
+
+def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
+    """The newest frame that was measured, and its measures."""
+    if one.frames is None:
+        return None
+    folder = measures_folder(one.frames.folder, one.run.attempt)
+    for step in reversed(one.frames.numbers):
+        found = read_measures(folder, step)
+        if found is not None and found.values:
+            return step, found
+    return None
+
+
+def _measures() -> dict[str, tuple[Measure, str]]:
+    """Every measure there can be, with how it is measured, by its name in the table."""
+    found = {}
+    for split, (label, about) in SPLITS.items():
+        for score in SCORES.values():
+            named = score.label[0].lower() + score.label[1:] if score.name != "macro_f1" else score.label
+            name = f"{split}.{score.name}"
+            found[name] = (Measure(name, f"{label} {named}", score.better), about)
+    found[PROBE.name] = (PROBE, PROBE_ABOUT)
+    for entry in METRICS.values():
+        better = None if entry.better == "neither" else entry.better
+        found[entry.name] = (Measure(entry.name, entry.label, better), entry.settings)
+    return found
+
+
+def _scores(store: Store, one: Compared) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for evaluation in store.evaluations(one.run.id):  # in the order of steps: the last of a split stays
+        found |= {f"{evaluation.split}.{name}": value for name, value in evaluation.values.items()}
+    measured = last_measures(one)
+    return found | (dict(measured[1].values) if measured else {})
+
+
+def _measuring(runs: Sequence[Compared]) -> bool:
+    """Offer the measures of the last frames, or see them through."""
+    lacking = [one for one in runs if one.frames is not None and not _is_measured(one)]
+    if not lacking:
+        return False
+    if state.text_in_url(MEASURED) != "on":
+        st.button(
+            "Measure the representations",
+            icon=":material/straighten:",
+            key="compare.measure",
+            help="Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
+            "the validation texts. It takes from seconds to minutes a run, and is kept.",
+            on_click=lambda: state.put_in_url(**{MEASURED: "on"}),
+        )
+        return False
+    going = [
+        see_done("measures", {"run": one.run.id}, f"Measuring {one.name}", again=one.run.status.active)
+        for one in lacking
+    ]
+    return any(going)
+
+
+def _is_measured(one: Compared) -> bool:
+    found = last_measures(one)
+    return found is not None and one.frames is not None and found[0] == one.frames.numbers[-1]
+
+
+def _head(group: SeedGroup, runs: Sequence[Compared]) -> str:
+    first = runs[group.runs[0]].name
+    return first if len(group.runs) == 1 else f"{first} and {len(group.runs) - 1} more"
+
+
+def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
+    return len({runs[number].config.seed for number in group.runs})
+
+
+def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
+    words = ["↑ higher is better, ↓ lower; ★ the best of these, which says nothing about significance."]
+    gathered = [group for group in groups if len(group.runs) > 1]
+    if gathered:
+        counts = ", ".join(f"{_seeds(group, runs)} seeds" for group in gathered)
+        words.append(f"Runs that differ in the seed only are one column: mean ± standard deviation over {counts}.")
+    steps = sorted({found[0] for one in runs if (found := last_measures(one)) is not None})
+    if steps:
+        told = " and ".join(f"{step:,}" for step in steps)
+        words.append(f"Representation measures are those of the validation texts on the map, at step {told}.")
+    return " ".join(words)
+
+
+def _table(table: pd.DataFrame, *, pinned: str, wide: str | None = None) -> None:
+    columns = {str(name): st.column_config.TextColumn(width=RUN_WIDTH) for name in table.columns}
+    columns[pinned] = st.column_config.TextColumn(width=LABEL_WIDTH, pinned=True)
+    if wide is not None:
+        columns[wide] = st.column_config.TextColumn(width=SETTINGS_WIDTH)
+    st.dataframe(table, hide_index=True, column_config=columns, height="content", key=f"compare.table.{pinned}")

@@ -1,0 +1,168 @@
+"""A twin of a run: the same config and seed, one setting changed, launched with one click."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.comparison.differences import SEED, Difference, config_differences
+from core.comparison.offers import Suggestion, TwinSetting, twin_settings
+from core.comparison.twins import twin, twin_name
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.errors import ConfigError, PlaygroundError
+from core.figures.compare import MOST_RUNS
+from core.parameters import Parameter, Value
+from pages.ui import state
+from pages.ui.compare.bound import bound
+from pages.ui.compare.picking import Compared, put_runs
+from pages.ui.parameter_widget import parameter_widget
+from pages.ui.parts import escaped
+
+OTHER = "other"
+CHOICES = ("twin", "change", "to", "value")
+LARGEST_SEED = 2**32 - 1
+
+
+def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str]) -> None:
+    """Draw it, and launch the twin when that is asked for.
+
+    Args:
+        ids: of the runs that are compared; the twin joins them.
+    """
+    st.caption(
+        "A twin has the same settings and the same seed as its original, but for one: what is then seen on the maps is "
+        "what that one setting does."
+    )
+    left, right = st.columns(2)
+    with left:
+        original = _original(runs)
+    with right:
+        change = _change(original.config)
+    value = _value(original, change)
+    try:
+        made = twin(original.config, change.path, value)
+        made = twin(original.config, change.path, value, name=twin_name(original.name, original.config, made))
+    except ConfigError as error:
+        st.error(escaped(str(error)))
+        return
+    different = config_differences([original.config, made])
+    st.markdown(_told(different))
+    full = len(ids) >= MOST_RUNS
+    if full:
+        st.caption(f"{MOST_RUNS} runs are compared already: take one away to make room for the twin.")
+    if st.button(
+        "Launch the twin",
+        type="primary",
+        icon=":material/rocket_launch:",
+        key="compare.launch",
+        disabled=full or not different,
+    ):
+        _launch(engine, made, ids)
+
+
+def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
+    """What can be changed, by its path; the seed at the end, for a repetition that tells luck from effect."""
+    seed = Parameter(
+        SEED,
+        "Seed: a repetition",
+        0,
+        "Another draw of batches, dropout and classifier: several of them show how much is luck.",
+        kind="integer",
+        low=0,
+        high=LARGEST_SEED,
+    )
+    following = [(config.seed + more) % (LARGEST_SEED + 1) for more in (1, 2, 3)]
+    suggestions = tuple(Suggestion(number, str(number)) for number in following)
+    repetition = TwinSetting(SEED, seed, config.seed, str(config.seed), suggestions)
+    return {setting.path: setting for setting in (*twin_settings(config), repetition)}
+
+
+def _original(runs: Sequence[Compared]) -> Compared:
+    by_id = {one.run.id: one for one in runs}
+    if len(runs) == 1:
+        st.text_input("Twin of", runs[0].name, disabled=True, key="compare.only")
+        return runs[0]
+    chosen, tied = bound("twin", by_id, runs[0].run.id, "that run is not among those compared")
+    st.selectbox("Twin of", list(by_id), format_func=lambda i: by_id[i].name, **tied)
+    return by_id[chosen]
+
+
+def _change(config: RunConfig) -> TwinSetting:
+    changes = changes_of(config)
+    if state.text_in_url("change") not in changes:  # of another run
+        state.put_in_url(change=None)
+    chosen, tied = bound("change", changes, next(iter(changes)), "that run has no such setting")
+    st.selectbox(
+        "Setting to change",
+        list(changes),
+        format_func=lambda path: f"{changes[path].label}: {changes[path].text}",
+        **tied,
+    )
+    return changes[chosen]
+
+
+def _value(original: Compared, change: TwinSetting) -> Value | None:
+    """The new value: one that is suggested, or any other."""
+    suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
+    names = {**{text: one.text for text, one in suggested.items()}, OTHER: "Another value"}
+    if state.text_in_url("to") not in names:  # of another setting
+        state.put_in_url(to=None, value=None)
+    chosen, tied = bound("to", names, next(iter(names)), "it is no value of that setting")
+    st.segmented_control("New value", list(names), format_func=lambda text: names[text], required=True, **tied)
+    if chosen != OTHER:
+        return suggested[chosen].value
+    value = _any_value(change.parameter, _start(change), f"compare.value.{original.run.id}.{change.path}")
+    state.put_in_url(value=json.dumps(value))
+    return value
+
+
+def _start(change: TwinSetting) -> Value:
+    """What the widget shows first: the address's value, where it is valid, or the one that the run has."""
+    try:
+        return change.parameter.check("value", json.loads(state.text_in_url("value") or "null"))
+    except (ConfigError, ValueError):
+        known = (change.value, *(one.value for one in change.suggestions), change.parameter.default)
+        return next(value for value in known if value is not None)
+
+
+def _any_value(parameter: Parameter, start: Value, key: str) -> Value:
+    if parameter.kind != "number" or parameter.slider is not None:
+        return parameter_widget(st, parameter, start, key)  # type: ignore[arg-type]
+    low, high = parameter.low or 0.0, parameter.high
+    return float(
+        st.number_input(
+            parameter.label,
+            min_value=float(low),
+            max_value=None if high is None else float(high),
+            value=float(start),  # type: ignore[arg-type]
+            step=float(f"{float(start) / 10 or 0.1:.0e}"),  # type: ignore[arg-type]
+            format="%g",
+            help=parameter.help or None,
+            key=key,
+        )
+    )
+
+
+def _told(different: Sequence[Difference]) -> str:
+    """What will differ between the run and its twin."""
+    if not different:
+        return "Nothing would differ: choose another value."
+    lines = [f"- {escaped(one.label)}: {escaped(one.values[0])} → **{escaped(one.values[1])}**" for one in different]
+    return "\n".join(["What will differ:", "", *lines])
+
+
+def _launch(engine: LocalEngine, made: RunConfig, ids: Sequence[str]) -> None:
+    try:
+        with st.spinner("Starting", show_time=False):
+            run_id = engine.submit(made)
+    except PlaygroundError as error:
+        st.error(escaped(str(error)))
+        return
+    put_runs([*ids, run_id])
+    cleared: dict[str, Any] = dict.fromkeys(CHOICES)
+    state.put_in_url(**cleared, show="curves")
+    st.rerun()

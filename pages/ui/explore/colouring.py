@@ -1,0 +1,111 @@
+"""What the colours of a map say: one entry per choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from core.events import TRAIN
+from core.figures.map_data import Bundle, categories_bundle, values_bundle
+from core.figures.template import ACCENT, QUIET
+from core.representation.examples import ExampleScores
+from pages.ui.explore import run_reads
+from pages.ui.explore.run_reads import Frames
+
+CORRECT_COLOURS = (QUIET, "#d55e00")
+SPLIT_COLOURS = (ACCENT, "#e69f00")
+# A loss beyond this share of all has the colour of the scale's end, so that one outlier does not hide the rest.
+LOSS_QUANTILE = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class Colouring:
+    """A choice of what the colours say.
+
+    Attributes:
+        label: as people read it.
+        make: the bundle of some frames.
+        about: one sentence.
+    """
+
+    label: str
+    make: Callable[[Frames], Bundle]
+    about: str
+
+
+def _label(frames: Frames) -> Bundle:
+    return categories_bundle(frames.probe.labels, frames.probe.classes, "Label")
+
+
+def _prediction(frames: Frames) -> Bundle:
+    return categories_bundle(_each(frames, lambda s: s.predicted), frames.probe.classes, "Prediction")
+
+
+def _correct(frames: Frames) -> Bundle:
+    wrong = _each(frames, lambda s: ~s.correct)
+    return categories_bundle(wrong, ("correct", "wrong"), "Prediction is", CORRECT_COLOURS)
+
+
+def _confidence(frames: Frames) -> Bundle:
+    return values_bundle(_each(frames, lambda s: s.confidence), "Confidence", 0.0, 1.0)
+
+
+def _loss(frames: Frames) -> Bundle:
+    losses = _each(frames, lambda s: s.loss)
+    high = float(np.nanquantile(losses, LOSS_QUANTILE)) if np.isfinite(losses).any() else 1.0
+    return values_bundle(losses, "Cross-entropy, nats", 0.0, max(high, 1e-6))
+
+
+def _split(frames: Frames) -> Bundle:
+    train = [split == TRAIN for split in frames.probe.splits] or [False] * len(frames.probe.ids)
+    return categories_bundle(np.asarray(train, np.int64), ("validation", "training"), "Split", SPLIT_COLOURS)
+
+
+def _cluster(frames: Frames) -> Bundle:
+    count = len(frames.probe.classes)
+    known = run_reads.clusters(frames)
+    unknown: NDArray[np.int64] = np.full(len(frames.probe.ids), -1)
+    codes = np.stack([known.get(number, unknown) for number in frames.numbers])
+    names = [f"cluster {i + 1}" for i in range(max(count, int(codes.max(initial=0)) + 1))]
+    return categories_bundle(codes, names, "Cluster")
+
+
+COLOURINGS: Mapping[str, Colouring] = {
+    "label": Colouring("Label", _label, "Colour and symbol: the label."),
+    "prediction": Colouring("Prediction", _prediction, "Colour: what the classifier says at this step."),
+    "correct": Colouring("Correct or wrong", _correct, "Colour: whether the classifier is right at this step."),
+    "confidence": Colouring("Confidence", _confidence, "Colour: the probability of the prediction."),
+    "loss": Colouring("Loss", _loss, f"Colour: cross-entropy of the label; the highest {1 - LOSS_QUANTILE:.0%} alike."),
+    "split": Colouring("Training or validation", _split, "Colour: whether an example was trained on."),
+    "cluster": Colouring("Cluster", _cluster, "Colour: k-means with as many clusters as classes, numbered by label."),
+}
+
+
+def colours(frames: Frames, name: str) -> Bundle:
+    """The colours of some frames. Raises: StoreError for a frame that cannot be read."""
+    known = len(run_reads.clusters(frames)) if name == "cluster" else 0
+    return _colours(*frames.key, frames.numbers, name, known, frames)
+
+
+@st.cache_resource(show_spinner=False, max_entries=32)
+def _colours(
+    store_folder: str,
+    run_id: str,
+    attempt: int,
+    layers_at: int | None,
+    numbers: tuple[int, ...],
+    name: str,
+    known: int,
+    _frames: Frames,
+) -> Bundle:
+    return COLOURINGS[name].make(_frames)
+
+
+def _each(frames: Frames, take: Callable[[ExampleScores], NDArray[Any]]) -> NDArray[Any]:
+    """[F, N] of every frame."""
+    return np.stack([take(run_reads.scores(frames, number)) for number in frames.numbers])

@@ -1,0 +1,157 @@
+"""Representation measures over the frames, their settings, and the correlation on a similarity task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.analysis.similarity import PAIRS_MAX, read_similarity
+from core.analysis.weights import weight_stamps
+from core.errors import PlaygroundError
+from core.figures.measures import measures_figure
+from core.representation.metrics import METRICS
+from pages.ui import reads, state
+from pages.ui.explore import run_reads
+from pages.ui.explore.run_reads import Frames
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import escaped
+from pages.ui.waiting import see_done
+
+SIMILARITY = "spearman_similarity"
+TASK = "scores"
+ROW_PX, COLUMNS = 170, 3
+SHOWN = "measures"
+
+
+def measures(frames: Frames, number: int) -> bool:
+    """Draw the section; returns whether something is still being computed."""
+    st.subheader("How good is the representation?")
+    if frames.layers_at is not None:
+        st.caption("Measures are those of the run's frames: choose them under More.")
+        return False
+    wanted = state.text_in_url(SHOWN) == "on"
+    found = {step: known for step in frames.numbers if (known := run_reads.measures(frames, step)) is not None}
+    if not found and not wanted:
+        st.caption(
+            "Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of the "
+            "validation texts at up to 24 frames. It takes from seconds to minutes, and is kept."
+        )
+        if st.button("Measure this run", icon=":material/straighten:", key="explore.measure"):
+            state.put_in_url(**{SHOWN: "on"})
+            st.rerun()
+        return False
+    busy = False
+    if len(found) < len(frames.numbers):
+        busy = see_done("measures", {"run": frames.run.id}, "Measures", again=frames.run.status.active)
+    busy = _similarity_task(frames) or busy
+    _draw(frames, number, sorted(step for step, known in found.items() if known.values))
+    return busy
+
+
+def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
+    if not steps:
+        return
+    values: dict[str, list[float | None]] = {name: [] for name in METRICS if name != SIMILARITY}
+    for step in steps:
+        known = run_reads.measures(frames, step)
+        for name, column in values.items():
+            column.append(known.values.get(name) if known is not None else None)
+    task = state.text_in_url(TASK)
+    scores = read_similarity(frames.folder, task) if task else None
+    labels = {name: (entry.label, entry.better) for name, entry in METRICS.items()}
+    drawn = [name for name in values if any(value is not None for value in values[name])]
+    live_figure(
+        measures_figure(steps, values, labels, number, axis="step", revision=frames.run.id),
+        key="explore.measures",
+        height=-(-len(drawn) // COLUMNS) * ROW_PX + 60,
+        description="Representation measures over the steps of the run.",
+    )
+    rows = [
+        {
+            "Measure": METRICS[name].label,
+            "Better": METRICS[name].better,
+            "First": values[name][0],
+            "Last": values[name][-1],
+            "Settings": METRICS[name].settings,
+            "Source": METRICS[name].source,
+        }
+        for name in values
+    ]
+    if scores is not None:
+        told = sorted(scores.values.items())
+        entry = METRICS[SIMILARITY]
+        rows.append(
+            {
+                "Measure": entry.label,
+                "Better": entry.better,
+                "First": told[0][1],
+                "Last": told[-1][1],
+                "Settings": f"{entry.settings} {scores.pairs:,} pairs.",
+                "Source": entry.source,
+            }
+        )
+    number_column = st.column_config.NumberColumn(format="%.4f")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        key="explore.measures.table",
+        column_config={
+            "First": number_column,
+            "Last": number_column,
+            "Settings": st.column_config.TextColumn(width="large"),
+        },
+    )
+    held_out = frames.probe.held_out
+    st.caption(f"Of {held_out:,} validation texts, at {len(steps)} frames from step {steps[0]:,} to {steps[-1]:,}.")
+    st.download_button(
+        "Measures as CSV",
+        lambda: pd.DataFrame({"step": list(steps), **values}).to_csv(index=False),
+        f"{frames.run.id}-measures.csv",
+        "text/csv",
+        key="explore.measures.csv",
+        icon=":material/download:",
+    )
+
+
+def _similarity_task(frames: Frames) -> bool:
+    tasks = {task.id: task.name for task in reads.library().tasks() if task.kind == "similarity"}
+    if not tasks:
+        st.caption(
+            "Spearman on similarity needs a task with scores: fetch STS-B on the Data page, or add a file of pairs "
+            "with scores there."
+        )
+        return False
+    options = {"": "None", **tasks}
+    start = state.choice_in_url(TASK, {name: name for name in options}, "", "there is no such similarity task")
+    names = list(options)
+    task = st.selectbox(
+        "Similarity task",
+        names,
+        names.index(start),
+        format_func=lambda name: options[name],
+        key="explore.scores",
+        help=f"Spearman of cosines with the scores people gave, on up to {PAIRS_MAX:,} pairs, where weights are kept.",
+        width=320,
+    )
+    state.put_in_url(**{TASK: task or None})
+    if not task:
+        return False
+    try:
+        stamps = weight_stamps(frames.store, frames.run)
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+        return False
+    known = read_similarity(frames.folder, task)
+    busy = False
+    if known is None or dict(known.stamps) != stamps:
+        request = {"run": frames.run.id, "what": "similarity", "task": task}
+        busy = see_done("inspect", request, "Reading the pairs", again=True)
+        known = read_similarity(frames.folder, task)
+    if known is not None:
+        told = ", ".join(
+            f"step {step:,}: {'–' if value is None else format(value, '.3f')}" for step, value in known.values.items()
+        )
+        st.markdown(f"**Spearman on {escaped(tasks[task])}** · {told}")
+    return busy

@@ -1,0 +1,64 @@
+"""The examples whose vectors turned the most since another frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from core.representation.examples import ExampleScores
+from core.representation.movement import moved
+from core.representation.neighbours import all_neighbours, kept_neighbours
+from pages.ui.explore import run_reads
+from pages.ui.explore.run_reads import Frames
+from pages.ui.explore.texts import example_columns
+from pages.ui.text_table import Cell, text_table
+
+LISTED = 30
+K = 10
+
+
+def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
+    """Draw them; those that are to be selected, None for no change."""
+    earlier = [other for other in frames.numbers if other < number]
+    if not earlier:
+        st.caption("This is the first frame: move on to see which examples have moved.")
+        return None
+    what = "Since layer" if frames.layers_at is not None else "Since step"
+    since = earlier[0]
+    if len(earlier) > 1:
+        since = st.select_slider(what, earlier, earlier[0], format_func=lambda n: f"{n:,}", key="explore.since")
+    turned = moved(frames.vectors(since), frames.vectors(number))
+    kept = _kept(frames, since, number)
+    before = run_reads.scores(frames, since)
+    rows = np.argsort(-turned, kind="stable")[:LISTED].tolist()
+    st.caption(
+        f"Turned: 1 − cosine of an example's vectors in the two frames; mean {turned.mean():.3f}. Kept: "
+        f"share of its {min(K, len(turned) - 1)} nearest that stayed; mean {kept.mean():.0%}."
+    )
+    first_columns: dict[str, list[Cell]] = {
+        "Turned": [float(turned[row]) for row in rows],
+        "Kept": [float(kept[row]) for row in rows],
+        "Before": [frames.probe.classes[before.predicted[row]] for row in rows],
+    }
+    text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
+    if st.button("Select these", key="explore.moved.select", icon=":material/select_all:"):
+        return tuple(rows)
+    return None
+
+
+def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
+    return _cached_kept(*frames.key, since, number, frames)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _cached_kept(
+    store_folder: str,
+    run_id: str,
+    attempt: int,
+    layers_at: int | None,
+    since: int,
+    number: int,
+    _frames: Frames,
+) -> np.ndarray:
+    before, after = (all_neighbours(_frames.vectors(frame), K) for frame in (since, number))
+    return kept_neighbours(before, after)

@@ -1,0 +1,67 @@
+"""The k nearest examples of one, in the original space of the frame, and which of them were near at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from core.representation.examples import ExampleScores
+from pages.ui import state
+from pages.ui.explore import run_reads
+from pages.ui.explore.run_reads import Frames
+from pages.ui.explore.texts import example_columns
+from pages.ui.parts import escaped
+from pages.ui.text_table import Cell, text_table
+
+METRICS: Mapping[str, str] = {"cosine": "Cosine", "euclidean": "Euclidean"}
+DEFAULT_K, MAX_K = 10, 100
+
+
+def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int | None) -> None:
+    """Draw the nearest examples of the one that was clicked last."""
+    if anchor is None:
+        st.caption("Click a point to see which examples are nearest to it, in all dimensions of this frame.")
+        return
+    most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    asked = state.text_in_url("k") or ""
+    start = min(most, max(1, int(asked))) if asked.isdecimal() else min(most, DEFAULT_K)
+    k = start if most == 1 else left.slider("Neighbours k", 1, most, start, key="explore.k")
+    metric = right.segmented_control(
+        "Distance",
+        list(METRICS),
+        default=state.choice_in_url("metric", {name: name for name in METRICS}, "cosine", "there is no such distance"),
+        format_func=METRICS.get,
+        required=True,
+        key="explore.metric",
+    )
+    state.put_in_url(k=None if k == DEFAULT_K else k, metric=None if metric == "cosine" else metric)
+    found = run_reads.index(frames, number, metric).nearest(anchor, k)
+    before = run_reads.index(frames, frames.numbers[0], metric).nearest(anchor, k)
+    old = set(before.indices.tolist())
+    rows = found.indices.tolist()
+    stayed = sum(row in old for row in rows)
+    st.markdown(_about(frames, scores, anchor))
+    first = "the first layer" if frames.layers_at is not None else f"step {frames.numbers[0]:,}"
+    same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
+    st.caption(
+        f"{stayed} of its {len(rows)} nearest were so at {first}; {same} share its label. Of {len(frames.probe.ids):,} "
+        f"examples, vectors as they are, {frames.vectors(number).shape[1]} dimensions."
+    )
+    first_columns: dict[str, list[Cell]] = {
+        "Cosine" if metric == "cosine" else "Distance": [float(value) for value in found.values],
+        "New": [row not in old for row in rows],
+    }
+    text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
+
+
+def _about(frames: Frames, scores: ExampleScores, anchor: int) -> str:
+    probe = frames.probe
+    label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
+    said = f"predicted {escaped(prediction)}, {scores.confidence[anchor]:.0%}"
+    return f"**{escaped(label)}** · {said} · {escaped(_short(probe.texts[anchor]))}"
+
+
+def _short(text: str, most: int = 240) -> str:
+    return text if len(text) <= most else f"{text[:most]} …"

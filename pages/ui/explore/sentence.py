@@ -1,0 +1,146 @@
+"""A sentence of one's own: where it lies in every frame, what is predicted, and how its neighbours change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from core.analysis import biography as life
+from core.analysis.biography import Biography
+from core.analysis.sentence import check_text, inspected, takes_pairs
+from core.analysis.weights import weight_stamps
+from core.errors import PlaygroundError
+from core.figures.biography import confidence_figure
+from core.figures.map_data import OwnPoint
+from core.representation.projections import MapSpec, Points
+from core.settings import settings
+from pages.ui import reads, state
+from pages.ui.explore.run_reads import Frames
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import escaped
+from pages.ui.text_table import Cell, text_table
+from pages.ui.waiting import see_done
+
+TEXT, SECOND = "say", "and"
+MAX_CHARS_IN_URL = 1_500
+CURVE_HEIGHT = 260
+OWN = "explore.own"
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A text at every frame of a run."""
+
+    text: str
+    life: Biography
+
+
+def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
+    """Draw the field; the text at every frame once it is known, and whether the model is still reading."""
+    if frames.layers_at is not None:
+        st.caption("A sentence is placed on the frames of the run: choose them under More.")
+        return None, False
+    pair = takes_pairs(frames.store, frames.run)
+    with st.form("explore.sentence", border=False):
+        given, given_second = state.text_in_url(TEXT) or "", state.text_in_url(SECOND) or ""
+        most = settings().max_text_chars
+        text = st.text_area("Your sentence", given, max_chars=most, height=80, key=f"{OWN}.text")
+        second = None
+        if pair:
+            second = st.text_area("Second text", given_second, max_chars=most, height=80, key=f"{OWN}.second")
+        asked = st.form_submit_button("Place it", type="primary", icon=":material/add_location_alt:")
+    if asked:
+        state.remember(OWN, (text, second))
+        state.put_in_url(say=text if len(text) <= MAX_CHARS_IN_URL else None, **{SECOND: second or None})
+    text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
+    if not text.strip():
+        st.caption("Type a sentence, and see where the model puts it, from the first frame to the last.")
+        return None, False
+    return _read(frames, text, second if pair else None, pair)
+
+
+def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Own | None, bool]:
+    try:
+        check_text(text, second, pair=pair, most_chars=settings().max_text_chars)
+        stamps = weight_stamps(frames.store, frames.run)
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+        return None, False
+    found = inspected(frames.folder, text, second)
+    known = found is not None and dict(zip(found.steps, found.stamps, strict=True)) == stamps
+    busy = False
+    if not known:
+        request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
+        busy = see_done("inspect", request, "Reading your sentence", again=True)
+        found = inspected(frames.folder, text, second)
+    if found is None:
+        return None, busy
+
+    def read(step: int) -> tuple[np.ndarray, np.ndarray]:
+        return frames.store.embeddings(frames.run.id, step), frames.store.logits(frames.run.id, step)
+
+    try:
+        return Own(text, life.biography(found, frames.numbers, read)), busy
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+        return None, busy
+
+
+def own_point(own: Own, frames: Frames, maps: dict[int, Points], spec: MapSpec) -> OwnPoint:
+    """The sentence on every frame's map; frames without a map have none."""
+    from core.representation.projections import place_new
+
+    places: list[tuple[float, ...] | None] = []
+    for vector, number in zip(own.life.vectors, own.life.steps, strict=True):
+        points = maps.get(number)
+        if points is None:
+            places.append(None)
+            continue
+        placed = place_new(points, frames.vectors(number), vector[np.newaxis], linear=spec.method == "pca")
+        places.append(tuple(float(value) for value in placed[0]))
+    return OwnPoint("Your sentence", own.text, tuple(places), own.life.exact)
+
+
+def sentence(own: Own, frames: Frames, number: int) -> None:
+    """Draw what is known of the sentence at a frame, and its biography."""
+    told, probe = own.life, frames.probe
+    at = told.steps.index(number)
+    probabilities = told.probabilities[at]
+    first, last = probe.classes[told.predictions[0]], probe.classes[told.predictions[at]]
+    how = "as the model read it then" if told.exact[at] else "estimated from the examples near it"
+    st.markdown(f"Predicted **{escaped(last)}**, {probabilities.max():.0%}, {how}.")
+    start = f"step {told.steps[0]:,}"
+    changed = f"So it was at {start}." if first == last else f"At {start} it was {escaped(first)}."
+    exact = ", ".join(f"{step:,}" for step, known in zip(told.steps, told.exact, strict=True) if known)
+    st.caption(
+        f"{changed} {told.stayed[at]} of its {told.neighbours.shape[1]} nearest examples were so at {start}. Exact at "
+        f"steps {exact}, where weights are kept (filled star); in between it moves as the examples near it do (hollow "
+        "star)."
+    )
+    live_figure(
+        confidence_figure(told.steps, told.probabilities, probe.classes, told.exact, number, revision=frames.run.id),
+        key="explore.biography",
+        height=CURVE_HEIGHT,
+        description="Probability of each class for your sentence over the steps.",
+    )
+    old = set(told.neighbours[0].tolist())
+    rows = told.neighbours[at].tolist()
+    columns: dict[str, list[Cell]] = {
+        "New": [row not in old for row in rows],
+        "Label": [probe.classes[probe.labels[row]] for row in rows],
+        "Text": [probe.texts[row] for row in rows],
+    }
+    text_table(columns, height=320, classes=probe.classes)
+    st.page_link(
+        "pages/tokens.py",
+        label="Its words, and what [CLS] attends to",
+        icon=":material/format_ink_highlighter:",
+        query_params={"run": frames.run.id, "text": own.text[:MAX_CHARS_IN_URL]},
+    )
+
+
+def warm_up() -> None:
+    """Have the model's process started before somebody types."""
+    reads.jobs().warm_up("model")

@@ -1,0 +1,59 @@
+"""The selected examples as a table, and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.analysis.maps import KeptHonesty
+from core.analysis.projector import example_table_csv
+from core.events import Probe
+from core.representation.examples import ExampleScores
+from pages.ui.explore.run_reads import Frames
+from pages.ui.parts import probe_label
+from pages.ui.text_table import Cell, text_table
+
+TRUST_HELP = (
+    "For each point: trustworthiness falls the farther away its neighbours on the map really are; overlap is the share "
+    "of its neighbours on the map that are neighbours in the original space."
+)
+
+
+def texts(frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int], honesty: KeptHonesty | None) -> None:
+    """Draw the selected examples, or say how to select some."""
+    if not rows:
+        st.caption(
+            f"{probe_label(frames.probe)} are on the map. Click a point, or drag a box or a lasso around some, to read "
+            "them here; hold Shift to add to them."
+        )
+        return
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    left.markdown(f"**{len(rows):,} selected**")
+    per_point = right.toggle("Trust per point", key="explore.per_point", disabled=honesty is None, help=TRUST_HELP)
+    table: dict[str, list[Cell]] = {}
+    if per_point and honesty is not None:
+        table["Trust"] = [float(honesty.per_point_trustworthiness[row]) for row in rows]
+        table["Overlap"] = [float(honesty.per_point_overlap[row]) for row in rows]
+    text_table(example_columns(frames.probe, scores, rows) | table, classes=frames.probe.classes)
+    st.download_button(
+        "Selection as CSV",
+        lambda: example_table_csv(frames.probe, frames.store.logits(frames.run.id, frames.step_of(number)), rows),
+        f"{frames.run.id}-step-{frames.step_of(number)}.csv",
+        "text/csv",
+        key="explore.selection.csv",
+        icon=":material/download:",
+    )
+
+
+def example_columns(probe: Probe, scores: ExampleScores, rows: Sequence[int]) -> dict[str, list[Cell]]:
+    """Label, prediction, confidence and text of some examples; those that were trained on are marked."""
+    columns: dict[str, list[Cell]] = {
+        "Label": [probe.classes[probe.labels[row]] for row in rows],
+        "Prediction": [probe.classes[scores.predicted[row]] for row in rows],
+        "Confidence": [float(scores.confidence[row]) for row in rows],
+        "Text": [probe.texts[row] for row in rows],
+    }
+    if any(row >= probe.held_out for row in rows):
+        columns["Trained on"] = [row >= probe.held_out for row in rows]
+    return columns

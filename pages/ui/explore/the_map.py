@@ -1,0 +1,153 @@
+"""The map of the Explore page: what it is made of, and what is said beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import streamlit as st
+
+from core.analysis.maps import LIVE, map_request
+from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
+from core.representation.projections import PROJECTIONS, MapSpec, Points
+from core.tasks.survey import search
+from pages.ui.explore import run_reads
+from pages.ui.explore.choices import Choices
+from pages.ui.explore.colouring import COLOURINGS, colours
+from pages.ui.explore.run_reads import Frames
+from pages.ui.map_view import MapState, Panel, map_view
+from pages.ui.waiting import see_done
+
+HEIGHT = 560
+
+
+def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
+    """The maps to show, and of which kind: PCA while the wanted ones are still being placed.
+
+    Returns: the kind, its maps by frame, and whether something is still being computed.
+    """
+    found = run_reads.maps(frames, wanted)
+    missing = len(frames.numbers) - len(found)
+    measured = run_reads.honesty(frames, wanted, frames.numbers[-1]) is not None
+    busy = False
+    if missing or not measured:
+        request = map_request(frames.run.id, wanted, frames.layers_at)
+        busy = see_done("map", request, PROJECTIONS[wanted.method].label, again=frames.run.status.active)
+    if not missing:
+        return wanted, found, busy
+    fallback = run_reads.maps(frames, LIVE)
+    return (LIVE, fallback, busy) if len(fallback) >= len(found) else (wanted, found, busy)
+
+
+def panel_of(
+    frames: Frames,
+    spec: MapSpec,
+    maps: Mapping[int, Points],
+    choices: Choices,
+    *,
+    arrows: Sequence[Arrow] = (),
+    own: Sequence[OwnPoint] = (),
+    centroids: bool = False,
+) -> Panel:
+    """One map of all frames. Raises: StoreError for a frame that cannot be read."""
+    places = _places(*frames.key, spec.key, frames.numbers, tuple(maps), maps, spec.dims, len(frames.probe.ids))
+    return Panel(
+        examples=_examples(*frames.key, frames),
+        places=places,
+        colours=colours(frames, choices.colour),
+        steps=frames.numbers,
+        notes=_notes(frames),
+        space=spec.key,
+        arrows=tuple(arrows),
+        own=tuple(own),
+        centroids=centroids,
+    )
+
+
+def map_key(frames: Frames) -> str:
+    return f"explore.map.{frames.run.id}.{frames.layers_at}"
+
+
+def draw(frames: Frames, panel: Panel, choices: Choices, told: MapState, spec: MapSpec) -> None:
+    """Draw the map as `told` says."""
+    map_view(
+        [panel],
+        key=map_key(frames),
+        frame=told.frame,
+        selected=told.selected,
+        view=told.view,
+        height=HEIGHT,
+        description=f"Map of {len(frames.probe.ids):,} texts, {COLOURINGS[choices.colour].label.lower()} as colour.",
+        lit=found(frames, choices),
+        name=f"{frames.run.id}-{spec.method}",
+        unit="layer" if frames.layers_at is not None else "step",
+    )
+
+
+def found(frames: Frames, choices: Choices) -> list[int] | None:
+    """Ids of the texts that hold the words that are looked for; None where none are."""
+    if not choices.search.strip():
+        return None
+    return [frames.probe.ids[row] for row in search(frames.probe.texts, choices.search)]
+
+
+def honesty_line(frames: Frames, spec: MapSpec, number: int) -> None:
+    """How far the map of a frame can be believed."""
+    known = run_reads.honesty(frames, spec, number)
+    if known is None:
+        st.caption("How far this map can be believed is being measured.")
+        return
+    st.caption(
+        f"**Trustworthiness {known.trustworthiness:.2f} · {known.k}-NN overlap {known.overlap:.0%}** · at 1 and 100% "
+        "neighbours on this map would be exactly the neighbours in all dimensions (cosine)."
+    )
+
+
+def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices) -> str:
+    """What the map shows, in a sentence or two."""
+    entry = PROJECTIONS[spec.method]
+    what = "layer" if frames.layers_at is not None else "frame"
+    how = (
+        "fitted on the last frame, the others placed"
+        if spec.mode == "once"
+        else f"each {what} is turned onto the one before, so points move because the vectors moved"
+    )
+    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in spec.parameters)
+    waiting = f" {PROJECTIONS[wanted.method].label} is being computed; this is PCA." if spec != wanted else ""
+    made = f"{entry.label}, {spec.dims}-D{f' ({settings})' if settings else ''}, normalised vectors; {how}."
+    return f"{COLOURINGS[choices.colour].about} {made}{waiting} Open symbols were trained on."
+
+
+def _notes(frames: Frames) -> tuple[str, ...]:
+    """What stands beside each frame's number on the scrubber."""
+    if frames.layers_at is not None:
+        return tuple(f"step {frames.layers_at:,}" for _ in frames.numbers)
+    scores = {e.step: e.values["accuracy"] for e in frames.store.evaluations(frames.run.id) if e.split == "validation"}
+    return tuple(f"validation {scores[step]:.0%}" if step in scores else "" for step in frames.numbers)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _examples(store_folder: str, run_id: str, attempt: int, layers_at: int | None, _frames: Frames) -> Bundle:
+    probe = _frames.probe
+    return examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _places(
+    store_folder: str,
+    run_id: str,
+    attempt: int,
+    layers_at: int | None,
+    spec_key: str,
+    numbers: tuple[int, ...],
+    there: tuple[int, ...],
+    _maps: Mapping[int, Points],
+    dims: int,
+    count: int,
+) -> Bundle:
+    nowhere = np.full((count, dims), np.nan, np.float32)
+    return places_bundle(np.stack([_maps.get(number, nowhere) for number in numbers]), _box(_maps))
+
+
+def _box(maps: Mapping[int, Points]) -> Box | None:
+    return box_of(*(points[np.newaxis] for points in maps.values())) if maps else None

@@ -1,0 +1,65 @@
+"""A table of texts that can be read: they wrap, numbers line up, and everything from outside is escaped."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from core.figures.template import class_colour
+
+Cell = str | float | bool | None
+
+MAX_ROWS = 200
+TEXT_CHARS, NAME_CHARS = 600, 80
+# How numbers of a column are written, where it is not three decimals.
+FORMS: Mapping[str, str] = {"Confidence": ".1%", "Overlap": ".0%", "Kept": ".0%"}
+WIDE = "Text"
+
+
+def text_table(columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = ()) -> None:
+    """Draw columns of equal length; each text stands below its other cells, over the whole width.
+
+    Args:
+        columns: by name; True is a dot, False and None are empty.
+        height: pixels, above which the table scrolls.
+        classes: names that get their colour in front, as on the map.
+    """
+    names = [name for name in columns if name != WIDE]
+    count = len(next(iter(columns.values()), ()))
+    head = "".join(f'<th class="{_kind(columns[name])}" scope="col">{html.escape(name)}</th>' for name in names)
+    colours = {name: class_colour(label) for label, name in enumerate(classes)}
+    rows = "".join(
+        f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
+        f"{_text(columns[WIDE][row], len(names) + 1) if WIDE in columns else ''}</tbody>"
+        for row in range(min(count, MAX_ROWS))
+    )
+    st.html(
+        f'<div class="text-table" style="max-height:{height}px" tabindex="0" role="region" aria-label="Examples">'
+        f'<table><thead><tr>{head}<th class="rest"></th></tr></thead>{rows}</table></div>'
+    )
+    if count > MAX_ROWS:
+        st.caption(f"The first {MAX_ROWS:,} of {count:,} are shown; the file has them all.")
+
+
+def _kind(values: Sequence[Cell]) -> str:
+    if any(isinstance(value, bool) for value in values):
+        return "mark"
+    return "number" if any(isinstance(value, float) for value in values) else "words"
+
+
+def _text(value: Cell, width: int) -> str:
+    text = " ".join(str(value)[: 2 * TEXT_CHARS].split())
+    text = text if len(text) <= TEXT_CHARS else f"{text[:TEXT_CHARS]} …"
+    return f'<tr><td class="wide" colspan="{width}" dir="auto">{html.escape(text)}</td></tr>'
+
+
+def _cell(name: str, value: Cell, colours: Mapping[str, str]) -> str:
+    if isinstance(value, bool) or value is None:
+        return f'<td class="mark">{"●" if value else ""}</td>'
+    if isinstance(value, str):
+        dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
+        return f'<td class="words" dir="auto">{dot}{html.escape(" ".join(value[:NAME_CHARS].split()))}</td>'
+    return f'<td class="number">{"" if math.isnan(value) else format(value, FORMS.get(name, ".3f"))}</td>'

@@ -1,0 +1,68 @@
+"""Controls that the address restores: it gives their first value, and what they hold stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from zlib import crc32
+
+import streamlit as st
+
+from pages.ui import state
+
+Value = TypeVar("Value", int, str)
+
+
+def bound(name: str, options: Sequence[Value], default: Value, problem: str) -> tuple[Value, dict[str, Any]]:
+    """What a control holds, and the arguments that its widget takes for it.
+
+    A press that follows soon upon another still brings the address from before the first, so the address counts only
+    for a control that is not on the page yet. The default does not stand in it; of something that is no option, the
+    page says so.
+    """
+    # Other options make another widget: a browser that still holds an answer to the old ones cannot give it to these.
+    key = f"tokens.{name}.{crc32(repr(list(options)).encode()):08x}"
+    _keys()[name] = key
+    value = state.widget_value(key)
+    if value not in options:
+        value = state.choice_in_url(name, {str(option): option for option in options}, default, problem)
+        state.set_widget(key, value)
+    state.put_in_url(**{name: None if value == default else value})
+    return value, {"key": key}
+
+
+def forget(names: Iterable[str]) -> None:
+    """Have controls start from their defaults."""
+    for name in names:
+        state.put_in_url(**{name: None})
+        state.forget_widget(_keys().pop(name, name))
+
+
+def _keys() -> dict[str, str]:
+    """The widget that each control has now."""
+    return state.remembered("tokens.keys", dict[str, str])
+
+
+def bound_nearest(
+    name: str, options: Sequence[int], default: int, known: Collection[int], problem: str
+) -> tuple[int, dict[str, Any]]:
+    """The same for numbers: for one that the address may name although it is no option here, the nearest is taken."""
+    text = state.text_in_url(name)
+    wanted = {str(number): number for number in known}.get(text or "")
+    if wanted is not None and wanted not in options:
+        state.put_in_url(**{name: nearest(options, wanted)})
+    return bound(name, options, default, problem)
+
+
+def bound_segments(label: str, name: str, choices: Mapping[str, str], default: str, problem: str) -> str:
+    """Draw the choices, named as people read them, side by side; returns which of them it is."""
+    value, widget = bound(name, list(choices), default, problem)
+    st.segmented_control(
+        label, list(choices), format_func=choices.__getitem__, label_visibility="collapsed", required=True, **widget
+    )
+    return value
+
+
+def nearest(options: Sequence[int], wanted: int) -> int:
+    """The option that is nearest to a number, the lower of two."""
+    return min(options, key=lambda option: (abs(option - wanted), option))

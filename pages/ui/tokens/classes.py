@@ -1,0 +1,209 @@
+"""Which words are selected in the texts of which class, and which entered or left the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
+from core.tasks.listing import csv_file
+from pages.ui.parts import escaped
+from pages.ui.tokens import reads
+from pages.ui.tokens.bound import bound
+from pages.ui.tokens.controls import Settings
+from pages.ui.tokens.source import Place
+
+TABLE_PX = 460
+ROWS_MAX = 500
+WORD_CHARS = 60
+ALL = "all"
+LEAST_MAX = 30
+LEAST_PX, CLASS_PX = 240, 340
+COUNTS = ("Selected", "Occurs", "In all classes", "Before", "After")
+
+
+def over_the_classes(place: Place, chosen: Settings) -> None:
+    """Draw both tables. Raises: StoreError for a damaged frame."""
+    known = place.known
+    before, after = (
+        reads.selected(known, step, chosen.layer, chosen.head, chosen.k) for step in (chosen.before, chosen.after)
+    )
+    if before is None or after is None:
+        step = chosen.before if before is None else chosen.after
+        st.info(f"The frame of step {step:,} holds no attention: choose another step.")
+        return
+    least, label = _least_and_class(place)
+    st.caption(_about(place, chosen))
+    settings = (chosen.layer, chosen.head, chosen.k, least)
+    left, right = st.columns(2, gap="large")
+    with left:
+        classes = len(place.probe.classes)
+        _selected(place, chosen, label, reads.statistics(known.key, chosen.after, *settings, classes, known, after))
+    with right:
+        steps = (chosen.before, chosen.after)
+        _changes(place, chosen, reads.changes(known.key, steps, *settings, known, (before, after)))
+
+
+def _least_and_class(place: Place) -> tuple[int, int | None]:
+    """How many texts a word has to be selected in, and the class that is looked at, None for all."""
+    classes = place.probe.classes
+    most = max(2, min(LEAST_MAX, len(place.known.ids)))
+    least, to_least = bound("least", range(1, most + 1), min(AT_LEAST, most), f"it goes from 1 to {most} here")
+    options = [ALL, *map(str, range(len(classes)))]
+    label, to_class = bound("class", options, ALL, "there is no such class")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        help_text = "Leave out words that are selected in fewer texts: rare words have wild lifts."
+        st.slider("In at least so many texts", 1, most, width=LEAST_PX, help=help_text, **to_least)
+        st.selectbox("Class", options, format_func=lambda name: _class_label(place, name), width=CLASS_PX, **to_class)
+    return least, None if label == ALL else int(label)
+
+
+def _class_label(place: Place, name: str) -> str:
+    if name == ALL:
+        return "All, each word with the class of its greatest lift"
+    return f"{place.probe.classes[int(name)]} · {place.known.labels.count(int(name)):,} texts"
+
+
+def _about(place: Place, chosen: Settings) -> str:
+    known = place.known
+    all_in = sum(len(text.words) <= chosen.k for text in known.texts)
+    remark = (
+        f" In {all_in:,} of them k is not smaller than the number of words, so there the selection selects nothing."
+        if all_in
+        else ""
+    )
+    return f"{len(known.ids):,} texts, {chosen.sentence}; counted without regard to capitals.{remark}"
+
+
+def _selected(place: Place, chosen: Settings, label: int | None, found: WordStatistics) -> None:
+    st.markdown(f"**Selected words by class, step {chosen.after:,}**")
+    classes = place.probe.classes
+    rows = found.rows if label is None else found.of_class(label)
+    if rows:
+        table = _all_table(rows, classes) if label is None else _class_table(rows, label)
+        _table(table, f"tokens.selected.{label}", {"Lift": st.column_config.NumberColumn(format="%.2f", width="small")})
+    else:
+        st.info(f"No word is selected in {found.at_least:,} texts or more: lower that number, or raise k.")
+    left_out = f" {found.left_out:,} rarer words are left out." if found.left_out else ""
+    st.caption(
+        "Lift: how much more often a text with the word selected has this label than any text has; 1 tells nothing. "
+        f"Smoothed by {PRIOR_EXAMPLES:g} example. Occurs: texts that have the word at all.{left_out}"
+    )
+    _download("Words as CSV", _statistics_records(found.rows, classes), f"{place.run.id}-words-step-{chosen.after}")
+
+
+def _table(table: pd.DataFrame, key: str, columns: dict[str, Any]) -> None:
+    counts = {name: st.column_config.NumberColumn(width="small") for name in COUNTS if name in table}
+    st.dataframe(
+        table.head(ROWS_MAX),
+        hide_index=True,
+        height=min(TABLE_PX, 38 + 35 * len(table)),
+        key=key,
+        column_config={"Word": st.column_config.TextColumn(width="medium"), **counts, **columns},
+    )
+
+
+def _all_table(rows: Sequence[SelectedWord], classes: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "Word": [_short(row.word) for row in rows],
+            "Lift": [row.lift for row in rows],
+            "Selected": [row.count for row in rows],
+            "Occurs": [row.occurs for row in rows],
+            "Class": [classes[row.label] for row in rows],
+        }
+    )
+
+
+def _class_table(rows: Sequence[SelectedWord], label: int) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "Word": [_short(row.word) for row in rows],
+            "Lift": [row.lifts[label] for row in rows],
+            "Selected": [row.counts[label] for row in rows],
+            "Occurs": [row.occurrences[label] for row in rows],
+            "In all classes": [row.count for row in rows],
+        }
+    )
+
+
+def _changes(place: Place, chosen: Settings, moved: Sequence[WordChange]) -> None:
+    st.markdown(f"**Entered and left, step {chosen.before:,} to {chosen.after:,}**")
+    changed = [change for change in moved if change.change]
+    if changed:
+        table = pd.DataFrame(
+            {
+                "Word": [_short(change.word) for change in changed],
+                "Change": [change.change for change in changed],
+                "Before": [change.before for change in changed],
+                "After": [change.after for change in changed],
+                "Occurs": [change.occurs for change in changed],
+            }
+        )
+        _table(table, "tokens.changes", {"Change": st.column_config.NumberColumn(format="%+d", width="small")})
+        st.caption(_most_moved(changed))
+    else:
+        st.info("The same words are selected as often at both steps: choose two steps that lie farther apart.")
+    _download("Changes as CSV", _change_records(moved), f"{place.run.id}-changes-{chosen.before}-{chosen.after}")
+
+
+def _most_moved(changed: Sequence[WordChange]) -> str:
+    """The words at the top of the table in a sentence, entered and left apart."""
+    entered = [change for change in changed if change.change > 0][:5]
+    left = [change for change in changed if change.change < 0][:5]
+    parts = [
+        f"{sign}: {', '.join(f'“{escaped(_short(change.word))}”' for change in some)}."
+        for sign, some in (("Entered more texts' top k", entered), ("Dropped out of more", left))
+        if some
+    ]
+    return " ".join(parts)
+
+
+def _statistics_records(rows: Sequence[SelectedWord], classes: Sequence[str]) -> list[dict[str, str]]:
+    return [
+        {"word": row.word, "class": classes[row.label], "lift": f"{row.lift:.4f}"}
+        | {"selected": str(row.count), "occurs": str(row.occurs)}
+        | {
+            f"{what} in class {c + 1}": value
+            for c in range(len(classes))
+            for what, value in (
+                ("selected", str(row.counts[c])),
+                ("occurs", str(row.occurrences[c])),
+                ("lift", f"{row.lifts[c]:.4f}"),
+            )
+        }
+        for row in rows
+    ]
+
+
+def _change_records(moved: Sequence[WordChange]) -> list[dict[str, str]]:
+    return [
+        {
+            "word": change.word,
+            "change": str(change.change),
+            "before": str(change.before),
+            "after": str(change.after),
+            "occurs": str(change.occurs),
+        }
+        for change in moved
+    ]
+
+
+def _download(label: str, records: list[dict[str, str]], name: str) -> None:
+    st.download_button(
+        label,
+        lambda: csv_file(records),
+        f"{name}.csv",
+        "text/csv",
+        key=f"tokens.csv.{label}",
+        icon=":material/download:",
+        disabled=not records,
+        on_click="ignore",
+    )
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= WORD_CHARS else f"{word[: WORD_CHARS - 2]} …"

@@ -1,0 +1,103 @@
+"""The row of controls that all parts of the Tokens page share: layer, head, k and two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.tokens.bound import bound, bound_nearest
+
+K_DEFAULT, K_MAX = 8, 90
+MEAN = "mean"
+# Two stand side by side on a phone.
+CONTROL_PX = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is looked at.
+
+    Attributes:
+        layer: 1 to `layers`.
+        head: 0 to `heads` − 1 as arrays count; None is the mean over heads.
+        k: how many words are selected.
+        before, after: steps.
+    """
+
+    layers: int
+    heads: int
+    layer: int
+    head: int | None
+    k: int
+    before: int
+    after: int
+
+    @property
+    def sentence(self) -> str:
+        """As it stands beside numbers."""
+        return f"{self.where}, k {self.k}"
+
+    @property
+    def where(self) -> str:
+        heads = f"mean of {self.heads} heads" if self.head is None else f"head {self.head + 1} of {self.heads}"
+        return f"layer {self.layer} of {self.layers}, {heads}"
+
+
+def choose(
+    shape: tuple[int, int],
+    steps: Sequence[int],
+    *,
+    longest: int,
+    known_steps: Collection[int],
+    with_before: bool = True,
+) -> Settings:
+    """Draw the controls and read them.
+
+    Args:
+        shape: layers and heads.
+        steps: of which attention is known, at least one.
+        longest: words of the longest text; k reaches no farther than it has to.
+        known_steps: steps that the address may name although this text knows them not.
+        with_before: whether there is something to compare with.
+    """
+    layers, heads = shape
+    most = min(K_MAX, max(longest, K_DEFAULT))
+    head_names = [MEAN, *(str(number) for number in range(1, heads + 1))]
+    # All are read before any is drawn: what the address has wrong is said above the row.
+    layer, to_layer = bound("layer", range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
+    head, to_head = bound("head", head_names, MEAN, f"this encoder has heads 1 to {heads}")
+    k, to_k = bound_nearest("k", range(1, most + 1), K_DEFAULT, range(1, K_MAX + 1), f"k goes from 1 to {most} here")
+    before, to_before = _step("before", steps, steps[0], known_steps) if with_before else (steps[0], {})
+    after, to_after = _step("after", steps, steps[-1], known_steps)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if layers > 1:
+            _slider("Layer", layers, "The output of that block, the last by default.", to_layer)
+        st.selectbox("Head", head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head)
+        _slider("Top k words", most, "How many words the selection takes.", to_k)
+        if with_before:
+            _step_slider("Before, step", steps, to_before)
+        _step_slider("After, step" if with_before else "Step", steps, to_after)
+    if len(steps) == 1:
+        same = ", so before and after are the same" if with_before else ""
+        st.caption(f"Step {steps[0]:,} is the only one so far{same}.")
+    return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after)
+
+
+def _step(name: str, steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, dict[str, Any]]:
+    return bound_nearest(name, steps, default, known, "there is no attention at that step")
+
+
+def _head_label(name: str, heads: int) -> str:
+    return f"Mean of {heads}" if name == MEAN else f"Head {name}"
+
+
+def _slider(label: str, most: int, about: str, widget: dict[str, Any]) -> None:
+    st.slider(label, 1, most, width=CONTROL_PX, help=about, **widget)
+
+
+def _step_slider(label: str, steps: Sequence[int], widget: dict[str, Any]) -> None:
+    if len(steps) > 1:
+        st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **widget)

@@ -1,0 +1,239 @@
+"""A text without each of its words: what the prediction does, beside what attention would have said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from numpy.typing import NDArray
+
+from core.analysis.sentence import Deletions, deletions
+from core.errors import PlaygroundError, shown
+from core.figures.highlight import highlighted_html
+from core.figures.tokens import attention_against_effect_figure
+from core.representation.tokens import (
+    RankAgreement,
+    changed_predictions,
+    deletion_effects,
+    rank_agreement,
+    top_words,
+    word_attention,
+)
+from core.tasks.listing import csv_file
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import escaped
+from pages.ui.tokens.bound import nearest
+from pages.ui.tokens.controls import Settings
+from pages.ui.tokens.reads import Reading
+from pages.ui.tokens.source import Place
+from pages.ui.tokens.waiting import ask, is_going_on
+
+Doubles = NDArray[np.float64]
+
+SCATTER_PX = 420
+# How many words of each ranking are compared; of a short text at most half of its words.
+COMPARED = 5
+FLIPS_SHOWN = 12
+SOURCES = (
+    "Sources: [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186), which compares attention with leaving words "
+    "out, and [Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626), which says what such a comparison does "
+    "not show."
+)
+
+
+def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
+    """Draw what deleting words does, or offer to find out."""
+    try:
+        stamps = place.stamps()
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+        return
+    both = [step for step in reading.steps if step in stamps]
+    if not both:
+        st.info("At no step are both attention and weights of this text known, so nothing can be compared.")
+        return
+    step = nearest(both, chosen.after)
+    st.caption(_which_step(step, chosen, list(stamps)))
+    first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
+    request = {"run": place.run.id, "what": "deletions", "text": first, "second": second, "step": step}
+    if is_going_on(request):
+        return
+    found = deletions(place.store.run_folder(place.run.id), first, second, step, stamps[step])
+    if found is None:
+        _offer(request, reading)
+    elif len(found.read.words) != len(reading.words):
+        st.warning("The words of this text are told apart in another way by now, so nothing can be compared.")
+    else:
+        _draw(place, reading, chosen, step, found)
+
+
+def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
+    if step == chosen.after:
+        return f"Step {step:,}, whose weights are kept."
+    listed = ", ".join(f"{known:,}" for known in kept)
+    return (
+        f"Step {step:,}: of those whose weights are kept ({listed}), the nearest to step {chosen.after:,}, which is "
+        "chosen above."
+    )
+
+
+def _offer(request: dict[str, Any], reading: Reading) -> None:
+    count = len(reading.words)
+    st.markdown(
+        f"Which words does the prediction hang on? The model reads the text again without each of its {count:,} "
+        f"word{'' if count == 1 else 's'} in turn."
+    )
+    if st.button("Delete each word in turn", icon=":material/content_cut:", type="primary", key="tokens.delete"):
+        ask(request, f"Deleting words of {shown(request['text'])}")
+
+
+def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
+    classes = place.probe.classes
+    target = int(found.base.argmax())
+    effects = deletion_effects(found.base, found.deleted, target)
+    attention = word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head).words
+    agreement = rank_agreement(attention, np.abs(effects))
+    st.markdown(_verdict(reading, found, classes))
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.html(
+            highlighted_html(
+                reading.read,
+                effects,
+                title=f"Drop of “{classes[target]}” without each word, step {step:,}",
+                measure="drop",
+                chosen=top_words(attention, chosen.k).words,
+            )
+        )
+        st.caption(
+            "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top "
+            f"{chosen.k} by attention ({chosen.where}).{_cut_note(reading)}"
+        )
+        _note(attention, effects, agreement, chosen)
+    with right:
+        figure = attention_against_effect_figure(
+            reading.words, attention, effects, agreement, revision=f"{reading.key}.{step}"
+        )
+        live_figure(
+            figure,
+            key="tokens.effect",
+            height=SCATTER_PX,
+            description="Attention to each word against what deleting it does.",
+        )
+        st.caption("The correlations compare attention with the size of the change, whichever way it goes.")
+    _table(place, reading, step, found, attention, effects)
+
+
+def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> str:
+    target = int(found.base.argmax())
+    said = f"Predicted: **{escaped(classes[target])}** {found.base[target]:.1%}."
+    flips = changed_predictions(found.base, found.deleted)
+    if not flips:
+        return f"{said} No single word turns that when it is deleted."
+    listed = ", ".join(
+        f"**{escaped(_short(reading.words[w]))}** ({escaped(classes[int(found.deleted[w].argmax())])})"
+        for w in flips[:FLIPS_SHOWN]
+    )
+    more = f" and {len(flips) - FLIPS_SHOWN:,} more" if len(flips) > FLIPS_SHOWN else ""
+    words = "this word" if len(flips) == 1 else f"any of these {len(flips):,} words"
+    return f"{said} It turns without {words}: {listed}{more}."
+
+
+def _note(attention: Doubles, effects: Doubles, agreement: RankAgreement, chosen: Settings) -> None:
+    with st.container(border=True):
+        st.markdown("**Attention is not explanation**")
+        st.markdown(evidence(attention, effects, agreement))
+        st.caption(f"{chosen.where[:1].upper()}{chosen.where[1:]}. {SOURCES}")
+
+
+def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
+    """What this very text says of it, in plain words."""
+    most = min(COMPARED, len(attention) // 2)
+    if most < 1 or agreement.kendall is None or agreement.spearman is None:
+        return "This text has too few words, or they are all alike, so it cannot say how far the two agree."
+    shared = set(top_words(attention, most).words) & set(top_words(np.abs(effects), most).words)
+    these, those = ("word", "the one") if most == 1 else (f"{most} words", f"the {most}")
+    return (
+        f"Of the {these} that [CLS] attends to most, {len(shared) or 'none'} {'is' if len(shared) == 1 else 'are'} "
+        f"among {those} whose deletion matters most ({_chance(most, len(attention))} by chance). "
+        f"Kendall τ = {_signed(agreement.kendall)}, Spearman ρ = {_signed(agreement.spearman)} over "
+        f"{agreement.words:,} words. 1 is the same order, 0 no relation."
+    )
+
+
+def _chance(most: int, words: int) -> str:
+    """How many two choices of so many words share on average, if nothing but chance makes them."""
+    return f"{most * most / words:.1f}"
+
+
+def _cut_note(reading: Reading) -> str:
+    """Deleting a word of a text that was cut off lets another one in."""
+    ends = [0] * len(reading.read.sides)
+    for word in reading.read.words:
+        ends[word.side] = max(ends[word.side], word.end)
+    is_cut = any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True))
+    return " Where a text is cut off, another word may take the place of the deleted one." if is_cut else ""
+
+
+def _table(place: Place, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles) -> None:
+    labels = found.deleted.argmax(1)
+    table = pd.DataFrame(
+        {
+            "Word": [_short(word) for word in reading.words],
+            "Attention": attention,
+            "Rank": _ranks(attention),
+            "Drop": effects,
+            "Rank of change": _ranks(np.abs(effects)),
+            "Prediction without": [place.probe.classes[label] for label in labels],
+        }
+    ).sort_values("Rank of change", kind="stable")
+    with st.expander(f"All {len(table):,} words as a table"):
+        st.dataframe(
+            table,
+            hide_index=True,
+            column_config={
+                "Attention": st.column_config.NumberColumn(format="%.4f", help="Share that [CLS] gives to the word."),
+                "Drop": st.column_config.NumberColumn(
+                    format="%.4f", help="How far the predicted class's probability falls without the word."
+                ),
+            },
+        )
+        st.download_button(
+            "Deletions as CSV",
+            lambda: csv_file(_records(table, reading)),
+            f"{place.run.id}-deletions-step-{step}.csv",
+            "text/csv",
+            key="tokens.deletions.csv",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _records(table: pd.DataFrame, reading: Reading) -> list[dict[str, str]]:
+    return [
+        {
+            "position": str(int(str(place)) + 1),
+            "word": reading.words[int(str(place))],
+            "attention": f"{row['Attention']:.6f}",
+            "drop": f"{row['Drop']:.6f}",
+            "prediction_without": str(row["Prediction without"]),
+        }
+        for place, row in table.iterrows()
+    ]
+
+
+def _ranks(values: Doubles) -> NDArray[np.int64]:
+    """1 for the greatest; ties in the order of reading."""
+    ranks = np.empty(len(values), np.int64)
+    ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
+    return ranks
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 40 else f"{word[:38]} …"
+
+
+def _signed(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")

@@ -1,0 +1,158 @@
+"""One text before and after: which words [CLS] attends to, over the steps and over the layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from core.figures.highlight import before_and_after_html
+from core.figures.template import Figure
+from core.figures.tokens import top_words_figure, word_heatmap_figure
+from core.representation.tokens import (
+    WordAttention,
+    attention_over_layers,
+    attention_over_steps,
+    effective_words,
+    in_top,
+    most_attended,
+    word_attention,
+)
+from core.tasks.listing import csv_file
+from pages.ui.live_figure import live_figure
+from pages.ui.parts import escaped
+from pages.ui.tokens.bound import bound_segments
+from pages.ui.tokens.controls import Settings
+from pages.ui.tokens.reads import Reading
+
+HEAT_WORDS_MAX = 40
+# A longer text scrolls by itself, so that what stands below it stays in reach.
+LONG_CHARS, LONG_PX = 2_500, 700
+OVER = {"steps": "Over the steps", "layers": "Over the layers"}
+
+
+def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
+    """Draw one text. Args: name: of the run, for the names of files."""
+    before, after = (_attention(reading, chosen, step) for step in (chosen.before, chosen.after))
+    st.markdown(outcome(reading, chosen, classes))
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        long = sum(map(len, reading.read.sides)) > LONG_CHARS
+        titles = (f"Before, step {chosen.before:,}", f"After, step {chosen.after:,}")
+        with st.container(height=LONG_PX if long else "content", border=False):
+            st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles))
+        st.caption(_shares(before, after, chosen))
+        _heat(reading, chosen)
+    with right:
+        figure = top_words_figure(
+            reading.words,
+            before.words,
+            after.words,
+            chosen.k,
+            revision=reading.key,
+            names=(f"step {chosen.before:,}", f"step {chosen.after:,}"),
+        )
+        _draw(figure, "tokens.top", f"The top {chosen.k} words by attention, before and after.")
+        _download(reading, chosen, before, after, name)
+
+
+def _attention(reading: Reading, chosen: Settings, step: int) -> WordAttention:
+    return word_attention(reading.at(step), reading.places, layer=chosen.layer, head=chosen.head)
+
+
+def outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
+    """What the classifier says before and after, as Markdown; the true label where there is one."""
+    said = [
+        f"**{escaped(classes[label])}** {share:.1%} at step {step:,}"
+        for step in dict.fromkeys((chosen.before, chosen.after))
+        for label, share in [_prediction(reading, step)]
+    ]
+    label = "" if reading.label is None else f" · labelled **{escaped(classes[reading.label])}**"
+    return f"Predicted: {' → '.join(said)}{label}"
+
+
+def _prediction(reading: Reading, step: int) -> tuple[int, float]:
+    shares = softmax(reading.logits[reading.steps.index(step)].astype(np.float64))
+    return int(shares.argmax()), float(shares.max())
+
+
+def _shares(before: WordAttention, after: WordAttention, chosen: Settings) -> str:
+    special = f"{_percent(before.special_share)} before, {_percent(after.special_share)} after"
+    spread = f"{effective_words(before.words):.1f} before, {effective_words(after.words):.1f} after"
+    return (
+        f"{_capital(chosen.sentence)}. Share that goes to special tokens such as [CLS] and [SEP]: {special}. The rest "
+        f"is spread over an effective number of words of {spread}."
+    )
+
+
+def _percent(share: float) -> str:
+    """Float16 attention sums to one only so far."""
+    return f"{min(1.0, max(0.0, share)):.0%}"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _heat(reading: Reading, chosen: Settings) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        over = bound_segments("Heat map", "over", OVER, "steps", "it is steps or layers")
+        st.caption(_heat_caption(chosen, over), width="stretch")
+    weights: NDArray[np.float64]
+    if over == "steps":
+        weights = attention_over_steps(reading.attention, reading.places, layer=chosen.layer, head=chosen.head)
+        columns = list(reading.steps)
+    else:
+        weights = attention_over_layers(reading.at(chosen.after), reading.places, head=chosen.head)
+        columns = list(range(1, chosen.layers + 1))
+    places = list(most_attended(weights, HEAT_WORDS_MAX))
+    figure = word_heatmap_figure(
+        [reading.words[place] for place in places],
+        weights[:, places],
+        columns,
+        column=over[:-1],
+        revision=f"{reading.key}.{over}",
+        chosen=in_top(weights, chosen.k)[:, places],
+    )
+    _draw(figure, f"tokens.heat.{over}", f"Attention of [CLS] to each word, over the {over}.")
+    if len(places) < len(reading.words):
+        st.caption(f"The {len(places)} words with the most attention anywhere here, of {len(reading.words):,}.")
+
+
+def _heat_caption(chosen: Settings, over: str) -> str:
+    heads = chosen.where.split(", ", 1)[1]
+    what = chosen.where if over == "steps" else f"step {chosen.after:,}, {heads}"
+    return f"{_capital(what)}; a dot marks the top {chosen.k} of a column."
+
+
+def _draw(figure: Figure, key: str, description: str) -> None:
+    live_figure(figure, key=key, height=int(figure["layout"]["height"]), description=description)
+
+
+def _download(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention, name: str) -> None:
+    st.download_button(
+        "Words as CSV",
+        lambda: csv_file(_records(reading, chosen, before, after)),
+        f"{name}-words.csv",
+        "text/csv",
+        key="tokens.words.csv",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def _records(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention) -> list[dict[str, str]]:
+    tops = in_top(np.stack([before.words, after.words]), chosen.k)
+    return [
+        {
+            "position": str(i + 1),
+            "word": word,
+            f"attention_step_{chosen.before}_before": f"{before.words[i]:.6f}",
+            f"attention_step_{chosen.after}_after": f"{after.words[i]:.6f}",
+            f"in_top_{chosen.k}_before": str(int(tops[0, i])),
+            f"in_top_{chosen.k}_after": str(int(tops[1, i])),
+            "settings": chosen.where,
+        }
+        for i, word in enumerate(reading.words)
+    ]

@@ -1,0 +1,172 @@
+"""Which text is looked at: an example whose attention the run kept, or one of the visitor's own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.analysis.sentence import check_text, inspected
+from core.analysis.weights import weight_stamps
+from core.errors import PlaygroundError, shown
+from core.events import Probe
+from core.settings import settings
+from core.store import RunRecord, Store
+from pages.ui import state
+from pages.ui.parts import escaped
+from pages.ui.tokens import reads
+from pages.ui.tokens.bound import bound, bound_segments
+from pages.ui.tokens.reads import Examples, Reading
+from pages.ui.tokens.waiting import ask, is_going_on, job_of
+
+# A text of one's own stands in the address, which browsers and servers let be only so long.
+OWN_CHARS_MAX = 4_000
+OPTION_CHARS = 200
+EXAMPLE, OWN = "example", "own"
+SOURCES = {EXAMPLE: "An example", OWN: "Your own text"}
+NOT_KEPT = (
+    "This run kept no attention of its examples: it is older than that, or its encoder's tokenizer does not tell where "
+    "words are."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The run that is looked at.
+
+    Attributes:
+        frames: steps, at least one.
+        known: the examples whose attention it kept, maybe none.
+    """
+
+    store: Store
+    run: RunRecord
+    probe: Probe
+    frames: tuple[int, ...]
+    known: Examples
+
+    def stamps(self) -> Mapping[int, int]:
+        """Each step whose weights are kept, and what tells them from others. Raises: TrainingError."""
+        return weight_stamps(self.store, self.run)
+
+
+def choose_text(place: Place) -> Reading | None:
+    """Draw the choice and read it; None where there is nothing to show yet, which is said."""
+    if not place.known.texts:
+        st.info(f"{NOT_KEPT} A text of your own can be looked at wherever weights are kept.")
+        return _own(place)
+    default = OWN if state.text_in_url("text") is not None else EXAMPLE
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        source = bound_segments("Text", "source", SOURCES, default, "it is an example or your own text")
+        position = _pick(place) if source == EXAMPLE else None
+    return _own(place) if position is None else _example(place, position)
+
+
+def _pick(place: Place) -> int:
+    """Which of the examples."""
+    known = place.known
+    position = {example: i for i, example in enumerate(known.ids)}
+    value, widget = bound("example", known.ids, known.ids[0], "its attention was not kept")
+    left_out = len(place.probe.ids) - len(known.ids)
+    st.selectbox(
+        f"Example, one of {len(known.ids):,} whose attention is kept",
+        known.ids,
+        format_func=lambda example: _option(place, position[example]),
+        help="Type to search." + (f" There was no room to keep that of {left_out:,} more." if left_out else ""),
+        **widget,
+    )
+    return position[value]
+
+
+def _example(place: Place, position: int) -> Reading | None:
+    reading, problem = reads.example_reading(place.known, position, place.frames)
+    if problem is not None:
+        st.warning(escaped(problem))
+    if reading is None and problem is None:
+        st.info("The frames so far hold no attention of this example.")
+    return reading
+
+
+def _option(place: Place, position: int) -> str:
+    text = " ↔ ".join(" ".join(side.split()) for side in place.known.texts[position].sides)
+    label = place.probe.classes[place.known.labels[position]]
+    cut = f"{text[:OPTION_CHARS]} …" if len(text) > OPTION_CHARS else text
+    return f"{cut} ({label})"
+
+
+def _own(place: Place) -> Reading | None:
+    try:
+        stamps = place.stamps()
+        pair = reads.pairs(str(place.store.folder), place.run.id, place.store, place.run)
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+        return None
+    asked = _form(place, pair, stamps)
+    if asked is None:
+        return None
+    request = {"run": place.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
+    if is_going_on(request):
+        return None
+    found = inspected(place.store.run_folder(place.run.id), *asked)
+    if found is None:
+        return None
+    if dict(zip(found.steps, found.stamps, strict=True)) != stamps:
+        st.caption("This run keeps weights of more steps by now.")
+        if st.button("Read the text with them too", icon=":material/refresh:", key="tokens.more_steps"):
+            ask(request, f"Reading {shown(asked[0])}")
+    if not found.read.words:
+        st.info("This encoder's tokenizer does not tell where words are, so attention cannot be shown word by word.")
+        return None
+    key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
+    return reads.own_reading(found, f"{place.run.id}.own.{key}")
+
+
+def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
+    """The text that the address holds, once it can be read; pressing the button puts another one there."""
+    most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
+    names = ("text", "second") if pair else ("text",)
+    with st.form("tokens.own", border=False):
+        typed = [
+            st.text_area(
+                {"text": "First text" if pair else "Your text", "second": "Second text"}[name],
+                state.text_in_url(name) or "",
+                max_chars=most,
+                height=90,
+                key=f"tokens.{name}.{place.run.id}",
+            )
+            for name in names
+        ]
+        with st.container(horizontal=True, vertical_alignment="center"):
+            pressed = st.form_submit_button("Read it", icon=":material/visibility:", type="primary")
+            st.caption(f"Read with the weights that this run keeps: {_steps(stamps)}.", width="stretch")
+    # What was asked for is remembered too: a press right behind it still brings the address from before.
+    asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
+    given = [state.text_in_url(name) for name in names] if state.text_in_url("text") is not None else asked
+    if not pressed and not given:
+        return None
+    try:
+        sides = _checked(typed if pressed else given, pair, most)
+    except PlaygroundError as error:
+        st.error(escaped(str(error)))
+        return None
+    state.put_in_url(text=sides[0], second=sides[1])
+    state.remember(f"tokens.asked.{place.run.id}", list(sides))
+    if pressed:
+        request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
+        job = job_of(request)
+        if job is None or not job.active:
+            ask(request, f"Reading {shown(sides[0])}")
+    return sides
+
+
+def _checked(sides: Sequence[str | None], pair: bool, most: int) -> tuple[str, str | None]:
+    """Raises: TaskError."""
+    checked = check_text(sides[0], (sides[1] or "") if pair else None, pair=pair, most_chars=most)
+    return (checked, None) if isinstance(checked, str) else checked
+
+
+def _steps(stamps: Mapping[int, int]) -> str:
+    listed = ", ".join(f"{step:,}" for step in stamps)
+    return f"step{'' if len(stamps) == 1 else 's'} {listed}"

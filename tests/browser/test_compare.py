@@ -1,0 +1,203 @@
+"""Runs side by side, in a real Chromium: linked maps, and a twin launched from the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.comparison.twins import twin
+from core.config import parse_config
+from core.engine import LocalEngine
+from core.engine.starters import SpawnStarter
+from core.store import Status, Store
+from tests.browser.conftest import Server
+from tests.browser.test_live import HOSTILE, drag, wait_for
+from tests.conftest import made_rows, write_csv
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+MAP = ".map-view"
+PANELS = "document.querySelector('.map-view').map.panels"
+# The runs' names, of which the second tries to get out of its box.
+NAMES = ("first", f"<script>window.hacked=1</script> {HOSTILE}")
+
+
+@pytest.fixture(scope="module")
+def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A finished run and its twin, whose texts and labels try to get out of their boxes."""
+    rows = [
+        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
+        for i, (text, label) in enumerate(made_rows(90))
+    ]
+    path = write_csv(tmp_path_factory.mktemp("compared") / "compared.csv", rows)
+    draft = parse_config(
+        {
+            "name": NAMES[0],
+            "task": {"id": "file", "path": str(path)},
+            "encoder": {"id": str(tiny_encoder), "max_length": 32},
+            "phases": [{"steps": 12, "batch_size": 8, "optimiser": {"learning_rate": 0.005}}],
+            "probe": {"frame_steps": [2, 4, 8]},
+            "device": "cpu",
+        }
+    )
+    store = Store(server.store_folder)
+    engine = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50))
+    first = engine.submit(draft)
+    wait_for(store, first, lambda run: run.status == Status.FINISHED)
+    made = twin(store.effective_config(first), "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
+    second = engine.submit(made)
+    wait_for(store, second, lambda run: run.status == Status.FINISHED)
+    store.close()
+    return [first, second]
+
+
+def opened(page: Page, server: Server, runs: list[str], query: str = "") -> None:
+    page.goto(f"{server.url}/compare?runs={','.join(runs)}{query}")
+    drawn(page)
+
+
+def drawn(page: Page) -> None:
+    expect(page.locator(MAP)).to_have_attribute("data-updates", re.compile(r"\d+"))
+    settled(page)
+
+
+def settled(page: Page) -> None:
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+
+
+def chosen(page: Page) -> list[int]:
+    return sorted(page.evaluate("[...document.querySelector('.map-view').map.chosen]"))
+
+
+def places(page: Page, panel: int) -> Any:
+    """Where the points of a map are on the screen."""
+    return page.evaluate(f"Array.from({PANELS}[{panel}].screen)")
+
+
+def picture(page: Page, panel: int) -> str:
+    return str(page.evaluate(f"{PANELS}[{panel}].canvas.toDataURL()"))
+
+
+def test_a_selection_on_one_map_is_that_of_all_and_a_reload_restores_it(
+    page: Page, server: Server, pair: list[str]
+) -> None:
+    opened(page, server, pair, "&show=maps")
+    assert page.evaluate(f"{PANELS}.length") == 2
+    assert page.evaluate(f"{PANELS}.map(panel => panel.title)") == [NAMES[0], NAMES[1][:80]]
+    # Twins show the same examples: every id is there twice.
+    first, second = page.evaluate(f"{PANELS}.map(panel => [...panel.examples.ids])")
+    assert first == second
+
+    untouched = picture(page, 0)
+    page.get_by_role("button", name="Select with a box").click()
+    drag(page, f"{MAP} .map-canvas >> nth=1", (0.05, 0.05), (0.5, 0.95))
+    expect(page.get_by_text(re.compile(r"^\d+ selected"))).to_be_visible()
+    page.wait_for_url("**sel=*")
+    ids = chosen(page)
+    assert 0 < len(ids) < len(first)
+    expect(page.get_by_text(f"{len(ids)} selected")).to_be_visible()
+    # The map that was not touched shows it too.
+    page.mouse.move(0, 0)
+    unhovered = "document.querySelector('.map-view').map.hover === null"
+    page.wait_for_function(f"before => {unhovered} && {PANELS}[0].canvas.toDataURL() !== before", arg=untouched)
+
+    slider = page.get_by_label("Step", exact=True)
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**frame=8*")
+    expect(page.locator(MAP)).to_have_attribute("data-step", "8")
+    eighth = [places(page, 0), places(page, 1)]
+    assert chosen(page) == ids
+
+    page.reload()
+    drawn(page)
+    expect(page.locator(MAP)).to_have_attribute("data-step", "8")
+    assert chosen(page) == ids
+    expect(page.get_by_text(f"{len(ids)} selected")).to_be_visible()
+    page.wait_for_function(
+        f"before => JSON.stringify({PANELS}.map(panel => Array.from(panel.screen))) === JSON.stringify(before)",
+        arg=eighth,
+    )
+
+
+def test_maps_of_twins_start_as_one_and_part(page: Page, server: Server, pair: list[str]) -> None:
+    """At step 0 both have the same encoder; only then a turn onto each other can leave them alike."""
+    opened(page, server, pair, "&show=maps&frame=0")
+    expect(page.locator(MAP)).to_have_attribute("data-step", "0")
+    apart = {}
+    for step in (0, 12):
+        if step:
+            page.get_by_label("Step", exact=True).focus()
+            for _ in range(4):
+                page.keyboard.press("ArrowRight")
+            expect(page.locator(MAP)).to_have_attribute("data-step", str(step))
+        one, other = places(page, 0), places(page, 1)
+        apart[step] = max(abs(a - b) for a, b in zip(one, other, strict=True))
+    assert apart[0] < apart[12]
+
+
+def test_hovering_an_example_marks_it_on_the_other_map(page: Page, server: Server, pair: list[str]) -> None:
+    opened(page, server, pair, "&show=maps")
+    x, y = page.evaluate(
+        f"""() => {{
+            const panel = {PANELS}[0];
+            const box = panel.canvas.getBoundingClientRect();
+            return [box.left + panel.screen[0], box.top + panel.screen[1]];
+        }}"""
+    )
+    page.mouse.move(x, y)
+    tip = page.locator(".map-tip:visible")
+    expect(tip).to_contain_text("<img src=x onerror=window.hacked=1>")
+    hovered = page.evaluate("document.querySelector('.map-view').map.hover")
+    assert page.evaluate(f"{PANELS}[1].rowOf.has({hovered})")
+
+
+def test_a_list_of_the_pair_lights_up_on_the_maps(page: Page, server: Server, pair: list[str]) -> None:
+    opened(page, server, pair, "&show=maps")
+    buttons = page.get_by_role("button", name="Select on the maps")
+    sizes = [
+        int(text.split("·")[1]) for text in page.get_by_text(re.compile(r"^(Fixed|Broken) by B · ")).all_inner_texts()
+    ]
+    number = max(range(2), key=lambda i: sizes[i])
+    assert sizes[number] > 0, "both runs say the same of every text: there is nothing to select"
+    buttons.nth(number).click()
+    expect(page.get_by_text(re.compile(rf"^{sizes[number]} selected"))).to_be_visible()
+    page.wait_for_function(f"document.querySelector('.map-view').map.chosen.size === {sizes[number]}")
+
+
+def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Server, pair: list[str]) -> None:
+    alerts: list[str] = []
+    page.on("dialog", lambda dialog: alerts.append(dialog.message))
+    for show in ("scores", "curves", "maps&sel=0-9", "twin"):
+        page.goto(f"{server.url}/compare?runs={','.join(pair)}&show={show}")
+        expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+        settled(page)
+        page.wait_for_timeout(1_000)
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("img[src='x']").count() == 0
+    assert alerts == []
+
+
+def test_a_twin_is_launched_with_one_click_and_joins(
+    page: Page, server: Server, server_store: Store, pair: list[str]
+) -> None:
+    page.goto(f"{server.url}/compare?runs={','.join(pair)}&show=twin&change=phases.0.batch_size")
+    launch = page.get_by_role("button", name="Launch the twin")
+    expect(launch).to_be_enabled()
+    expect(page.get_by_text(re.compile(r"Batch size: 8"))).to_be_visible()
+    launch.click()
+    page.wait_for_url("**show=curves*")
+    newest = server_store.runs()[0]
+    assert newest.id not in pair
+    assert newest.id in page.url
+    wait_for(server_store, newest.id, lambda run: run.status == Status.FINISHED)
+    # The page finds out by itself, and the line that told of the run goes.
+    expect(page.get_by_text(f"of {newest.steps}", exact=False)).to_have_count(0)
+    page.get_by_role("radio", name="Maps and examples").or_(page.get_by_text("Maps and examples")).first.click()
+    drawn(page)
+    assert page.evaluate(f"{PANELS}.length") == 3

@@ -1,0 +1,179 @@
+"""Explore in a real Chromium: select, read, neighbours, scrub, and the very same view after a reload."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from core.config import parse_config
+from core.engine import LocalEngine
+from core.engine.starters import SpawnStarter
+from core.store import Status, Store
+from tests.browser.conftest import Server
+from tests.browser.test_live import HOSTILE, wait_for
+from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
+from tests.conftest import made_rows, write_csv
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+TABLE = ".text-table"
+
+
+@pytest.fixture(scope="module")
+def finished(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A finished run whose texts and labels try to get out of their boxes, some of 2,000 characters."""
+    rows = [
+        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
+        for i, (text, label) in enumerate(made_rows(90))
+    ]
+    path = write_csv(tmp_path_factory.mktemp("explored") / "explored.csv", rows)
+    draft = parse_config(
+        {
+            "task": {"id": "file", "path": str(path)},
+            "encoder": {"id": str(tiny_encoder), "max_length": 32},
+            "phases": [{"steps": 12, "batch_size": 8, "optimiser": {"learning_rate": 0.005}}],
+            "probe": {"frame_steps": [2, 4, 8]},
+            "device": "cpu",
+        }
+    )
+    store = Store(server.store_folder)
+    engine = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50))
+    run = engine.submit(draft)
+    wait_for(store, run, lambda record: record.status == Status.FINISHED)
+    store.close()
+    return run
+
+
+def opened(page: Page, server: Server, run: str, query: str = "") -> Page:
+    page.goto(f"{server.url}/explore?run={run}{query}")
+    drawn(page)
+    return page
+
+
+def click_point(page: Page) -> int:
+    """Click an example that a click can mean alone; its id."""
+    example = lonely(page)
+    page.mouse.click(*place(page, example))
+    page.wait_for_url("**sel=*")
+    assert chosen(page) == [example]
+    return example
+
+
+def nothing_executed(page: Page) -> bool:
+    return page.evaluate("window.hacked") is None and page.locator(f"{TABLE} img, .map-view img").count() == 0
+
+
+def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing(
+    page: Page, server: Server, finished: str
+) -> None:
+    opened(page, server, finished)
+    example = click_point(page)
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    expect(page.locator(TABLE)).to_contain_text(f"{HOSTILE} ")
+    page.get_by_text("Neighbours", exact=True).click()
+    expect(page.get_by_text(re.compile(r"of its 10 nearest were so at step 0"))).to_be_visible()
+    expect(page.locator(f"{TABLE} tbody")).to_have_count(10)
+    slider = page.get_by_label("Step", exact=True)
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.get_by_text(re.compile(r"^10 of its 10 nearest were so at step 0"))).to_be_visible()
+    assert step_of(page) == 0
+    assert chosen(page) == [example]
+    assert nothing_executed(page)
+
+
+def test_a_reload_restores_the_very_same_view(page: Page, server: Server, finished: str) -> None:
+    opened(page, server, finished, "&colour=confidence&panel=neighbours&k=5&metric=euclidean")
+    page.get_by_role("button", name="Select with a box").click()
+    drag(page, (0.05, 0.05), (0.6, 0.95))
+    page.wait_for_url("**sel=*")
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_url("**view=*")
+    drawn(page)
+    before, ids, address = picture(page), chosen(page), page.url
+    assert len(ids) > 1
+    page.reload()
+    drawn(page)
+    expect(page.locator(f"{TABLE} tbody")).to_have_count(5)
+    assert page.url == address
+    assert chosen(page) == ids
+    assert picture(page) == before
+
+
+def test_two_browsers_see_the_same_map(browser: Browser, server: Server, finished: str) -> None:
+    pictures = []
+    for _ in range(2):
+        context = browser.new_context(viewport={"width": 1400, "height": 1000})
+        page = context.new_page()
+        opened(page, server, finished, "&map=umap")
+        expect(page.get_by_text("Trustworthiness")).to_be_visible(timeout=90_000)
+        expect(page.get_by_text(re.compile("UMAP, 2-D"))).to_be_visible(timeout=90_000)
+        expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"), timeout=60_000)
+        drawn(page)
+        pictures.append(page.evaluate("Array.from(document.querySelector('.map-view').map.panels[0].screen)"))
+        context.close()
+    assert pictures[0] == pictures[1]
+
+
+def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
+    page: Page, server: Server, finished: str
+) -> None:
+    opened(page, server, finished)
+    field = page.get_by_placeholder("in all texts")
+    field.fill("lovely")
+    field.press("Enter")
+    expect(page.get_by_text(re.compile(r"\d+ of \d+ texts hold these words"))).to_be_visible()
+    page.get_by_role("button", name="Select them").click()
+    expect(page.get_by_text(re.compile(r"^\d+ selected"))).to_be_visible()
+    texts = page.locator(f"{TABLE} td.wide").all_inner_texts()
+    assert texts
+    assert all("lovely" in text for text in texts)
+
+
+def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server: Server, finished: str) -> None:
+    opened(page, server, finished, "&panel=classes")
+    expect(page.get_by_text("Confusion matrix")).to_be_visible()
+    expect(page.get_by_text("Smallest margins")).to_be_visible()
+    page.get_by_role("button", name="Select these").click()
+    page.wait_for_url("**sel=*")
+    assert len(chosen(page)) == 12
+    assert nothing_executed(page)
+
+
+def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, finished: str) -> None:
+    opened(page, server, finished, "&panel=forces&batch=16")
+    click_point(page)
+    expect(page.get_by_text("Push from the top 5 %").first).to_be_attached(timeout=60_000)
+    arrows = "document.querySelector('.map-view').map.panels[0].arrows.length"
+    page.wait_for_function(f"{arrows} > 0")
+    first = page.locator(f"{TABLE} td.number").first.inner_text()
+    slider = page.get_by_role("slider", name="Temperature τ")
+    slider.focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**tau=*")
+    expect(page.locator(f"{TABLE} td.number").first).not_to_have_text(first)
+    assert nothing_executed(page)
+
+
+def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Server, finished: str) -> None:
+    opened(page, server, finished, "&panel=sentence")
+    page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
+    page.get_by_role("button", name="Place it").click()
+    expect(page.get_by_text(re.compile("as the model read it then"))).to_be_visible(timeout=120_000)
+    page.wait_for_function("document.querySelector('.map-view').map.panels[0].own.length === 1")
+    assert nothing_executed(page)
+    page.reload()
+    drawn(page)
+    expect(page.get_by_text(re.compile("as the model read it then"))).to_be_visible(timeout=60_000)
+
+
+def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, finished: str) -> None:
+    opened(page, server, finished, "&layers=12")
+    expect(page.get_by_text(re.compile(r"^Layer 2"))).to_be_visible(timeout=120_000)
+    page.get_by_role("button", name="Previous frame").click()
+    expect(page.get_by_text(re.compile(r"^Layer 1"))).to_be_visible()

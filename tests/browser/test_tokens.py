@@ -1,0 +1,103 @@
+"""What [CLS] attends to, in a real Chromium: hostile texts stay text, and an address restores what one sees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from core.config import RunConfig
+from core.jobs import Jobs
+from core.store import RunRecord, Status, Store
+from tests.browser.conftest import Server
+from tests.browser.test_data import CLASSES, HOSTILE, PHONE, fits, nothing_ran, settled
+from tests.conftest import made_rows, write_csv
+from tests.core.analysis.made import MORE, recorded
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+OWN = f"{HOSTILE} $x^2$ **film** [link](javascript:window.__xss=1) </span></p> lovely scene " + "W" * 2_000
+# A process that loads torch answers the first request.
+JOB_MS = 90_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("server"))
+    made.start()
+    yield made
+    for job in (jobs := Jobs(made.store_folder)).jobs():
+        jobs.cancel(job.id)
+    made.close()
+
+
+@pytest.fixture
+def run(server_store: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> RunRecord:
+    """A finished run whose texts and classes try to get out of their boxes."""
+    rows = [(f"{HOSTILE} {text} {i}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(60))]
+    path = write_csv(tmp_path / "hostile.csv", rows)
+    made = recorded(server_store, draft(task={"path": str(path)}, more=MORE))
+    assert made.status == Status.FINISHED
+    return made
+
+
+def texts(page: Page) -> list[str]:
+    """The highlighted texts, once they and every figure are drawn."""
+    page.locator(".token-text").first.wait_for(timeout=JOB_MS)
+    settled(page)
+    for number in range(page.locator(".live-figure").count()):
+        expect(page.locator(".live-figure").nth(number)).to_have_attribute("data-updates", re.compile(r"\d+"))
+    return page.locator(".token-text").evaluate_all("nodes => nodes.map(node => node.outerHTML)")
+
+
+def test_hostile_texts_stay_text_and_the_address_restores_the_view(
+    page: Page, browser: Browser, server: Server, run: RunRecord
+) -> None:
+    page.goto(f"{server.url}/tokens?run={run.id}&k=3")
+    assert len(texts(page)) == 2
+    assert HOSTILE in page.locator(".token-text p").first.inner_text()
+    page.locator(".live-figure").first.hover()
+    nothing_ran(page)
+
+    page.get_by_text("Your own text").click()
+    page.get_by_label("Your text").fill(OWN)
+    page.get_by_role("button", name="Read it").click()
+    before, after = texts(page)
+    assert page.locator(".token-text p").first.inner_text() == OWN
+    assert page.locator(".token-text p[data-side]").count() == 2
+    nothing_ran(page)
+
+    page.get_by_role("slider", name="Layer").press("ArrowLeft")
+    page.get_by_role("slider", name="Before, step").press("ArrowRight")
+    expect(page.get_by_text("Layer 1 of 2, mean of 2 heads, k 3. Share that goes")).to_be_visible()
+    expect(page.get_by_text("Before, step 2")).to_be_visible()
+    shown = texts(page)
+    assert shown != [before, after]
+    other = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
+    phone = other.new_page()
+    phone.goto(page.url)
+    assert texts(phone) == shown
+    fits(phone)
+    nothing_ran(phone)
+    other.close()
+
+    page.get_by_text("Delete a word").click()
+    page.get_by_role("button", name="Delete each word in turn").click()
+    expect(page.get_by_text("Attention is not explanation")).to_be_visible(timeout=JOB_MS)
+    assert "window.__xss=1" in texts(page)[0]
+    expect(
+        page.get_by_text(re.compile(r"Of the 5 words that \[CLS\] attends to most, \w+ (is|are) among"))
+    ).to_be_visible()
+    nothing_ran(page)
+    fits(page)
+
+    page.get_by_text("Over the classes").click()
+    expect(page.get_by_text("Selected words by class, step 8")).to_be_visible()
+    expect(page.get_by_test_id("data-grid-canvas")).to_have_count(2)
+    settled(page)
+    nothing_ran(page)
+    fits(page)

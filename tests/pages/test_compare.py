@@ -1,0 +1,500 @@
+"""The Compare page, without a browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.comparison.seeds import Spread
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.events import Frame, Probe, Started, Step
+from core.jobs import Jobs
+from core.representation.projections import pca_map
+from core.store import Status, Store
+from core.tasks.listing import csv_file
+from pages.ui.compare.curves import measure_labels
+from pages.ui.compare.linked import linked_ids
+from pages.ui.compare.maps import turn_onto
+from pages.ui.compare.pair import mcnemar_sentence
+from pages.ui.compare.scores import spread_text
+from tests.pages.test_pages import ROOT, button, made_run, words
+
+HOSTILE = "<img src=x onerror=window.hacked=1> $x$ **bold**"
+TEXTS = ("good film", "bad film", HOSTILE, "two $y$", "trained one", "trained two")
+LABELS = (1, 0, 1, 0, 1, 0)
+CLASSES = ("no", "<b>yes</b>")
+SPLITS = ("validation",) * 4 + ("train",) * 2
+# What the last frames say of the four validation texts, then of the two training texts.
+GOOD, BAD = (1, 0, 1, 1, 1, 0), (1, 1, 0, 0, 0, 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, an engine and jobs that start no process."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def opened(folder: Path) -> Callable[..., AppTest]:
+    def open_page(**query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app.query_params.update(query)
+        return checked(app.switch_page("pages/compare.py").run())
+
+    return open_page
+
+
+def checked(app: AppTest) -> AppTest:
+    assert not app.exception
+    return app
+
+
+Made = Callable[..., str]
+
+
+@pytest.fixture
+def made(folder: Path, draft: Callable[..., RunConfig]) -> Made:
+    """Makes a run with two frames; gives its id."""
+
+    def make(
+        name: str = "",
+        *,
+        seed: int = 0,
+        said: Sequence[int] = GOOD,
+        test_accuracy: float = 0.8,
+        texts: Sequence[str] = TEXTS,
+        status: Status | None = Status.FINISHED,
+        **phase: Any,
+    ) -> str:
+        store, run_id = made_run(folder, draft(more={"name": name, "seed": seed}, **phase))
+        attempt = store.attempt(run_id, 1)
+        attempt.started(Started(0, 8, "cpu", Probe(tuple(range(6)), tuple(texts), LABELS, CLASSES, SPLITS), {}))
+        values = {"loss": 1.0, "loss.cross_entropy": 0.7, "grad_norm": 1.0, "learning_rate": 1e-5, "step_s": 0.1}
+        attempt.steps([Step(step, values | {"loss": 1 / step}) for step in range(1, 9)])
+        for step in (0, 8):
+            vectors = np.random.default_rng([step, seed]).normal(size=(6, 4)).astype(np.float32)
+            logits = np.eye(2, dtype=np.float32)[list(said)] * 2
+            attempt.frame(Frame(step, vectors, logits), pca_map(vectors))
+            scores = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7}
+            attempt.evaluation(step, "validation", scores | {"cross_entropy": 0.5, "effective_rank": 2.0})
+        attempt.evaluation(8, "test", {"accuracy": test_accuracy, "macro_f1": 0.7, "cross_entropy": 0.5})
+        if status is not None:
+            attempt.end(status)
+        store.close()
+        return run_id
+
+    return make
+
+
+def table(app: AppTest, *columns: str) -> Any:
+    """The first table that has these columns."""
+    return next(frame.value for frame in app.dataframe if set(columns) <= set(frame.value.columns))
+
+
+def lists(app: AppTest) -> list[list[str]]:
+    """The texts that B fixed, and those that it broke."""
+    return [frame.value["Text"].tolist() for frame in app.dataframe if "A says" in frame.value]
+
+
+def widget(app: AppTest, key: str) -> Any:
+    """The widget of that key, which may carry a number for its options behind it."""
+    kinds = ("selectbox", "multiselect", "number_input", "slider", "button_group", "toggle", "button")
+    found = [
+        w for kind in kinds for w in app.get(kind) if re.fullmatch(rf"{re.escape(key)}(\.[0-9a-f]{{8}})?", w.key or "")
+    ]
+    assert len(found) == 1, key
+    return found[0]
+
+
+def ids(app: AppTest) -> list[str]:
+    """The runs that the address names."""
+    given = app.query_params["runs"]
+    return (given if isinstance(given, str) else given[0]).split(",")
+
+
+def asked(app: AppTest, name: str) -> str | None:
+    given = app.query_params.get(name)
+    return given if given is None or isinstance(given, str) else given[0]
+
+
+# Which runs
+
+
+def test_without_runs_the_page_says_how_to_get_one(opened: Callable[..., AppTest]) -> None:
+    assert "There is nothing to compare yet" in words(opened())
+
+
+def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    only = made("only one")
+    app = opened()
+    assert "A comparison takes two runs" in words(app)
+    widget(app, "compare.change").set_value("phases.0.objective.lambda").run()
+    checked(widget(app, "compare.to").set_value("0.1").run())
+    assert "What will differ" in words(app)
+    checked(button(app, "Launch the twin").click().run())
+    store = Store(folder)
+    newest, original = store.runs()[0], store.run(only)
+    assert ids(app) == [only, newest.id]
+    assert newest.config.phases[0].objective.weight == pytest.approx(0.1)
+    assert newest.config.seed == original.config.seed
+    assert newest.config.probe.frame_steps == original.config.probe.frame_steps
+    assert newest.name == "only one, λ 0.9 → 0.1"
+    assert f"step 0 of {newest.steps}" in words(app)
+
+
+def test_two_runs_of_one_task_are_compared_where_the_address_names_none(
+    opened: Callable[..., AppTest], made: Made
+) -> None:
+    older, newer = made("a"), made("b")
+    assert ids(opened()) == [newer, older]
+
+
+def test_an_unknown_run_is_a_sentence_and_the_others_are_compared(opened: Callable[..., AppTest], made: Made) -> None:
+    one, other = made("a"), made("b")
+    app = opened(runs=f"{one},<script>,{other}")
+    assert any("no run has that id" in warning.value for warning in app.warning)
+    assert ids(app) == [one, other]
+
+
+def test_at_most_six_are_compared(opened: Callable[..., AppTest], made: Made) -> None:
+    every = [made(f"run {i}", seed=i) for i in range(7)]
+    app = opened(runs=",".join(every))
+    assert any("at most 6 are compared" in warning.value for warning in app.warning)
+    assert ids(app) == every[:6]
+    app = opened(runs=",".join(every[:6]), show="twin")
+    assert button(app, "Launch the twin").disabled
+
+
+def test_taking_the_first_run_away_drops_what_was_selected_on_its_map(
+    opened: Callable[..., AppTest], made: Made
+) -> None:
+    runs = [made("a"), made("b"), made("c")]
+    app = opened(runs=",".join(runs), show="maps", sel="1", a=runs[1], b=runs[2])
+    widget(app, "compare.runs").set_value(runs[:2]).run()
+    assert asked(app, "sel") == "1"
+    assert (asked(app, "a"), asked(app, "b")) == (runs[1], None)
+    checked(widget(app, "compare.runs").set_value(runs[1:2]).run())
+    assert asked(app, "sel") is None
+    assert ids(app) == runs[1:2]
+
+
+# Settings and scores
+
+
+def test_only_what_differs_is_listed(opened: Callable[..., AppTest], made: Made) -> None:
+    one, other = made(HOSTILE), made("b", seed=1, batch_size=4)
+    app = opened(runs=f"{one},{other}")
+    found = table(app, "Setting")
+    assert list(found.columns) == ["Setting", HOSTILE, "b"]
+    assert found.values.tolist() == [["Batch size", "8", "4"], ["Seed", "0", "1"]]
+
+
+def test_runs_alike_have_nothing_to_tell_apart_but_their_numbers(opened: Callable[..., AppTest], made: Made) -> None:
+    one, other = made("same"), made("same")
+    app = opened(runs=f"{one},{other}")
+    assert "the same settings and the same seed" in words(app)
+    app = opened(runs=f"{one},{other}", show="maps")
+    assert widget(app, "compare.a").options == ["same (run 1)", "same (run 2)"]
+
+
+def test_seeds_are_gathered_and_the_best_is_marked(opened: Callable[..., AppTest], made: Made) -> None:
+    accuracies = [0.80, 0.84, 0.88]
+    runs = [made(f"seed {i}", seed=i, test_accuracy=accuracy) for i, accuracy in enumerate(accuracies)]
+    runs.append(made("small", batch_size=4, test_accuracy=0.83))
+    app = opened(runs=",".join(runs))
+    found = table(app, "Measure").set_index("Measure")
+    assert list(found.columns) == ["seed 0 and 2 more", "small", "How it is measured"]
+    told = f"★ {mean(accuracies):.1%} ± {stdev(accuracies):.1%}"
+    assert found.loc["↑ Test accuracy"].tolist()[:2] == [told, "83.0%"]
+    # Equal means are both the best.
+    assert found.loc["↑ Validation accuracy"].tolist()[:2] == ["★ 75.0% ± 0.0%", "★ 75.0%"]
+    assert "3 seeds" in words(app)
+
+
+def test_representations_are_measured_on_demand(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    app = opened(runs=",".join(runs))
+    assert Jobs(folder).jobs() == []
+    checked(button(app, "Measure the representations").click().run())
+    assert sorted(job.request["run"] for job in Jobs(folder).jobs()) == sorted(runs)
+    assert {job.kind for job in Jobs(folder).jobs()} == {"measures"}
+    assert asked(app, "measures") == "on"
+
+
+def test_measures_that_are_there_are_told_with_their_settings(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    from core.analysis.measures import FrameMeasures, measures_folder, write_measures
+
+    runs = [made("a"), made("b", seed=1)]
+    store = Store(folder)
+    for run, value in zip(runs, (0.25, 0.75), strict=True):
+        measured = FrameMeasures({"silhouette": value, "knn1": None}, np.zeros(6, np.int64))
+        write_measures(measures_folder(store.run_folder(run), 1), 8, measured)
+    app = opened(runs=f"{runs[0]},{runs[1]}")
+    found = table(app, "Measure").set_index("Measure")
+    told = f"0.500 ± {stdev((0.25, 0.75)):.3f}"  # both are one group: they differ in the seed only
+    assert found.loc["↑ Silhouette"].tolist()[0] == told
+    assert "labels as clusters" in found.loc["↑ Silhouette"]["How it is measured"]
+    assert found.loc["↑ 1-NN accuracy"].tolist()[0] == "–"
+    assert not any(b.label == "Measure the representations" for b in app.button)
+
+
+# Curves
+
+
+def test_curves_are_chosen_and_restored(opened: Callable[..., AppTest], made: Made) -> None:
+    runs = [made("a"), made("b", batch_size=4)]
+    app = opened(runs=",".join(runs), show="curves")
+    assert widget(app, "compare.curves").value == ["loss", "validation.accuracy"]
+    widget(app, "compare.curves").set_value(["grad_norm", "validation.effective_rank"]).run()
+    widget(app, "compare.axis").set_value("time").run()
+    widget(app, "compare.smooth").set_value("exponential").run()
+    checked(widget(app, "compare.beta").set_value(0.5).run())
+    address = {name: asked(app, name) for name in ("curves", "axis", "smooth", "beta")}
+    assert address == {
+        "curves": "grad_norm,validation.effective_rank",
+        "axis": "time",
+        "smooth": "exponential",
+        "beta": "0.5",
+    }
+    again = opened(runs=",".join(runs), show="curves", **address)
+    assert widget(again, "compare.curves").value == ["grad_norm", "validation.effective_rank"]
+    assert widget(again, "compare.axis").value == "time"
+    assert "β 0.5" in words(again)
+
+
+def test_the_mean_over_seeds_is_offered_where_there_are_seeds(opened: Callable[..., AppTest], made: Made) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    app = opened(runs=",".join(runs), show="curves", mean="on")
+    assert "mean ± one standard deviation over seeds" in words(app)
+    app = opened(runs=",".join(runs), show="curves", mean="on", axis="time")
+    assert "standard deviation" not in words(app)
+    other = made("c", batch_size=4)
+    app = opened(runs=f"{runs[0]},{other}", show="curves", mean="on")
+    assert not app.toggle
+
+
+@pytest.mark.parametrize("amount", ["nan", "<b>", "-3", "1e9"])
+def test_nonsense_for_the_smoothing_counts_as_a_number_that_works(
+    opened: Callable[..., AppTest], made: Made, amount: str
+) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    app = opened(runs=",".join(runs), show="curves", smooth="exponential", beta=amount)
+    assert 0 <= widget(app, "compare.beta").value < 1
+
+
+# Maps and examples
+
+
+def test_the_selection_of_the_address_is_told_with_what_each_run_says(
+    opened: Callable[..., AppTest], made: Made
+) -> None:
+    runs = [made("a", said=BAD), made("b", said=GOOD)]
+    app = opened(runs=",".join(runs), show="maps", sel="2")
+    found = table(app, "Text", "Split")
+    sure = 1 / (1 + np.exp(-2))
+    assert found.to_dict("records") == [
+        {
+            "Text": HOSTILE,
+            "Label": "<b>yes</b>",
+            "a": f"✗ no {sure:.0%}",
+            "b": f"✓ <b>yes</b> {sure:.0%}",
+            "Split": "validation",
+        }
+    ]
+
+
+def test_two_runs_are_compared_example_by_example(opened: Callable[..., AppTest], made: Made) -> None:
+    runs = [made("a", said=BAD), made("b", said=GOOD)]
+    app = opened(runs=",".join(runs), show="maps")
+    counts = {metric.label: metric.value for metric in app.metric}
+    # Of the validation texts: A is right on 0 and 3, B on 0, 1 and 2.
+    assert counts == {
+        "Both right": "1",
+        "Only A right": "1",
+        "Only B right": "2",
+        "Neither": "0",
+        "Cohen's κ": "-0.50",
+    }
+    assert lists(app)[0] == ["bad film", HOSTILE]
+    assert lists(app)[1] == ["two $y$"]
+    assert "4 validation texts that both have" in words(app)
+    assert "p = 1" in words(app)
+
+
+def test_choosing_a_list_selects_it_on_the_maps(opened: Callable[..., AppTest], made: Made) -> None:
+    runs = [made("a", said=BAD), made("b", said=GOOD)]
+    app = opened(runs=",".join(runs), show="maps")
+    checked(widget(app, "compare.fixed.select").click().run())
+    assert asked(app, "sel") == "1-2"
+    assert table(app, "Text", "Split")["Text"].tolist() == ["bad film", HOSTILE]
+
+
+def test_runs_without_common_examples_stand_side_by_side(opened: Callable[..., AppTest], made: Made) -> None:
+    one, other = made("a"), made("b", texts=[f"other {i}" for i in range(6)])
+    text = words(opened(runs=f"{one},{other}", show="maps"))
+    assert "no examples in common, so their maps stand side by side without links" in text
+    assert "no validation texts in common" in text
+
+
+def test_another_map_is_asked_for_and_pca_stands_in_for_it(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    app = opened(runs=",".join(runs), show="maps", map="umap")
+    assert "UMAP is not there yet; this is PCA" in words(app)
+    jobs = Jobs(folder).jobs()
+    assert {(job.kind, job.request["spec"]["method"]) for job in jobs} == {("map", "umap")}
+    assert sorted(job.request["run"] for job in jobs) == sorted(runs)
+
+
+def test_a_damaged_frame_is_a_sentence(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    (Store(folder).run_folder(runs[1]) / "frame-0000008.safetensors").write_bytes(b"damaged")
+    app = opened(runs=",".join(runs), show="maps")
+    assert any("missing or damaged" in warning.value for warning in app.warning)
+
+
+def test_a_run_that_goes_on_is_told_and_one_without_frames_waits(
+    opened: Callable[..., AppTest], made: Made, folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    going = made("going", status=None)
+    _, queued = made_run(folder, draft(more={"name": "<b>waiting</b>", "seed": 3}), claim=False)
+    app = opened(runs=f"{going},{queued}", show="maps")
+    assert "step 8 of 8" in words(app)
+    assert "No frames yet: \\<b\\>waiting\\</b\\>" in words(app)
+    assert "Two runs with frames can be compared" in words(app)
+    assert "Losses" not in words(opened(runs=f"{going},{queued}"))
+    assert "No curves yet" not in words(opened(runs=f"{going},{queued}", show="curves"))
+
+
+# A twin
+
+
+def test_a_twin_with_another_value_and_its_sentence(opened: Callable[..., AppTest], made: Made) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    path = "phases.0.optimiser.learning_rate"
+    app = opened(runs=",".join(runs), show="twin", twin=runs[1], change=path, to="other")
+    assert "Nothing would differ" in words(app)
+    assert button(app, "Launch the twin").disabled
+    number = app.number_input[0]
+    checked(number.set_value(0.001).run())
+    assert "1e\\-03" in words(app) or "0\\.001" in words(app)
+    assert asked(app, "value") == "0.001"
+    app = opened(runs=",".join(runs), show="twin", twin=runs[1], change=path, to="other", value="0.001")
+    assert not button(app, "Launch the twin").disabled
+
+
+def test_a_value_that_the_data_cannot_take_is_a_sentence_and_nothing_is_launched(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    path = "phases.0.batch_size"
+    app = opened(runs=",".join(runs), show="twin", change=path, to="other", value="4000")
+    checked(button(app, "Launch the twin").click().run())
+    assert any("training rows" in error.value.replace("\\", "") for error in app.error)
+    assert len(Store(folder).runs()) == 2
+    assert ids(app) == runs
+
+
+def test_every_setting_that_is_offered_can_be_chosen(opened: Callable[..., AppTest], made: Made) -> None:
+    runs = [made("a"), made("b", seed=1)]
+    app = opened(runs=",".join(runs), show="twin")
+    paths = list(widget(app, "compare.change").proto.options)
+    assert len(paths) > 5
+    for label in paths:
+        app = checked(widget(app, "compare.change").select(label).run())
+        checked(widget(app, "compare.to").set_value("other").run())
+
+
+# Pieces
+
+
+def test_the_same_example_has_one_id_in_all_runs_and_the_first_run_counts_from_0() -> None:
+    first, second, third = ["x", "y", "x"], ["x", "z", "x", "x"], ["z", "w"]
+    found = linked_ids([first, second, third])
+    assert found == ((0, 1, 2), (0, 3, 2, 4), (3, 5))
+    assert linked_ids([first, second])[:2] == found[:2]
+
+
+def framed(keys: Sequence[str]) -> Any:
+    """As much of a run's frames as laying maps onto each other looks at."""
+    probe = Probe(tuple(range(len(keys))), tuple(keys), (0,) * len(keys), ("only",))
+    return SimpleNamespace(probe=probe, key=tuple(keys))
+
+
+def test_a_map_is_turned_onto_the_first_at_the_last_common_step_and_never_stretched() -> None:
+    rng = np.random.default_rng(0)
+    first, other = framed("abcd"), framed("xdcba")
+    still = {0: rng.normal(size=(4, 2)), 8: rng.normal(size=(4, 2))}
+    turned = np.array([[0.6, 0.8], [0.8, -0.6]])  # and mirrored
+    moved = {
+        8: np.vstack([rng.normal(size=(1, 2)), (still[8] @ turned + [3, -1])[::-1]]),
+        20: rng.normal(size=(5, 2)),
+    }
+    turn = turn_onto(first, still, other, moved)
+    assert turn.common == 4
+    np.testing.assert_allclose(turn(moved[8])[:0:-1], still[8], atol=1e-6)
+    apart = [np.linalg.norm(points[:, None] - points, axis=-1) for points in (moved[20], turn(moved[20]))]
+    np.testing.assert_allclose(apart[0], apart[1], atol=1e-6)
+
+
+def test_maps_without_a_common_step_meet_in_their_last_frames_and_without_common_examples_stay() -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(4, 2))
+    turn = turn_onto(framed("abcd"), {7: points}, framed("dcba"), {5: points[::-1] + 2, 3: rng.normal(size=(4, 2))})
+    np.testing.assert_allclose(turn(points[::-1] + 2), points[::-1], atol=1e-6)
+    alone = turn_onto(framed("abcd"), {7: points}, framed("efgh"), {7: points + 2})
+    assert alone.common == 0
+    np.testing.assert_allclose(alone(points + 2), points + 2, atol=1e-6)
+
+
+def test_a_score_is_told_with_its_deviation_and_with_the_seeds_that_lack_it() -> None:
+    assert spread_text(None, "test.accuracy", 3) == "–"
+    assert spread_text(Spread(0.5, None, 1), "test.accuracy", 1) == "50.0%"
+    assert spread_text(Spread(0.5, 0.25, 2, best=True), "test.cross_entropy", 3) == "★ 0.500 ± 0.250 (2 of 3 seeds)"
+
+
+def test_measures_are_listed_in_the_order_in_which_a_run_is_read() -> None:
+    names = {"step_s", "learning_rate", "loss.supcon_2", "loss", "measure.knn1", "validation.accuracy", "loss.rdrop.kl"}
+    assert list(measure_labels(names).items()) == [
+        ("loss", "Loss, nats"),
+        ("loss.rdrop.kl", "R-Drop, its KL, nats"),
+        ("loss.supcon_2", "SCL 2, nats"),
+        ("validation.accuracy", "Validation accuracy"),
+        ("learning_rate", "Learning rate"),
+        ("measure.knn1", "1-NN accuracy, measured"),
+    ]
+
+
+def test_a_test_without_differences_says_so() -> None:
+    from core.representation.agreement import agreement
+
+    same = agreement([[True, False], [True, False]]).pairs[0]
+    assert "nothing to test" in mcnemar_sentence(same)
+    other = agreement([[True] * 5, [False] * 5]).pairs[0]
+    assert "p = 0.0625" in mcnemar_sentence(other)  # 2 / 2⁵
+    assert "5 to 0" in mcnemar_sentence(other)
+
+
+def test_tables_are_written_for_spreadsheets_without_formulas() -> None:
+    rows = list(csv.reader(io.StringIO(csv_file([{"run": "=1+1"}]).decode("utf-8-sig"))))
+    assert rows == [["run"], ["'=1+1"]]

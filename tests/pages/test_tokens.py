@@ -1,0 +1,597 @@
+"""The Tokens page, without a browser: one text, deleted words, statistics over the classes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+from streamlit.testing.v1 import AppTest
+
+from core.analysis.sentence import Deletions, Inspected, write_deletions, write_inspected
+from core.analysis.weights import weight_stamps
+from core.config import RunConfig
+from core.engine import LocalEngine
+from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
+from core.jobs import JobRecord, Jobs
+from core.representation.projections import pca_map
+from core.store import Status, Store
+from core.training.prepare import prepare
+from core.training.weight_files import snapshot_path
+
+ROOT = Path(__file__).resolve().parents[2]
+HOSTILE = "<img/src=x/onerror=alert(1)>"
+CLASSES = ("no <b>way</b>", "yes")
+TEXTS = (
+    "a film with no heart and no wit",
+    f"the {HOSTILE} film has heart =1+1 and",
+    "the film has a heart and it shows",
+    "one that nobody keeps",
+)
+LABELS = (0, 1, 1, 0)
+KEPT = (0, 1, 2)
+STEPS = (0, 2, 4)
+LAYERS, HEADS = 2, 3
+
+Draft = Callable[..., RunConfig]
+Opener = Callable[..., AppTest]
+
+
+def read_as(*sides: str) -> TokenText:
+    """Words between spaces, those of more than four characters in two pieces, [CLS] first and [SEP] behind a side."""
+    words, place = [], 1
+    for number, side in enumerate(sides):
+        start = 0
+        for surface in side.split(" "):
+            pieces = 2 if len(surface) > 4 else 1
+            words.append(Word(number, start, start + len(surface), tuple(range(place, place + pieces))))
+            place, start = place + pieces, start + len(surface) + 1
+        place += 1
+    return TokenText(sides, tuple(words), place)
+
+
+def shares(seed: int, tokens: int) -> NDArray[np.float16]:
+    """[L, heads, tokens], rows that sum to one."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.full(tokens, 0.4), size=(LAYERS, HEADS)).astype(np.float16)
+
+
+def attention_of(row: int, step: int, length: int) -> NDArray[np.float16]:
+    return shares(100 * row + step, length)
+
+
+def logits_at(step: int) -> NDArray[np.float32]:
+    return np.random.default_rng(step + 7).normal(size=(len(TEXTS), 2)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Made:
+    store: Store
+    run_id: str
+
+    @property
+    def folder(self) -> Path:
+        return self.store.run_folder(self.run_id)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, and an engine that starts no process."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def opened(folder: Path) -> Opener:
+    def open_page(**query: str | int) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+        app.query_params.update({name: str(value) for name, value in query.items()})
+        app.switch_page("pages/tokens.py").run()
+        assert not app.exception
+        return app
+
+    return open_page
+
+
+@pytest.fixture
+def make(folder: Path, draft: Draft) -> Callable[..., Made]:
+    """A run with three frames, as a worker writes it: three of its four examples have attention."""
+
+    def make_run(
+        *, texts: tuple[TokenText, ...] | None = None, frames: tuple[int, ...] = STEPS, classes: Any = CLASSES
+    ) -> Made:
+        config, _ = prepare(draft(), gpu=False)
+        store = Store(folder)
+        run_id = store.create(config)
+        store.claim_next(range(1000))
+        attempt = store.attempt(run_id, store.run(run_id).attempt)
+        attempt.register()
+        attempt.started(Started(0, 8, "cpu", Probe((0, 1, 2, 3), TEXTS, LABELS, classes), {}))
+        kept = tuple(read_as(TEXTS[row]) for row in KEPT) if texts is None else texts
+        if kept:
+            attempt.tokens(Tokens(KEPT[: len(kept)], kept))
+        attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2, 3, 4)])
+        for step in frames:
+            rows = [attention_of(row, step, text.length) for row, text in zip(KEPT, kept, strict=False)]
+            vectors = np.random.default_rng(step).normal(size=(4, 4)).astype(np.float32)
+            attention = np.concatenate(rows, axis=2) if rows else None
+            logits = np.resize(logits_at(step), (4, len(classes)))
+            attempt.frame(Frame(step, vectors, logits, attention), pca_map(vectors))
+        return Made(store, run_id)
+
+    return make_run
+
+
+@pytest.fixture
+def made(make: Callable[..., Made]) -> Made:
+    run = make()
+    run.store.attempt(run.run_id, 1).end(Status.STOPPED)
+    return run
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the page asks of jobs; nothing is started."""
+    requests: list[dict[str, Any]] = []
+
+    def start(_: Jobs, kind: str, request: dict[str, Any], _label: str) -> str:
+        requests.append({"kind": kind, **request})
+        return "job"
+
+    monkeypatch.setattr(Jobs, "start", start)
+    return requests
+
+
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], bytes]]:
+    """What each download button would give."""
+    given: dict[str, Callable[[], bytes]] = {}
+
+    def button(label: str, data: Callable[[], bytes], *_: Any, **__: Any) -> bool:
+        given[label] = data
+        return False
+
+    monkeypatch.setattr("streamlit.download_button", button)
+    return given
+
+
+def words(app: AppTest) -> str:
+    """Everything that stands on the page as text, without the backslashes of Markdown."""
+    kinds = ("title", "markdown", "caption", "error", "warning", "info")
+    shown = [str(element.value) for kind in kinds for element in app.get(kind) if hasattr(element, "value")]
+    return "\n".join(shown).replace("\\", "")
+
+
+def drawn(app: AppTest) -> str:
+    """The highlighted texts."""
+    return "".join(element.body for element in app.html if "token-text" in element.body)
+
+
+def widget(app: AppTest, name: str) -> Any:
+    kinds = ("selectbox", "select_slider", "slider", "button_group", "text_area")
+    found = (w for kind in kinds for w in app.get(kind) if w.key and w.key.startswith(f"tokens.{name}."))
+    return next(found)
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(b for b in app.button if b.label == label).click().run()
+
+
+def records(data: Callable[[], bytes]) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(data().decode("utf-8-sig"))))
+
+
+def slow_shares(row: int, step: int, layer: int = LAYERS, head: int | None = None) -> list[float]:
+    """What each word of an example gets, added up piece by piece."""
+    text = read_as(TEXTS[row])
+    attention = attention_of(row, step, text.length).astype(float)
+    result = []
+    for word in text.words:
+        share = 0.0
+        for piece in word.places:
+            heads = range(HEADS) if head is None else [head]
+            share += sum(attention[layer - 1, h, piece] for h in heads) / len(heads)
+        result.append(share)
+    return result
+
+
+def slow_top(weights: list[float], k: int) -> set[int]:
+    return set(sorted(range(len(weights)), key=lambda i: (-weights[i], i))[:k])
+
+
+# Nothing to see yet
+
+
+def test_without_runs_the_page_says_what_to_do(opened: Opener) -> None:
+    assert "There is nothing to look at yet" in words(opened())
+
+
+def test_a_run_without_frames_says_when_they_come(opened: Opener, make: Callable[..., Made]) -> None:
+    assert "has no frames yet" in words(opened(run=make(frames=()).run_id))
+
+
+def test_a_run_that_kept_no_attention_offers_a_text_of_ones_own(opened: Opener, make: Callable[..., Made]) -> None:
+    run = make(texts=())
+    app = opened(run=run.run_id)
+    assert "kept no attention of its examples" in words(app)
+    assert "weights that this run keeps: step 0." in words(app)
+    assert app.text_area[0].label == "Your text"
+    classes = opened(run=run.run_id, view="classes")
+    assert "kept no attention" in words(classes)
+    assert "“One text” takes a text of your own" in words(classes)
+
+
+# One text
+
+
+def test_words_that_enter_and_leave_are_those_of_a_slow_loop(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id, k=3)
+    old, new = (slow_top(slow_shares(0, step), 3) for step in (0, 4))
+    assert old != new
+    html, surfaces = drawn(app), TEXTS[0].split(" ")
+    assert html.count("entered the top k") == len(new - old)
+    assert html.count("left the top k") == len(old - new)
+    listed = [html.split(f"{sign}: ")[1].split(" · ")[0] for sign in ("+ entered", "− left")]
+    for places, said in zip((new - old, old - new), listed, strict=True):
+        assert all(surfaces[place] in said for place in places)
+    special = [1 - sum(slow_shares(0, step)) for step in (0, 4)]
+    assert f"{special[0]:.0%} before, {special[1]:.0%} after" in words(app)
+    assert "Layer 2 of 2, mean of 3 heads, k 3." in words(app)
+
+
+def test_prediction_confidence_and_label_stand_above(opened: Opener, made: Made) -> None:
+    said = []
+    for step in (0, 4):
+        scores = np.exp(logits_at(step)[0].astype(float))
+        said.append(f"**{CLASSES[int(scores.argmax())]}** {scores.max() / scores.sum():.1%} at step {step}")
+    assert f"Predicted: {said[0]} → {said[1]} · labelled **{CLASSES[0]}**" in words(opened(run=made.run_id))
+
+
+def test_every_choice_stands_in_the_address_and_comes_back_from_it(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id)
+    assert dict(app.query_params) == {"run": [made.run_id]} or dict(app.query_params) == {"run": made.run_id}
+    choices = {"example": 2, "layer": 1, "head": "2", "k": 2, "before": 2, "over": "layers", "after": 2}
+    for name, value in choices.items():
+        widget(app, name).set_value(value).run()
+        assert not app.exception
+        assert app.query_params[name] in (str(value), [str(value)])
+    again = opened(run=made.run_id, **choices)
+    assert drawn(again) == drawn(app)
+    assert {name: widget(again, name).value for name in choices} == choices
+    assert "Layer 1 of 2, head 2 of 3, k 2." in words(again)
+    widget(again, "k").set_value(8).run()
+    assert "k" not in again.query_params, "the default does not stand there"
+
+
+def test_a_press_that_brings_an_older_address_loses_no_choice(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id)
+    widget(app, "layer").set_value(1).run()
+    del app.query_params["layer"]
+    widget(app, "k").set_value(2).run()
+    assert "Layer 1 of 2, mean of 3 heads, k 2." in words(app)
+    assert app.query_params["layer"] in ("1", ["1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, "<script>") for name in ("view", "example", "layer", "head", "k", "before", "after", "over", "source")]
+    + [("layer", "0"), ("k", "-1"), ("k", "91"), ("head", "nan"), ("after", "9" * 400), ("example", "3")],
+)
+def test_nonsense_in_the_address_is_a_sentence(opened: Opener, made: Made, name: str, value: str) -> None:
+    app = opened(run=made.run_id, **{name: value})
+    assert [w.value for w in app.warning if f"The address asks for {name}" in w.value]
+    assert "token-text" in drawn(app)
+
+
+def test_a_selection_that_selects_nothing_is_told(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id, k=8, example=0)
+    assert "k = 8 is not smaller than the number of words of this text (8)" in drawn(app)
+    assert "selects nothing" not in drawn(opened(run=made.run_id, k=7, example=0))
+
+
+def test_a_k_for_longer_texts_becomes_the_greatest_that_there_is(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id, k=60)
+    assert not app.warning
+    assert widget(app, "k").value == max(len(TEXTS[row].split(" ")) for row in KEPT) == 8
+
+
+def test_a_pair_is_shown_as_two_lines(opened: Opener, make: Callable[..., Made]) -> None:
+    run = make(texts=(read_as("a man eats", "he is hungry"),))
+    html = drawn(opened(run=run.run_id))
+    assert html.count('data-side="0"') == html.count('data-side="1"') == 2
+
+
+def test_hostile_words_and_classes_are_shown_as_text(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id, example=1)
+    assert "<img" not in drawn(app)
+    assert "&lt;img/src=x/onerror=alert(1)&gt;" in drawn(app)
+    predicted = next(m.value for m in app.markdown if m.value.startswith("Predicted"))
+    assert "<b>" not in predicted
+
+
+def test_a_damaged_frame_leaves_the_others(opened: Opener, made: Made) -> None:
+    (made.folder / "frame-0000004.safetensors").write_bytes(b"damaged")
+    app = opened(run=made.run_id)
+    assert any("missing or damaged" in warning.value for warning in app.warning)
+    assert "After, step 2" in drawn(app)
+
+
+def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., Made]) -> None:
+    run = make(frames=(0,))
+    app = opened(run=run.run_id)
+    assert "This run goes on; 1 frames so far" in words(app)
+    assert "Step 0 is the only one so far" in words(app)
+    vectors = np.zeros((4, 4), np.float32)
+    texts = [read_as(TEXTS[row]) for row in KEPT]
+    attention = np.concatenate([attention_of(r, 2, t.length) for r, t in zip(KEPT, texts, strict=True)], axis=2)
+    frame = Frame(2, vectors, logits_at(2), attention)
+    run.store.attempt(run.run_id, 1).frame(frame, np.zeros((4, 2), np.float32))
+    app.run()
+    assert "After, step 2" in drawn(app), "what stands at the last step goes along"
+
+
+def test_another_run_starts_from_its_own_defaults(opened: Opener, make: Callable[..., Made]) -> None:
+    first, second = make(), make()
+    app = opened(run=first.run_id, example=2, layer=1, before=2, k=3)
+    app.selectbox[0].set_value(second.run_id).run()
+    assert set(app.query_params) == {"run", "k"}
+    assert widget(app, "layer").value == LAYERS
+    assert not app.warning
+
+
+def test_the_words_come_as_a_file_that_no_spreadsheet_runs(
+    opened: Opener, made: Made, downloads: dict[str, Callable[[], bytes]]
+) -> None:
+    opened(run=made.run_id, example=1, k=3)
+    rows = records(downloads["Words as CSV"])
+    assert [row["word"].lstrip("'") for row in rows] == TEXTS[1].split(" ")
+    assert "'=1+1" in [row["word"] for row in rows]
+    after = [float(row["attention_step_4_after"]) for row in rows]
+    np.testing.assert_allclose(after, slow_shares(1, 4), atol=1e-5)
+    assert {i for i, row in enumerate(rows) if row["in_top_3_after"] == "1"} == slow_top(slow_shares(1, 4), 3)
+
+
+# A text of one's own
+
+
+def seen(text: TokenText, stamps: dict[int, int], seed: int = 3) -> Inspected:
+    count = len(stamps)
+    attention = np.stack([shares(seed + step, text.length) for step in stamps])
+    vectors = np.zeros((count, 4), np.float32)
+    logits = np.random.default_rng(seed).normal(size=(count, 2)).astype(np.float32)
+    return Inspected(text, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
+
+
+def test_an_own_text_is_asked_for_and_stands_in_the_address(
+    opened: Opener, made: Made, asked: list[dict[str, Any]]
+) -> None:
+    app = opened(run=made.run_id, source="own")
+    widget(app, "text").set_value("my own <b>words</b>")
+    press(app, "Read it")
+    assert not app.exception
+    request = {"kind": "inspect", "run": made.run_id, "what": "sentence"}
+    assert asked == [request | {"text": "my own <b>words</b>", "second": None}]
+    assert app.query_params["text"] in ("my own <b>words</b>", ["my own <b>words</b>"])
+
+
+@pytest.mark.parametrize("text", ["", "   \n "])
+def test_an_empty_text_is_refused_in_a_sentence(
+    opened: Opener, made: Made, asked: list[dict[str, Any]], text: str
+) -> None:
+    app = opened(run=made.run_id, source="own")
+    widget(app, "text").set_value(text)
+    press(app, "Read it")
+    assert "is empty: type at least one character" in words(app)
+    assert not asked
+
+
+def test_what_is_known_of_an_own_text_comes_back_from_the_address(opened: Opener, made: Made) -> None:
+    snapshot_path(made.folder, 2).write_bytes(b"")
+    stamps = weight_stamps(made.store, made.store.run(made.run_id))
+    assert list(stamps) == [0, 2]
+    write_inspected(made.folder, seen(read_as(HOSTILE, "and more"), stamps))
+    app = opened(run=made.run_id, text=HOSTILE, second="and more")
+    assert not drawn(app), "this task reads one text"
+    write_inspected(made.folder, seen(read_as(HOSTILE), stamps))
+    app = opened(run=made.run_id, text=HOSTILE, before=4)
+    assert widget(app, "source").value == "own"
+    assert "After, step 2" in drawn(app)
+    assert "Before, step 2" in drawn(app), "of the steps that the run knows the nearest is taken"
+    assert "&lt;img" in drawn(app)
+    assert "labelled" not in words(app)
+    assert not app.warning
+
+
+def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made, asked: list[dict[str, Any]]) -> None:
+    write_inspected(made.folder, seen(read_as("some text"), {0: 0}))
+    snapshot_path(made.folder, 2).write_bytes(b"")
+    app = opened(run=made.run_id, text="some text")
+    assert "After, step 0" in drawn(app)
+    press(app, "Read the text with them too")
+    assert [request["text"] for request in asked] == ["some text"]
+
+
+def test_a_tokenizer_that_tells_no_words_is_a_sentence(opened: Opener, made: Made) -> None:
+    write_inspected(made.folder, seen(TokenText(("some text",), (), 4), {0: 0}))
+    assert "does not tell where words are" in words(opened(run=made.run_id, text="some text"))
+
+
+@pytest.mark.parametrize(("status", "message"), [("failed", "There was <b>no</b> memory"), ("cancelled", "Cancelled.")])
+def test_work_that_ended_badly_says_why(
+    opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch, status: Any, message: str
+) -> None:
+    request = {"run": made.run_id, "what": "sentence", "text": "some text", "second": None}
+    job = JobRecord("job", "inspect", "", request, status, message=message)
+    monkeypatch.setattr(Jobs, "jobs", lambda _: [job])
+    app = opened(run=made.run_id, text="some text")
+    assert [warning.value.replace("\\", "") for warning in app.warning] == [message]
+    assert any(b.label == "Read it" for b in app.button)
+
+
+def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = {"run": made.run_id, "what": "sentence", "text": "some text", "second": None}
+    jobs = [JobRecord("job", "inspect", "", request, "running", 1, 3, "Reading")]
+
+    def cancel(_: Jobs, job_id: str) -> JobRecord:
+        assert job_id == "job"
+        jobs[0] = replace(jobs[0], status="cancelled", message="Cancelled.")
+        return jobs[0]
+
+    monkeypatch.setattr(Jobs, "jobs", lambda _: jobs)
+    monkeypatch.setattr(Jobs, "job", lambda _, job_id: jobs[0])
+    monkeypatch.setattr(Jobs, "cancel", cancel)
+    app = opened(run=made.run_id, text="some text")
+    [progress] = app.get("progress")
+    assert (progress.proto.value, progress.proto.text) == (33, "Reading · 1 of 3")
+    press(app, "Cancel")
+    assert "Cancelled." in words(app)
+
+
+# Deleting words
+
+
+def test_deleting_is_offered_at_the_nearest_step_with_weights(
+    opened: Opener, made: Made, asked: list[dict[str, Any]]
+) -> None:
+    snapshot_path(made.folder, 2).write_bytes(b"")
+    app = opened(run=made.run_id, view="delete", example=2)
+    assert "Step 2: of those whose weights are kept (0, 2), the nearest to step 4" in words(app)
+    press(app, "Delete each word in turn")
+    request = {"kind": "inspect", "run": made.run_id, "what": "deletions"}
+    assert asked == [request | {"text": TEXTS[2], "second": None, "step": 2}]
+    assert "Step 2, whose weights are kept." in words(opened(run=made.run_id, view="delete", after=2))
+
+
+def test_what_deleting_does_stands_beside_what_attention_says(
+    opened: Opener, made: Made, downloads: dict[str, Callable[[], bytes]]
+) -> None:
+    text, rng = read_as(TEXTS[2]), np.random.default_rng(5)
+    base, yes = np.array([0.3, 0.7], np.float32), rng.uniform(0.52, 0.9, size=8)
+    yes[[1, 4]] = 0.2, 0.4
+    deleted = np.stack([1 - yes, yes], axis=1).astype(np.float32)
+    write_deletions(made.folder, 0, 0, Deletions(text, base, deleted))
+    app = opened(run=made.run_id, view="delete", example=2, k=3)
+    said = words(app)
+    assert "Predicted: **yes** 70.0%" in said
+    assert f"any of these 2 words: **film** ({CLASSES[0]}), **heart** ({CLASSES[0]})" in said
+    attention, change = slow_shares(2, 0), [abs(0.7 - float(p)) for p in yes]
+    both = len(slow_top(attention, 4) & slow_top(change, 4))
+    are = "is" if both == 1 else "are"
+    assert f"Of the 4 words that [CLS] attends to most, {both or 'none'} {are} among the 4 whose deletion" in said
+    tau = kendalltau(attention, change).statistic
+    assert f"Kendall τ = {tau:.2f}".replace("-", "−") in said
+    assert "over 8 words" in said
+    assert "https://arxiv.org/abs/1902.10186" in said
+    assert "https://arxiv.org/abs/1908.04626" in said
+    assert drawn(app).count("in the top k") == 3
+    [table] = app.dataframe
+    assert list(table.value["Rank of change"]) == list(range(1, 9))
+    rows = {row["word"]: row for row in records(downloads["Deletions as CSV"])}
+    assert float(rows["film"]["drop"]) == pytest.approx(0.5, abs=1e-5)
+    assert float(rows["film"]["attention"]) == pytest.approx(attention[1], abs=1e-5)
+
+
+def test_deletions_of_other_weights_do_not_count(opened: Opener, made: Made) -> None:
+    text = read_as(TEXTS[0])
+    even = np.full((8, 2), 0.5, np.float32)
+    write_deletions(made.folder, 0, 1234, Deletions(text, even[0], even))
+    assert any(b.label == "Delete each word in turn" for b in opened(run=made.run_id, view="delete").button)
+
+
+def test_a_text_whose_words_are_all_alike_says_nothing_of_agreement(opened: Opener, made: Made) -> None:
+    even = np.full((8, 2), 0.5, np.float32)
+    write_deletions(made.folder, 0, 0, Deletions(read_as(TEXTS[0]), even[0], even))
+    app = opened(run=made.run_id, view="delete")
+    assert "it cannot say how far the two agree" in words(app)
+    assert "No single word turns that" in words(app)
+
+
+# Over the classes
+
+
+def slow_counts(step: int, k: int) -> dict[str, list[int]]:
+    """In how many texts of each class a word is selected."""
+    counts: dict[str, list[int]] = {}
+    for row in KEPT:
+        surfaces = TEXTS[row].split(" ")
+        for word in {surfaces[place] for place in slow_top(slow_shares(row, step), k)}:
+            counts.setdefault(word, [0, 0])[LABELS[row]] += 1
+    return counts
+
+
+def test_counts_and_lifts_are_those_of_a_slow_loop(
+    opened: Opener, made: Made, downloads: dict[str, Callable[[], bytes]]
+) -> None:
+    app = opened(run=made.run_id, view="classes", k=4, least=1)
+    counts = slow_counts(4, 4)
+    rows = {row["word"].lstrip("'"): row for row in records(downloads["Words as CSV"])}
+    assert rows.keys() == counts.keys()
+    sizes = [sum(LABELS[row] == c for row in KEPT) for c in (0, 1)]
+    for word, of_class in counts.items():
+        given = [int(rows[word][f"selected in class {c}"]) for c in (1, 2)]
+        lifts = [(of_class[c] * 3 / sizes[c] + 1) / (sum(of_class) + 1) for c in (0, 1)]
+        assert given == of_class
+        assert [float(rows[word][f"lift in class {c}"]) for c in (1, 2)] == pytest.approx(lifts, abs=1e-4)
+        assert int(rows[word]["occurs"]) == sum(word in TEXTS[row].split(" ") for row in KEPT)
+    assert set(app.dataframe[0].value["Word"]) == counts.keys()
+    assert "3 texts, layer 2 of 2, mean of 3 heads, k 4" in words(app)
+    only_yes = opened(run=made.run_id, view="classes", k=4, least=1, **{"class": 1}).dataframe[0].value
+    assert dict(zip(only_yes["Word"], only_yes["Selected"], strict=True)) == {
+        word: of_class[1] for word, of_class in counts.items() if of_class[1]
+    }
+
+
+def test_what_entered_and_left_is_that_of_a_slow_loop(
+    opened: Opener, made: Made, downloads: dict[str, Callable[[], bytes]]
+) -> None:
+    app = opened(run=made.run_id, view="classes", k=4, least=1, before=2)
+    old, new = ({word: sum(c) for word, c in slow_counts(step, 4).items()} for step in (2, 4))
+    expected = {word: new.get(word, 0) - old.get(word, 0) for word in old | new}
+    rows = records(downloads["Changes as CSV"])
+    assert {row["word"].lstrip("'"): int(row["change"]) for row in rows} == expected
+    table = app.dataframe[1].value
+    changes = {word: change for word, change in expected.items() if change}
+    assert changes
+    assert dict(zip(table["Word"], table["Change"], strict=True)) == changes
+
+
+def test_rare_words_are_left_out(opened: Opener, made: Made) -> None:
+    app = opened(run=made.run_id, view="classes", k=8)
+    assert widget(app, "least").value == 3
+    common = {word for word, c in slow_counts(4, 8).items() if sum(c) == 3}
+    assert set(app.dataframe[0].value["Word"]) == common
+    assert "In 3 of them k is not smaller than the number of words" in words(app)
+    assert "The same words are selected as often at both steps" in words(app)
+    widget(app, "least").set_value(1).run()
+    assert len(app.dataframe[0].value) > len(common)
+    assert app.query_params["least"] in ("1", ["1"])
+
+
+def test_twelve_classes_with_long_names_can_be_chosen(opened: Opener, make: Callable[..., Made]) -> None:
+    names = tuple(f"class {i} {'of a long name ' * 6}<b>" for i in range(12))
+    app = opened(run=make(classes=names).run_id, view="classes", least=1, **{"class": 11})
+    assert widget(app, "class").options[12].startswith(names[11])
+    assert len(widget(app, "class").options) == 13
+    assert "No word is selected" in words(app)
+
+
+def test_what_the_page_imports_leaves_torch_alone() -> None:
+    code = (
+        "import sys, pages.ui.tokens.source, pages.ui.tokens.deletion, pages.ui.tokens.classes, "
+        "pages.ui.tokens.one_text; print(*{'torch', 'transformers', 'sklearn', 'numba', 'umap'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, [])
