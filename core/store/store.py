@@ -450,6 +450,14 @@ class Attempt:
         for row in cut:
             (self.folder / row["file"]).unlink(missing_ok=True)
         self._drop_snapshots(event.step)
+        if event.step or cut:
+            self._drop_analysis()
+
+    def _drop_analysis(self) -> None:
+        """What was computed of frames of an earlier attempt: maps, measures, layers."""
+        for name in ("maps-*", "measures-*", "layers"):
+            for folder in self.folder.glob(name):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _drop_snapshots(self, step: int) -> None:
         """Those behind the checkpoint come again, and one that was made by a stop was for a run that ends there."""

@@ -94,11 +94,13 @@ def own_point(own: Own, frames: Frames, maps: dict[int, Points], spec: MapSpec) 
 
     places: list[tuple[float, ...] | None] = []
     for vector, number in zip(own.life.vectors, own.life.steps, strict=True):
-        points = maps.get(number)
-        if points is None:
+        # A map that was fitted once has one frame that tells where everything lies.
+        reference = frames.numbers[-1] if spec.mode == "once" else number
+        if number not in maps or reference not in maps:
             places.append(None)
             continue
-        placed = place_new(points, frames.vectors(number), vector[np.newaxis], linear=spec.method == "pca")
+        examples = frames.vectors(reference)
+        placed = place_new(maps[reference], examples, vector[np.newaxis], linear=spec.entry.linear)
         places.append(tuple(float(value) for value in placed[0]))
     return OwnPoint("Your sentence", own.text, tuple(places), own.life.exact)
 

@@ -274,8 +274,11 @@ def test_a_new_attempt_drops_snapshots_behind_its_checkpoint_and_those_of_stops(
     folder.mkdir(parents=True, exist_ok=True)
     for step in (2, 4, 6):
         (folder / f"snapshot-{step:07d}.safetensors").write_bytes(b"")
+    for name in ("maps-pca-steps-1", "measures-1", "layers"):
+        (folder / name).mkdir()
+        (folder / name / "0000002.safetensors").write_bytes(b"")
     attempt.started(started(step=4))
-    assert [path.name for path in folder.glob("snapshot-*")] == ["snapshot-0000002.safetensors"]
+    assert [path.name for path in folder.iterdir()] == ["snapshot-0000002.safetensors"]
 
 
 def test_damaged_tokens_are_a_plain_message(store: Store) -> None:

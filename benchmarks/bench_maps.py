@@ -1,0 +1,213 @@
+"""Maps that hold still: what the next frame's map costs, how true it is, and how far points move.
+
+A model's frames are made up: a cloud of 384 numbers per text without classes drifts towards class clusters, some texts
+towards a wrong one; or they are those of a run (`--runs DIR --run NAME`). Each frame's map starts from the one before.
+
+Measured on frames along the way, in one warm process, for UMAP and t-SNE:
+- time of the next frame's map / of a map of the same frame from nothing (target for UMAP: at most 0.5) and, with
+  `--peers 1`, against umap-learn's and scikit-learn's; trustworthiness, k = 15, of both (target: within 0.02);
+- how far points move, in widths of the map (its longer side): between equal frames (target: at most 0.01), and between
+  frames of which one has noise of 1 % of the vectors' norm (target: at most 0.05);
+- the first map of a new process, with everything that it imports and compiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.manifold import TSNE, trustworthiness
+from threadpoolctl import threadpool_limits
+
+from benchmarks.measure import ROOT, in_turn, progress, report, spread
+from core.representation.geometry import normalised
+from core.representation.projections import MapSpec, Points
+from core.representation.projections.before import Before
+from core.store import Store
+
+Frames = list[NDArray[np.floating]]
+
+WIDTH, KEYFRAMES, TRUST_K = 384, 24, 15
+NOISE = 0.01
+FIRST = """
+import time
+begun = time.perf_counter()
+import numpy as np
+from core.representation.projections import MapSpec
+spec = MapSpec("{method}")
+spec.entry.fit(np.random.default_rng(0).normal(size=(1000, 384)), 2, spec.settings, 0, None)
+print(time.perf_counter() - begun)
+"""
+
+FIRST_PEER = """
+import time, warnings
+warnings.simplefilter("ignore")
+begun = time.perf_counter()
+import numpy as np
+from umap.umap_ import UMAP
+UMAP(random_state=0, n_jobs=1).fit(np.random.default_rng(0).normal(size=(1000, 384)))
+print(time.perf_counter() - begun)
+"""
+
+
+def drifting(points: int, classes: int, frames: int = KEYFRAMES, seed: int = 0) -> Frames:
+    """[N, 384] per frame: topics and noise of a falling spectrum, then classes, wrong ones for up to a tenth."""
+    rng = np.random.default_rng(seed)
+    spectrum = np.arange(1, WIDTH + 1) ** -0.7
+    turn = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0]
+
+    def texture(rows: int) -> NDArray[np.float64]:
+        return rng.normal(size=(rows, WIDTH)) * spectrum @ turn
+
+    base = normalised(0.6 * texture(60)[rng.integers(60, size=points)] + texture(points))
+    drift = normalised(texture(points))
+    labels = rng.integers(classes, size=points)
+    learned = np.where(rng.random(points) < 0.1, rng.integers(classes, size=points), labels)
+    centres = np.linalg.qr(rng.normal(size=(WIDTH, classes)))[0].T
+    certain = np.where(learned == labels, 1.2, 0.8)[:, None]
+    result: Frames = []
+    for share in np.linspace(0, 1, frames):
+        pull = 1 / (1 + np.exp(-12 * (share - 0.35))) - 1 / (1 + np.exp(12 * 0.35))
+        vectors = (1 - 0.75 * pull) * base + pull * certain * centres[learned] + 0.3 * share * drift
+        result.append((8 * (vectors + 0.4 * (1 - share) * centres[0])).astype(np.float32))
+    return result
+
+
+def frames_of(folder: str, name: str) -> Frames:
+    """At most 24 frames of a run, spread evenly."""
+    store = Store(folder)
+    run_id = store.find(name)
+    steps = store.frame_steps(run_id)
+    chosen = np.linspace(0, len(steps) - 1, min(KEYFRAMES, len(steps))).round().astype(int)
+    return [store.embeddings(run_id, steps[place]) for place in chosen]
+
+
+def noisy(vectors: NDArray[np.floating], share: float) -> NDArray[np.floating]:
+    noise = normalised(np.random.default_rng(1).normal(size=vectors.shape))
+    return vectors + share * noise * np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def moved(before: Points, after: Points) -> NDArray[np.floating]:
+    """In widths of the map before."""
+    return np.linalg.norm(after - before, axis=1) / np.ptp(before, axis=0).max()
+
+
+def timed(spec: MapSpec, vectors: NDArray[np.floating], before: Before | None) -> tuple[Points, float]:
+    begun = time.perf_counter()
+    points = spec.entry.fit(vectors, spec.dims, spec.settings, spec.seed, before)
+    return points, time.perf_counter() - begun
+
+
+def chain(spec: MapSpec, frames: Frames) -> list[Points]:
+    """Every frame's map, each from the one before."""
+    maps: list[Points] = []
+    for place, vectors in enumerate(frames):
+        before = Before(frames[place - 1], maps[-1]) if maps else None
+        maps.append(timed(spec, vectors, before)[0])
+    return maps
+
+
+def peer(method: str, vectors: NDArray[np.floating]) -> tuple[Points, float]:
+    """The same frame by the usual library, one thread, its usual settings."""
+    rows = normalised(vectors)
+    begun = time.perf_counter()
+    if method == "tsne":
+        points = TSNE(init="pca", random_state=0, n_jobs=1).fit_transform(rows)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from umap.umap_ import UMAP
+        points = UMAP(random_state=0, n_jobs=1).fit_transform(rows)
+    return points, time.perf_counter() - begun
+
+
+def measure_next(spec: MapSpec, frames: Frames, maps: Sequence[Points], repeats: int, *, peers: bool) -> None:
+    """Repetitions go over frames along the way, the last of them included."""
+    ratios: list[float] = []
+    peer_ratios: list[float] = []
+    trust: dict[str, list[float]] = {"next": [], "cold": [], "peer": []}
+    if peers:
+        peer(spec.method, frames[0][:100])  # its import and first compilation do not count
+    for repetition, place in enumerate(np.linspace(1, len(frames) - 1, repeats + 1).round().astype(int)):
+        before, vectors = Before(frames[place - 1], maps[place - 1]), frames[place]
+        found = {}
+        for name in in_turn(repetition, ["next", "cold"] + ["peer"] * peers):
+            if name == "peer":
+                points, seconds = peer(spec.method, vectors)
+            else:
+                points, seconds = timed(spec, vectors, before if name == "next" else None)
+            found[name] = seconds
+            trust[name].append(trustworthiness(normalised(vectors), points, n_neighbors=TRUST_K))
+        progress(repetition, {f"frame {place}, {name}, s": seconds for name, seconds in found.items()})
+        if repetition:
+            ratios.append(found["next"] / found["cold"])
+            peer_ratios += [found["next"] / found["peer"]] if peers else []
+    title = f"{spec.method}, {len(frames[0]):,} points"
+    target = "≤ 0.5" if spec.method == "umap" else "–"
+    report("ratio", f"{title}, next map / from nothing", ratios, target)
+    if peers:
+        report("ratio", f"{title}, next map / the usual library's", peer_ratios, "–")
+    for name, values in trust.items():
+        if values:
+            print(f"{title}, trustworthiness, {name}: {spread(values)}")
+    falls = [cold - following for following, cold in zip(trust["next"], trust["cold"], strict=True)]
+    print(f"{title}, trustworthiness lost to the map from nothing: {spread(falls)}, target ≤ 0.02", flush=True)
+
+
+def measure_movement(spec: MapSpec, frames: Frames, maps: Sequence[Points]) -> None:
+    """Median, 95th percentile and maximum over points, in percent, each the worst over frames of the chain."""
+    for name, share, target in (("equal", 0.0, "≤ 1 %"), ("noise of 1 %", NOISE, "≤ 5 %")):
+        found = []
+        for vectors, points in zip(frames, maps, strict=True):
+            after, _ = timed(spec, noisy(vectors, share) if share else vectors, Before(vectors, points))
+            gone = 100 * moved(points, after)
+            found.append([np.median(gone), np.percentile(gone, 95), gone.max()])
+        middle, worst = np.median(found, axis=0), np.max(found, axis=0)
+        parts = [
+            f"{label} {usual:.2f} (worst frame {most:.2f})"
+            for label, usual, most in zip(("median", "95th", "maximum"), middle, worst, strict=True)
+        ]
+        print(
+            f"percent of the width {spec.method}, {len(frames[0]):,} points, {name} frames: {', '.join(parts)}, "
+            f"target {target}",
+            flush=True,
+        )
+
+
+def measure_first(title: str, program: str, repeats: int) -> None:
+    found = [
+        float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=ROOT).stdout)
+        for _ in range(repeats)
+    ]
+    report("seconds", f"{title}, first map of 1,000 points in a new process", found, "–")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("repeats", 7), ("points", 1000), ("classes", 5), ("dims", 2), ("peers", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"[default: {default}]")
+    parser.add_argument("--runs", metavar="DIR", help="folder with runs, for frames of a real one")
+    parser.add_argument("--run", metavar="NAME", default="", help="the run there")
+    given = parser.parse_args()
+    frames = frames_of(given.runs, given.run) if given.runs else drifting(given.points, given.classes)
+    print(f"{len(frames)} frames of {len(frames[0]):,} points × {frames[0].shape[1]}", flush=True)
+    with threadpool_limits(limits=1):
+        for method in ("umap", "tsne"):
+            spec = MapSpec(method, given.dims)
+            timed(spec, frames[0][:50], None)  # compiles
+            maps = chain(spec, frames)
+            measure_next(spec, frames, maps, given.repeats, peers=bool(given.peers))
+            measure_movement(spec, frames, maps)
+            measure_first(method, FIRST.format(method=method), min(given.repeats, 3))
+        if given.peers:
+            measure_first("umap-learn", FIRST_PEER, min(given.repeats, 3))
+
+
+if __name__ == "__main__":
+    main()
