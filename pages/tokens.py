@@ -7,9 +7,9 @@ import streamlit as st
 from core.errors import StoreError
 from core.store import RunRecord, RunSummary, Store
 from pages.ui import reads, state
+from pages.ui.bound import bound_segments, forget
 from pages.ui.parts import escaped, objective_label, task_label
 from pages.ui.tokens import reads as token_reads
-from pages.ui.tokens.bound import bound_segments, forget
 from pages.ui.tokens.classes import over_the_classes
 from pages.ui.tokens.controls import choose
 from pages.ui.tokens.deletion import delete_a_word

@@ -145,8 +145,8 @@ def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(
     only = made("only one")
     app = opened()
     assert "A comparison takes two runs" in words(app)
-    widget(app, "compare.change").set_value("phases.0.objective.lambda").run()
-    checked(widget(app, "compare.to").set_value("0.1").run())
+    widget(app, "bound.change").set_value("phases.0.objective.lambda").run()
+    checked(widget(app, "bound.to").set_value("0.1").run())
     assert "What will differ" in words(app)
     checked(button(app, "Launch the twin").click().run())
     store = Store(folder)
@@ -211,7 +211,7 @@ def test_runs_alike_have_nothing_to_tell_apart_but_their_numbers(opened: Callabl
     app = opened(runs=f"{one},{other}")
     assert "the same settings and the same seed" in words(app)
     app = opened(runs=f"{one},{other}", show="maps")
-    assert widget(app, "compare.a").options == ["same (run 1)", "same (run 2)"]
+    assert widget(app, "bound.a").options == ["same (run 1)", "same (run 2)"]
 
 
 def test_seeds_are_gathered_and_the_best_is_marked(opened: Callable[..., AppTest], made: Made) -> None:
@@ -263,11 +263,11 @@ def test_measures_that_are_there_are_told_with_their_settings(
 def test_curves_are_chosen_and_restored(opened: Callable[..., AppTest], made: Made) -> None:
     runs = [made("a"), made("b", batch_size=4)]
     app = opened(runs=",".join(runs), show="curves")
-    assert widget(app, "compare.curves").value == ["loss", "validation.accuracy"]
-    widget(app, "compare.curves").set_value(["grad_norm", "validation.effective_rank"]).run()
-    widget(app, "compare.axis").set_value("time").run()
-    widget(app, "compare.smooth").set_value("exponential").run()
-    checked(widget(app, "compare.beta").set_value(0.5).run())
+    assert widget(app, "bound.curves").value == ["loss", "validation.accuracy"]
+    widget(app, "bound.curves").set_value(["grad_norm", "validation.effective_rank"]).run()
+    widget(app, "bound.axis").set_value("time").run()
+    widget(app, "bound.smooth").set_value("exponential").run()
+    checked(widget(app, "bound.beta").set_value(0.5).run())
     address = {name: asked(app, name) for name in ("curves", "axis", "smooth", "beta")}
     assert address == {
         "curves": "grad_norm,validation.effective_rank",
@@ -276,8 +276,8 @@ def test_curves_are_chosen_and_restored(opened: Callable[..., AppTest], made: Ma
         "beta": "0.5",
     }
     again = opened(runs=",".join(runs), show="curves", **address)
-    assert widget(again, "compare.curves").value == ["grad_norm", "validation.effective_rank"]
-    assert widget(again, "compare.axis").value == "time"
+    assert widget(again, "bound.curves").value == ["grad_norm", "validation.effective_rank"]
+    assert widget(again, "bound.axis").value == "time"
     assert "β 0.5" in words(again)
 
 
@@ -298,7 +298,7 @@ def test_nonsense_for_the_smoothing_counts_as_a_number_that_works(
 ) -> None:
     runs = [made("a"), made("b", seed=1)]
     app = opened(runs=",".join(runs), show="curves", smooth="exponential", beta=amount)
-    assert 0 <= widget(app, "compare.beta").value < 1
+    assert 0 <= widget(app, "bound.beta").value < 1
 
 
 # Maps and examples
@@ -418,11 +418,11 @@ def test_a_value_that_the_data_cannot_take_is_a_sentence_and_nothing_is_launched
 def test_every_setting_that_is_offered_can_be_chosen(opened: Callable[..., AppTest], made: Made) -> None:
     runs = [made("a"), made("b", seed=1)]
     app = opened(runs=",".join(runs), show="twin")
-    paths = list(widget(app, "compare.change").proto.options)
+    paths = list(widget(app, "bound.change").proto.options)
     assert len(paths) > 5
     for label in paths:
-        app = checked(widget(app, "compare.change").select(label).run())
-        checked(widget(app, "compare.to").set_value("other").run())
+        app = checked(widget(app, "bound.change").select(label).run())
+        checked(widget(app, "bound.to").set_value("other").run())
 
 
 # Pieces

@@ -19,7 +19,7 @@ from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui import reads
-from pages.ui.compare.bound import bound, bound_number, bound_several, bound_switch
+from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared
 from pages.ui.live_figure import live_figure
 

@@ -11,7 +11,7 @@ from core.analysis.maps import LIVE
 from core.comparison.alignment import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.representation.projections import PROJECTIONS, MapSpec, Points
-from pages.ui.compare.bound import bound
+from pages.ui.bound import bound
 from pages.ui.compare.linked import Linked
 from pages.ui.compare.picking import Shown
 from pages.ui.explore import run_reads

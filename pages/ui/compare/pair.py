@@ -12,7 +12,7 @@ from core.events import VALIDATION
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
 from pages.ui import state
-from pages.ui.compare.bound import bound
+from pages.ui.bound import bound
 from pages.ui.compare.linked import Linked
 from pages.ui.compare.picking import Shown
 from pages.ui.explore import run_reads

@@ -14,8 +14,8 @@ from core.errors import PlaygroundError, shown
 from core.figures.compare import MOST_RUNS
 from core.store import RunRecord, RunSummary, Store
 from pages.ui import state
-from pages.ui.compare.bound import SEPARATOR, split
-from pages.ui.explore.run_reads import Frames, frames_of
+from pages.ui.bound import SEPARATOR, split
+from pages.ui.explore.run_reads import Frames, frames_of, readable
 from pages.ui.parts import escaped, objective_label, task_label
 
 RUNS, KEY = "runs", "compare.runs"
@@ -103,6 +103,9 @@ def distinct(runs: Sequence[RunSummary]) -> list[str]:
 def _frames(store: Store, run: RunRecord) -> Frames | None:
     if run.probe is None:
         return None
+    _, problem = readable(store, run)
+    if problem:
+        st.warning(escaped(problem))
     frames = frames_of(store, run, None)
     return frames if frames.numbers else None
 

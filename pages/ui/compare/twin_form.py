@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import streamlit as st
 
@@ -17,7 +16,7 @@ from core.errors import ConfigError, PlaygroundError
 from core.figures.compare import MOST_RUNS
 from core.parameters import Parameter, Value
 from pages.ui import state
-from pages.ui.compare.bound import bound
+from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
@@ -163,6 +162,6 @@ def _launch(engine: LocalEngine, made: RunConfig, ids: Sequence[str]) -> None:
         st.error(escaped(str(error)))
         return
     put_runs([*ids, run_id])
-    cleared: dict[str, Any] = dict.fromkeys(CHOICES)
-    state.put_in_url(**cleared, show="curves")
+    forget([*CHOICES, "show"])
+    state.put_in_url(show="curves")
     st.rerun()

@@ -10,7 +10,7 @@ from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.store import Status
 from pages.ui import state
-from pages.ui.compare.bound import bound
+from pages.ui.bound import bound
 from pages.ui.compare.curves import curves
 from pages.ui.compare.linked import Linked, linked
 from pages.ui.compare.maps import about, choose_map, height_of, maps_of, panels_of

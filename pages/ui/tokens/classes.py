@@ -10,9 +10,9 @@ import streamlit as st
 
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
+from pages.ui.bound import bound
 from pages.ui.parts import escaped
 from pages.ui.tokens import reads
-from pages.ui.tokens.bound import bound
 from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.source import Place
 

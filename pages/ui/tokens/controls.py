@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.tokens.bound import bound, bound_nearest
+from pages.ui.bound import bound, bound_nearest
 
 K_DEFAULT, K_MAX = 8, 90
 MEAN = "mean"

@@ -22,9 +22,9 @@ from core.representation.tokens import (
     word_attention,
 )
 from core.tasks.listing import csv_file
+from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
-from pages.ui.tokens.bound import nearest
 from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Place

@@ -15,9 +15,9 @@ from core.events import Probe
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
+from pages.ui.bound import bound, bound_segments
 from pages.ui.parts import escaped
 from pages.ui.tokens import reads
-from pages.ui.tokens.bound import bound, bound_segments
 from pages.ui.tokens.reads import Examples, Reading
 from pages.ui.tokens.waiting import ask, is_going_on, job_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from zlib import crc32
@@ -12,23 +13,66 @@ from pages.ui import state
 
 Value = TypeVar("Value", int, str)
 
+SEPARATOR = ","
 
-def bound(name: str, options: Sequence[Value], default: Value, problem: str) -> tuple[Value, dict[str, Any]]:
+
+def bound(name: str, options: Collection[Value], default: Value, problem: str) -> tuple[Value, dict[str, Any]]:
     """What a control holds, and the arguments that its widget takes for it.
 
     A press that follows soon upon another still brings the address from before the first, so the address counts only
     for a control that is not on the page yet. The default does not stand in it; of something that is no option, the
     page says so.
     """
-    # Other options make another widget: a browser that still holds an answer to the old ones cannot give it to these.
-    key = f"tokens.{name}.{crc32(repr(list(options)).encode()):08x}"
-    _keys()[name] = key
+    key = _key(name, list(options))
     value = state.widget_value(key)
     if value not in options:
         value = state.choice_in_url(name, {str(option): option for option in options}, default, problem)
         state.set_widget(key, value)
     state.put_in_url(**{name: None if value == default else value})
     return value, {"key": key}
+
+
+def bound_several(name: str, options: Sequence[str], default: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """The same for a control with several values; what is no option is left out."""
+    key = _key(name, list(options))
+    value = state.widget_value(key)
+    if value is None:
+        text = state.text_in_url(name)
+        value = list(default) if text is None else [part for part in dict.fromkeys(split(text)) if part in options]
+        state.set_widget(key, value)
+    state.put_in_url(**{name: None if value == list(default) else SEPARATOR.join(value)})
+    return value, {"key": key}
+
+
+def bound_switch(name: str) -> tuple[bool, dict[str, Any]]:
+    """The same for a switch, off unless the address says `on`."""
+    key = _key(name, [])
+    value = state.widget_value(key)
+    if value is None:
+        value = state.text_in_url(name) == "on"
+        state.set_widget(key, value)
+    state.put_in_url(**{name: "on" if value else None})
+    return bool(value), {"key": key}
+
+
+def bound_number(name: str, low: float, high: float, default: float) -> tuple[float, dict[str, Any]]:
+    """The same for a slider; nonsense counts as the default."""
+    key = _key(name, [low, high])
+    value = state.widget_value(key)
+    if value is None:
+        try:
+            asked = float(state.text_in_url(name) or default)
+        except ValueError:
+            asked = default
+        value = default if math.isnan(asked) else min(high, max(low, asked))
+        state.set_widget(key, value)
+    state.put_in_url(**{name: None if value == default else f"{value:g}"})
+    return float(value), {"key": key}
+
+
+def split(text: str) -> list[str]:
+    """The parts of a list in the address."""
+    return [part for part in (part.strip() for part in text.split(SEPARATOR)) if part]
 
 
 def forget(names: Iterable[str]) -> None:
@@ -38,9 +82,16 @@ def forget(names: Iterable[str]) -> None:
         state.forget_widget(_keys().pop(name, name))
 
 
+def _key(name: str, options: list[Any]) -> str:
+    """Other options make another widget: a browser may still hold an answer to the old ones."""
+    key = f"bound.{name}.{crc32(repr(options).encode()):08x}"
+    _keys()[name] = key
+    return key
+
+
 def _keys() -> dict[str, str]:
     """The widget that each control has now."""
-    return state.remembered("tokens.keys", dict[str, str])
+    return state.remembered("bound.keys", dict[str, str])
 
 
 def bound_nearest(
