@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -19,6 +20,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.config import RunConfig
 from core.engine.starters import WarmStarter
+from core.jobs.group import WarmGroup
+from core.jobs.kinds import groups
 from core.store import Store
 from tests.browser.chromium import ARGUMENTS, install_chromium
 
@@ -65,7 +68,7 @@ class Server:
         self._process.wait()
 
     def close(self) -> None:
-        """End the server, its launcher and its workers."""
+        """End the server, its launcher, its warm processes and its workers."""
         self.kill()
         self.log.close()
         store = Store(self.store_folder)
@@ -77,6 +80,11 @@ class Server:
                 starter.close()
                 if holder is not None:
                     os.kill(holder.pid, signal.SIGKILL)
+        for group in groups():
+            process = WarmGroup(self.store_folder, group).process()
+            if process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.identity.pid, signal.SIGKILL)
         for run in store.runs():
             if run.status.active:
                 store.send(run.id, "stop")
