@@ -180,7 +180,8 @@ def drawn(app: AppTest) -> str:
 
 def widget(app: AppTest, name: str) -> Any:
     kinds = ("selectbox", "select_slider", "slider", "button_group", "text_area")
-    found = (w for kind in kinds for w in app.get(kind) if w.key and w.key.startswith((f"bound.{name}.", f"tokens.{name}.")))
+    keys = (f"bound.{name}.", f"tokens.{name}.")
+    found = (w for kind in kinds for w in app.get(kind) if w.key and w.key.startswith(keys))
     return next(found)
 
 
