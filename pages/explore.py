@@ -23,7 +23,7 @@ def page() -> None:
         return
     run = _picked(store, runs, named)
     if named is not None and named.id != run.id:
-        state.put_in_url(frame=None, sel=None, view=None, layers=None)
+        state.put_in_url(frame=None, sel=None, view=None, layers=None, at=None)
     state.put_in_url(run=run.id)
     if run.probe is None or not store.frame_steps(run.id):
         st.info("This run has no frames yet; the first comes right after its first step.")

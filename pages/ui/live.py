@@ -34,7 +34,7 @@ from pages.ui.parts import (
     task_label,
     trainable_label,
 )
-from pages.ui.waiting import see_done
+from pages.ui.waiting import complete_since, see_done
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3
@@ -235,7 +235,7 @@ def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple
     if method == "umap":
         placed = reads.placed_maps(engine.store, run, UMAP)
         if len(placed) < len(frames):
-            see_done("map", map_request(run.id, UMAP), "UMAP", again=True)
+            see_done("map", map_request(run.id, UMAP), "UMAP", since=complete_since(run))
         if placed:
             step = max(placed)
             title.markdown(f"**Map of the probe** · step {step:,}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import streamlit as st
 
 from core.errors import PlaygroundError
 from core.jobs import JobRecord
+from core.store import RunSummary
 from pages.ui import reads, state
 from pages.ui.parts import escaped
 
@@ -19,23 +21,28 @@ def job_of(kind: str, request: dict[str, Any]) -> JobRecord | None:
     return next((job for job in reads.jobs().jobs() if job.kind == kind and job.request == request), None)
 
 
-def see_done(kind: str, request: dict[str, Any], label: str, *, again: bool = False) -> bool:
-    """Have it done, and say how far it is.
+def see_done(kind: str, request: dict[str, Any], label: str, *, since: float = 0.0) -> bool:
+    """Have something done that is missing, and say how far it is.
 
     Args:
-        again: ask anew where it was done before, for there is more to do by now.
-    Returns: whether it is still going on; then the page looks again by itself.
+        since: what was done before this moment was not all: ask anew. Seconds since the epoch.
+    Returns: whether it is still going on, or has ended since the page looked; then the page looks again by itself.
     """
     job = job_of(kind, request)
-    if job is None or (again and job.status == "done"):
+    if job is None or (job.status == "done" and job.created_at < since):
         try:
             reads.jobs().start(kind, request, label)
         except PlaygroundError as error:
             st.warning(escaped(str(error)))
             return False
         job = job_of(kind, request)
-    if job is None or job.status == "done":
+    if job is None:
         return False
+    if job.status == "done":  # perhaps only after the page had read what there is
+        seen = state.remembered("waiting.seen", set[str])
+        new = job.id not in seen
+        seen.add(job.id)
+        return new
     if job.active:
         _going_on(job, label)
         return True
@@ -55,6 +62,11 @@ def _going_on(job: JobRecord, label: str) -> None:
         if st.button("Cancel", key=f"cancel.{job.id}", icon=":material/close:"):
             reads.jobs().cancel(job.id)
             st.rerun()
+
+
+def complete_since(run: RunSummary) -> float:
+    """Before this moment a run had not all its frames: nothing that was made of them then is complete."""
+    return math.inf if run.status.active else run.ended_at or 0.0
 
 
 def poll_while(busy: bool) -> None:

@@ -84,6 +84,12 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     assert step_of(page) == 0
     assert chosen(page) == [example]
     assert nothing_executed(page)
+    page.wait_for_url("**frame=0*")
+    first = picture(page)
+    page.reload()
+    drawn(page)
+    assert step_of(page) == 0
+    assert picture(page) == first
 
 
 def test_a_reload_restores_the_very_same_view(page: Page, server: Server, finished: str) -> None:

@@ -213,36 +213,6 @@ def finished_run(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.Te
     return run_id
 
 
-def test_scrubbing_changes_map_and_address_and_a_reload_restores_both(
-    page: Page, server: Server, finished_run: str
-) -> None:
-    page.goto(f"{server.url}/explore?run={finished_run}")
-    drawn(page, MAP)
-    page.wait_for_url("**frame=12*")
-    last = points(page)
-    page.get_by_role("slider").focus()
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_url("**frame=8*")
-    page.wait_for_function(
-        "last => JSON.stringify(document.querySelector('.live-figure').data.map(t => [t.x, t.y])) !== last",
-        arg=page.evaluate("JSON.stringify", last),
-    )
-    eighth = points(page)
-    page.reload()
-    drawn(page, MAP)
-    assert "frame=8" in page.url
-    assert points(page) == eighth
-
-
-def test_selected_points_are_listed_with_their_texts(page: Page, server: Server, finished_run: str) -> None:
-    page.goto(f"{server.url}/explore?run={finished_run}")
-    drawn(page, MAP)
-    page.locator(MAP).hover()
-    page.locator(f"{MAP} >> [data-title='Box Select']").click()
-    drag(page, f"{MAP} >> .nsewdrag", (0.03, 0.03), (0.97, 0.97))
-    expect(page.get_by_text(re.compile(r"\d+ selected"))).to_be_visible()
-
-
 def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, finished_run: str) -> None:
     alerts: list[str] = []
     page.on("dialog", lambda dialog: alerts.append(dialog.message))
@@ -252,7 +222,7 @@ def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, finis
         page.wait_for_timeout(1500)
         assert page.evaluate("window.hacked") is None
         assert page.locator("img[src='x']").count() == 0
-    page.goto(f"{server.url}/explore?run={finished_run}")
+    page.goto(f"{server.url}/fine_tune?run={finished_run}")
     drawn(page, MAP)
     page.locator(MAP).evaluate("node => window.Plotly.Fx.hover(node, [{curveNumber: 0, pointNumber: 0}])")
     hover = page.locator(f"{MAP} >> .hoverlayer")

@@ -19,7 +19,7 @@ from pages.ui.explore.colouring import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import Panel
 from pages.ui.parts import escaped
-from pages.ui.waiting import see_done
+from pages.ui.waiting import complete_since, see_done
 
 COLOURS = ("label", "prediction", "correct")
 HEIGHTS = {1: 520, 2: 460, 3: 360, 4: 380}
@@ -52,7 +52,7 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
         if len(maps) < len(frames.numbers):
             request = {"run": frames.run.id, "spec": wanted.as_dict(), "layers_at": None}
             label = f"{_label(wanted.method)} of {frames.run.title}"
-            busy = see_done("map", request, label, again=frames.run.status.active) or busy
+            busy = see_done("map", request, label, since=complete_since(frames.run)) or busy
     if all(_are_there(frames, maps) for frames, maps in zip(every, found, strict=True)):
         return wanted, found, busy
     return LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy

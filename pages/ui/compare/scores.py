@@ -15,7 +15,7 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from pages.ui import state
 from pages.ui.compare.picking import Compared
-from pages.ui.waiting import see_done
+from pages.ui.waiting import complete_since, see_done
 
 MEASURED = "measures"
 BEST = "★ "
@@ -143,7 +143,7 @@ def _measuring(runs: Sequence[Compared]) -> bool:
         )
         return False
     going = [
-        see_done("measures", {"run": one.run.id}, f"Measuring {one.name}", again=one.run.status.active)
+        see_done("measures", {"run": one.run.id}, f"Measuring {one.name}", since=complete_since(one.run))
         for one in lacking
     ]
     return any(going)

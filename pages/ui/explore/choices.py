@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from core.errors import ConfigError
+from core.errors import ConfigError, shown
+from core.parameters import Parameter
 from core.representation.projections import PROJECTIONS, MapSpec
 from core.representation.projections.registry import MODES
 from pages.ui import state
@@ -18,6 +20,15 @@ from pages.ui.parts import escaped
 
 # The address leaves out what everybody gets anyway.
 METHOD, DIMS, MODE, COLOUR, SEARCH, LAYERS = "map", "dims", "mode", "colour", "find", "layers"
+
+
+LAYERS_BEFORE = "explore.layers_before"
+PROBLEMS = {
+    METHOD: "there is no such map",
+    DIMS: "a map has 2 or 3 dimensions",
+    COLOUR: "there is no such colouring",
+    LAYERS: "weights are not kept of that step",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +62,14 @@ def choose(steps_with_weights: Sequence[int]) -> Choices:
             width=230,
         )
         state.put_in_url(**{SEARCH: search or None})
+        options = _frame_options(steps_with_weights)
+        # Asked once before, so that a complaint does not hide in the closed popover.
+        state.choice_in_url(LAYERS, {name: name for name in options}, "", "weights are not kept of that step")
+        entry = PROJECTIONS[method]
+        state.choice_in_url(MODE, {name: name for name in entry.modes}, "each", "this map cannot be fitted that way")
         with st.popover("More", icon=":material/tune:"):
             mode, parameters = _more(method)
-            layers_at = _layers(steps_with_weights)
+            layers_at = _layers(options)
     try:
         spec = MapSpec(method, int(dims), mode, tuple(parameters.items()))  # type: ignore[arg-type]
     except ConfigError as error:  # the address asked for it
@@ -69,7 +85,7 @@ def _more(method: str) -> tuple[str, dict[str, Any]]:
         mode = _radio("Fit the map", MODE, {name: MODES[name] for name in entry.modes}, "each")
     parameters = {}
     for parameter in entry.parameters:
-        value = _number_in_url(parameter.name, parameter.default)
+        value = _number_in_url(parameter)
         chosen = parameter_widget(st, parameter, value, f"explore.{method}.{parameter.name}")  # type: ignore[arg-type]
         parameters[parameter.name] = chosen
         state.put_in_url(**{parameter.name: None if chosen == parameter.default else str(chosen)})
@@ -77,24 +93,36 @@ def _more(method: str) -> tuple[str, dict[str, Any]]:
     return mode, parameters
 
 
-def _number_in_url(name: str, default: Any) -> Any:
-    """A parameter as the address says it; nonsense counts as the default, and MapSpec checks the bounds."""
-    text = state.text_in_url(name)
+def _number_in_url(parameter: Parameter) -> Any:
+    """A parameter as the address says it; the default, and a sentence, for what it cannot be."""
+    text = state.text_in_url(parameter.name)
+    if text is None:
+        return parameter.default
     try:
-        return default if text is None else type(default)(text)
-    except ValueError:
-        return default
+        value = int(text) if parameter.kind == "integer" else float(text)
+        if math.isfinite(value):
+            return parameter.check(parameter.name, value)
+    except (ConfigError, ValueError):
+        pass  # said below
+    st.warning(f"The address asks for {escaped(parameter.label.lower())} {escaped(shown(text))}, which it cannot be.")
+    return parameter.default
 
 
-def _layers(steps: Sequence[int]) -> int | None:
+def _frame_options(steps: Sequence[int]) -> dict[str, str]:
+    return {"": "Steps of the run", **{str(step): f"Layers at step {step:,}" for step in steps}}
+
+
+def _layers(options: Mapping[str, str]) -> int | None:
     """Whether the frames are those of the run, or the layers of one step."""
-    options = {"": "Steps of the run", **{str(step): f"Layers at step {step:,}" for step in steps}}
     chosen = _select("Frames are", LAYERS, options, "", "stretch")
+    if state.remembered(LAYERS_BEFORE, lambda: chosen) != chosen:  # a layer's number is no step
+        state.put_in_url(frame=None, view=None)
+    state.remember(LAYERS_BEFORE, chosen)
     return int(chosen) if chosen else None
 
 
 def _segmented(label: str, name: str, options: Mapping[str, str], default: str) -> str:
-    start = state.choice_in_url(name, {key: key for key in options}, default, f"there is no such {label.lower()}")
+    start = state.choice_in_url(name, {key: key for key in options}, default, PROBLEMS[name])
     chosen = st.segmented_control(
         label,
         list(options),
@@ -107,7 +135,7 @@ def _segmented(label: str, name: str, options: Mapping[str, str], default: str) 
 
 
 def _select(label: str, name: str, options: Mapping[str, str], default: str, width: Any) -> str:
-    start = state.choice_in_url(name, {key: key for key in options}, default, f"there is no such {label.lower()}")
+    start = state.choice_in_url(name, {key: key for key in options}, default, PROBLEMS[name])
     keys = list(options)
     chosen = st.selectbox(
         label, keys, index=keys.index(start), format_func=options.get, key=f"explore.{name}", width=width

@@ -26,6 +26,7 @@ BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 DEFAULT_TAU = 0.3
 # More arrows than this hide the map; the table has all.
 ARROWS = 24
+MOST_DRAWS = 999
 SPREAD_HEIGHT = 420
 TAU, BATCH, DRAW, VARIANT = "tau", "batch", "draw", "variant"
 
@@ -55,9 +56,10 @@ def choose_forces(frames: Frames) -> ForceChoice:
         key="explore.tau",
     )
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
-    nearest = min(sizes, key=lambda size: abs(size - int(_in_url(BATCH, own_size))))
+    nearest = min(sizes, key=lambda size: abs(size - _in_url(BATCH, own_size)))
     size = left.selectbox("Batch", sizes, sizes.index(nearest), key="explore.batch", help="Examples of the map.")
-    draw = middle.number_input("Draw", 0, 999, int(_in_url(DRAW, 0)), key="explore.draw", help="Another batch.")
+    drawn = min(MOST_DRAWS, int(_in_url(DRAW, 0)))
+    draw = middle.number_input("Draw", 0, MOST_DRAWS, drawn, key="explore.draw", help="Another batch.")
     variant = right.segmented_control(
         "Arrows from",
         list(VARIANTS),

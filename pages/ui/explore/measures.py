@@ -17,12 +17,20 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
-from pages.ui.waiting import see_done
+from pages.ui.waiting import complete_since, see_done
 
 SIMILARITY = "spearman_similarity"
 TASK = "scores"
 ROW_PX, COLUMNS = 170, 3
 SHOWN = "measures"
+# Above a small curve there is little room.
+SHORT = {
+    "linear_svm": "Linear SVM",
+    "knn1": "1-NN",
+    "ari": "ARI",
+    "nmi": "NMI",
+    "within_between_ratio": "Within / between",
+}
 
 
 def measures(frames: Frames, number: int) -> bool:
@@ -44,7 +52,7 @@ def measures(frames: Frames, number: int) -> bool:
         return False
     busy = False
     if len(found) < len(frames.numbers):
-        busy = see_done("measures", {"run": frames.run.id}, "Measures", again=frames.run.status.active)
+        busy = see_done("measures", {"run": frames.run.id}, "Measures", since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     _draw(frames, number, sorted(step for step, known in found.items() if known.values))
     return busy
@@ -60,7 +68,7 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
             column.append(known.values.get(name) if known is not None else None)
     task = state.text_in_url(TASK)
     scores = read_similarity(frames.folder, task) if task else None
-    labels = {name: (entry.label, entry.better) for name, entry in METRICS.items()}
+    labels = {name: (SHORT.get(name, entry.label), entry.better) for name, entry in METRICS.items()}
     drawn = [name for name in values if any(value is not None for value in values[name])]
     live_figure(
         measures_figure(steps, values, labels, number, axis="step", revision=frames.run.id),
@@ -147,7 +155,7 @@ def _similarity_task(frames: Frames) -> bool:
     busy = False
     if known is None or dict(known.stamps) != stamps:
         request = {"run": frames.run.id, "what": "similarity", "task": task}
-        busy = see_done("inspect", request, "Reading the pairs", again=True)
+        busy = see_done("inspect", request, "Reading the pairs", since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)
     if known is not None:
         told = ", ".join(

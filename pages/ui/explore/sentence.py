@@ -21,7 +21,7 @@ from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
 from pages.ui.text_table import Cell, text_table
-from pages.ui.waiting import see_done
+from pages.ui.waiting import complete_since, see_done
 
 TEXT, SECOND = "say", "and"
 MAX_CHARS_IN_URL = 1_500
@@ -34,6 +34,7 @@ class Own:
     """A text at every frame of a run."""
 
     text: str
+    second: str | None
     life: Biography
 
 
@@ -53,7 +54,8 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         asked = st.form_submit_button("Place it", type="primary", icon=":material/add_location_alt:")
     if asked:
         state.remember(OWN, (text, second))
-        state.put_in_url(say=text if len(text) <= MAX_CHARS_IN_URL else None, **{SECOND: second or None})
+        fits = len(text) + len(second or "") <= MAX_CHARS_IN_URL
+        state.put_in_url(**{TEXT: text if fits else None, SECOND: second if fits and second else None})
     text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
     if not text.strip():
         st.caption("Type a sentence, and see where the model puts it, from the first frame to the last.")
@@ -73,7 +75,7 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
     busy = False
     if not known:
         request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
-        busy = see_done("inspect", request, "Reading your sentence", again=True)
+        busy = see_done("inspect", request, "Reading your sentence", since=complete_since(frames.run))
         found = inspected(frames.folder, text, second)
     if found is None:
         return None, busy
@@ -82,7 +84,7 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
         return frames.store.embeddings(frames.run.id, step), frames.store.logits(frames.run.id, step)
 
     try:
-        return Own(text, life.biography(found, frames.numbers, read)), busy
+        return Own(text, second, life.biography(found, frames.numbers, read)), busy
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None, busy
@@ -139,8 +141,16 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         "pages/tokens.py",
         label="Its words, and what [CLS] attends to",
         icon=":material/format_ink_highlighter:",
-        query_params={"run": frames.run.id, "text": own.text[:MAX_CHARS_IN_URL]},
+        query_params=_address(frames.run.id, own),
     )
+
+
+def _address(run_id: str, own: Own) -> dict[str, str]:
+    """Of the Tokens page with this text; one that is too long for an address is typed there again."""
+    found = {"run": run_id, "source": "own"}
+    if len(own.text) + len(own.second or "") <= MAX_CHARS_IN_URL:
+        found |= {"text": own.text, **({"second": own.second} if own.second else {})}
+    return found
 
 
 def warm_up() -> None:

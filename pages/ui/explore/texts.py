@@ -10,10 +10,12 @@ from core.analysis.maps import KeptHonesty
 from core.analysis.projector import example_table_csv
 from core.events import Probe
 from core.representation.examples import ExampleScores
+from pages.ui import state
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import probe_label
 from pages.ui.text_table import Cell, text_table
 
+TRUST = "trust"
 TRUST_HELP = (
     "For each point: trustworthiness falls the farther away its neighbours on the map really are; overlap is the share "
     "of its neighbours on the map that are neighbours in the original space."
@@ -30,7 +32,11 @@ def texts(frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int
         return
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(f"**{len(rows):,} selected**")
-    per_point = right.toggle("Trust per point", key="explore.per_point", disabled=honesty is None, help=TRUST_HELP)
+    asked = state.text_in_url(TRUST) == "on"
+    per_point = right.toggle(
+        "Trust per point", asked, key="explore.per_point", disabled=honesty is None, help=TRUST_HELP
+    )
+    state.put_in_url(**{TRUST: "on" if per_point else None})
     table: dict[str, list[Cell]] = {}
     if per_point and honesty is not None:
         table["Trust"] = [float(honesty.per_point_trustworthiness[row]) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -38,7 +38,7 @@ SIDES = {
     "forces": "Forces",
     "sentence": "Sentence",
 }
-SIDE, SELECTED, VIEW = "panel", "sel", "view"
+SIDE, SELECTED, VIEW, ANCHOR = "panel", "sel", "view", "at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,12 @@ def view(store: Store, run: RunRecord, steps_with_weights: Sequence[int]) -> Non
 
 
 def _view(store: Store, run_id: str, steps_with_weights: Sequence[int]) -> None:
-    run = store.run(run_id)
-    steps, problem = run_reads.readable(store, run)
+    try:
+        run = store.run(run_id)
+        steps, problem = run_reads.readable(store, run)
+    except PlaygroundError as error:  # it was deleted meanwhile
+        st.warning(escaped(str(error)))
+        return
     if problem:
         st.warning(escaped(problem))
     if not steps:
@@ -85,15 +89,17 @@ def _frames(store: Store, run: RunRecord, layers_at: int | None) -> tuple[Frames
 
 
 def _draw(frames: Frames, choices: Choices) -> bool:
-    spec, maps, busy = the_map.maps_for(frames, choices.spec)
     left, right = st.columns([11, 9], gap="medium")
+    above, below = left.container(), left.container()
+    with below:  # what comes and goes moves neither the map nor what stands beside it
+        spec, maps, busy = the_map.maps_for(frames, choices.spec)
     with right:
         side = _side()
         chosen_forces = choose_forces(frames) if side == "forces" else None
         own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
     told = _told(frames)
     looked = _looked(frames, told)
-    with left:
+    with above:
         panel = the_map.panel_of(
             frames,
             spec,
@@ -107,6 +113,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         the_map.draw(frames, panel, choices, told, spec)
         the_map.honesty_line(frames, spec, looked.number)
         st.caption(the_map.method_line(frames, spec, choices.spec, choices))
+    with below:
         downloads(frames, spec, maps, looked.number)
     with right:
         _beside(side, frames, spec, looked, chosen_forces, own)
@@ -146,10 +153,14 @@ def _side() -> str:
 def _told(frames: Frames) -> MapState:
     """What the map reports, or the address asks for; the address follows."""
     ids, key = frames.probe.ids, the_map.map_key(frames)
+    pinned = state.text_in_url(state.FRAME) is not None  # else the newest is followed
+    frame = state.frame_in_url(frames.numbers, default=frames.numbers[-1]) if pinned else None
+    at = state.text_in_url(ANCHOR) or ""
     known = map_told(key) or MapState(
         ids_from_text(state.text_in_url(SELECTED) or "", ids),
-        state.frame_in_url(frames.numbers, default=frames.numbers[-1]),
-        view=state.text_in_url(VIEW) or "",
+        frame,
+        int(at) if at.isdecimal() else None,
+        state.text_in_url(VIEW) or "",
     )
     asked = state.remembered("explore.select", lambda: None)
     state.forget("explore.select")
@@ -160,8 +171,14 @@ def _told(frames: Frames) -> MapState:
         selected=known.selected if asked is None else asked,
         view=known.view,
     )
-    number = told.frame if told.frame in frames.numbers else frames.numbers[-1]
-    state.put_in_url(frame=number, sel=ids_as_text(told.selected) or None, view=told.view or None)
+    if told.clicked is None:
+        told = replace(told, clicked=known.clicked)
+    last = frames.numbers[-1]
+    state.put_in_url(
+        frame=told.frame if told.frame in frames.numbers and told.frame != last else None,
+        sel=ids_as_text(told.selected) or None,
+        view=told.view or None,
+    )
     return told
 
 
@@ -171,6 +188,8 @@ def _looked(frames: Frames, told: MapState) -> Looked:
     number = told.frame if told.frame in frames.numbers else frames.numbers[-1]
     clicked = place.get(told.clicked) if told.clicked is not None else None
     anchor = clicked if clicked in rows else rows[0] if rows else None
+    first = min(rows, default=None)
+    state.put_in_url(**{ANCHOR: frames.probe.ids[anchor] if anchor is not None and anchor != first else None})
     return Looked(number, rows, anchor)
 
 

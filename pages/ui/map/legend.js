@@ -30,7 +30,7 @@ function legendEntries(view) {
   }
   if (view.panels.some((one) => one.examples.splits)) {
     const group = "Filled or open";
-    entries.push({ group, name: "held out", colour: text, symbol: "circle", open: false });
+    entries.push({ group, name: "validation", colour: text, symbol: "circle", open: false });
     entries.push({ group, name: "training", colour: text, symbol: "circle", open: true });
   }
   return entries;
