@@ -156,7 +156,8 @@ def _encoded(
     tell: Callable[[], bool] = lambda: False,
 ) -> Encodings:
     whole = torch.autocast("cpu", torch.bfloat16, enabled=False)
-    return encode(encoder, tokenizer, texts, autocast=whole, interrupted=tell, attended=attended)
+    # This process goes on for long, and nobody asks for the same text twice.
+    return encode(encoder, tokenizer, texts, autocast=whole, interrupted=tell, attended=attended, keep=False)
 
 
 def _teller(progress: Progress, count: int) -> Callable[[], bool]:

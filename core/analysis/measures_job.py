@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.analysis.maps import readable_steps
 from core.analysis.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
 from core.errors import StoreError
 from core.events import Probe
@@ -33,7 +34,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         if run.probe is None:
             raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
         folder = measures_folder(store.run_folder(run.id), run.attempt)
-        steps = store.frame_steps(run.id)
+        steps, _ = readable_steps(store, run)
         chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
         for done, step in enumerate(spread_out(steps)):
             progress(done, len(steps), f"Measuring the frame of step {step}")

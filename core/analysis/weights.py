@@ -29,9 +29,7 @@ def weight_steps(store: Store, run: RunSummary) -> tuple[int, ...]:
     """The steps at which a run's weights can be had, in order.
 
     0 is the untrained encoder; then come the snapshots and, of a finished run, its last step. A rolling checkpoint of
-    a run that has not finished counts for nothing: it may hold adapters.
-
-    Raises: TrainingError for a damaged checkpoint.
+    a run that has not finished counts for nothing: it may hold adapters. Neither does a damaged one.
     """
     return tuple(_files(store, run))
 
@@ -70,10 +68,17 @@ def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
     folder = store.run_folder(run.id)
     # One beyond the last step was left by an attempt that was cut back, and is about to be written anew.
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if 0 < step <= run.last_step}
-    # A full disk may have left an older checkpoint there.
-    if run.status == Status.FINISHED and checkpoint_step(folder) == run.steps:
+    if run.status == Status.FINISHED and _last_is_kept(folder, run.steps):
         files[run.steps] = checkpoint_path(folder)
     return {0: None, **files}
+
+
+def _last_is_kept(folder: Path, steps: int) -> bool:
+    """Whether the checkpoint holds the last step: a full disk may have left an older one, or a damaged one."""
+    try:
+        return checkpoint_step(folder) == steps
+    except TrainingError:
+        return False
 
 
 def _changed(path: Path) -> int:

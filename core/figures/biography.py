@@ -42,7 +42,8 @@ def confidence_figure(
                 "size": 7,
                 "symbol": [class_symbol(label) + ("" if known else "-open") for known in exact],
             },
-            "hovertemplate": f"{short_text(name)} %{{y:.1%}}, step %{{x}}<extra></extra>",
+            "hovertext": short_text(name),  # a name in the template could be taken for one
+            "hovertemplate": "%{hovertext} %{y:.1%}, step %{x}<extra></extra>",
         }
         for label, name in enumerate(classes)
     ]

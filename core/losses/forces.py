@@ -76,7 +76,10 @@ def push_spread(features: Tensor, labels: Tensor, *, temperature: float, anchor:
     Returns: NaN where no anchor has what a measure needs.
     Raises: ValueError as in `supcon_loss`.
     """
+    # In double precision: at a low temperature what is left for the negatives is too small for a float32.
+    features = features.double()
     p = contrastive_coefficients(features, labels, temperature=temperature).p  # [M, M]
+    cosines = unit_rows(features) @ unit_rows(features).T
     same = labels.unsqueeze(0) == labels.unsqueeze(1)
     has_positive = same.sum(1) > 1
     has_both = has_positive & ~same.all(1)
@@ -84,8 +87,9 @@ def push_spread(features: Tensor, labels: Tensor, *, temperature: float, anchor:
     if anchor is not None:
         chosen[anchor] = True
     losses = (_losses(features, labels, temperature, kind)[has_positive & chosen] for kind in ("in", "out"))
-    rows, negatives = p[has_both & chosen], ~same[has_both & chosen]
-    measures = [_row_measures(row[kept], row) for row, kept in zip(rows, negatives, strict=True)]
+    anchors = has_both & chosen
+    rows = zip(p[anchors], cosines[anchors], ~same[anchors], strict=True)
+    measures = [_row_measures(row, (near[kept] / temperature).softmax(0)) for row, near, kept in rows]
     means = torch.tensor(measures).mean(0) if measures else torch.full((3,), math.nan)
     return PushSpread(*(float(loss.mean()) for loss in losses), *means.tolist())
 
@@ -101,10 +105,8 @@ def _losses(features: Tensor, labels: Tensor, temperature: float, variant: Varia
     return supcon_loss(features, labels, temperature=temperature, variant=variant, reduction="none")
 
 
-def _row_measures(negatives: Tensor, row: Tensor) -> tuple[float, float, float]:
-    """Entropy of a row, effective number of its negatives, and the strongest ones' share of the push."""
-    total = negatives.sum()
-    shares = negatives / total if total > 0 else torch.full_like(negatives, 1 / len(negatives))
+def _row_measures(row: Tensor, shares: Tensor) -> tuple[float, float, float]:
+    """Entropy of a row, effective number of its negatives, and the strongest ones' part in the shares of the push."""
     strongest = shares.sort(descending=True).values[: math.ceil(TOP_SHARE * len(shares))]
     return _entropy(row), math.exp(_entropy(shares)), float(strongest.sum())
 

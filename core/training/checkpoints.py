@@ -82,8 +82,10 @@ class Checkpoints:
             save_file(dict(tensors), partial, metadata={"step": str(step), "torch": torch.__version__})
             self.guard()
             os.replace(partial, path)
-        except (OSError, SafetensorError) as error:
+        except BaseException as error:
             partial.unlink(missing_ok=True)
+            if not isinstance(error, OSError | SafetensorError):
+                raise
             raise TrainingError(f"The checkpoint of step {step} could not be written ({error}): make room.") from error
 
     def step(self) -> int | None:

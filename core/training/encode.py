@@ -44,16 +44,18 @@ def encode(
     autocast: torch.autocast,
     interrupted: Callable[[], bool] = lambda: False,
     attended: Sequence[int] = (),
+    keep: bool = True,
 ) -> Encodings:
     """What the encoder makes of N texts; the mode is put back afterwards.
 
     Args:
         attended: texts whose attention of [CLS] is wanted too.
+        keep: whether the tokens of new texts are kept for the next time.
     Raises: Interrupted between two batches, once `interrupted` says so.
     """
     training = {module: module.training for module in encoder.modules()}
     encoder.eval()
-    tokens = tokenizer(texts)
+    tokens = tokenizer(texts, keep=keep)
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     last, every = len(encoder.blocks), tuple(range(1, len(encoder.blocks) + 1))
     pooled_batches, logit_batches = [], []

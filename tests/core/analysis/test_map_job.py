@@ -222,3 +222,11 @@ def test_map_job_is_what_the_registry_of_jobs_names() -> None:
 
     assert work_of("map") is map_job.job
     assert work_of("measures") is measure
+
+
+def test_a_damaged_frame_costs_only_itself(store: Store, run: RunRecord) -> None:
+    (store.run_folder(run.id) / "frame-0000004.safetensors").write_bytes(b"damaged")
+    measure({"run": run.id}, store.folder, silent)
+    folder = measures_folder(store.run_folder(run.id), run.attempt)
+    assert [step for step in FRAMES if read_measures(folder, step) is not None] == [0, 2, 6, 8]
+    assert list(read_maps(placed(store, run, UMAP), FRAMES)) == [0, 2, 6, 8]

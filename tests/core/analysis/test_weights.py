@@ -134,12 +134,18 @@ def test_a_run_that_has_not_started_has_no_model_yet(store: Store, draft: Draft)
         load_at(store, run, 0)
 
 
-@pytest.mark.parametrize("name", ["snapshot-0000004.safetensors", CHECKPOINT_NAME])
-def test_a_damaged_file_is_said_in_a_sentence(store: Store, draft: Draft, name: str) -> None:
+def test_a_damaged_snapshot_is_said_in_a_sentence(store: Store, draft: Draft) -> None:
     run = recorded(store, draft(more=MORE))
-    (store.run_folder(run.id) / name).write_bytes(b"no weights")
+    (store.run_folder(run.id) / "snapshot-0000004.safetensors").write_bytes(b"no weights")
     with pytest.raises(TrainingError, match="cannot be read"):
         load_at(store, run, 4)
+
+
+def test_a_damaged_checkpoint_costs_the_last_step_alone(store: Store, draft: Draft) -> None:
+    run = recorded(store, draft(more=MORE))
+    (store.run_folder(run.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
+    assert weight_steps(store, run) == (0, 2, 4)
+    load_at(store, run, 4)
 
 
 def test_an_encoder_that_is_gone_is_said_in_a_sentence(

@@ -109,3 +109,11 @@ def test_a_batch_without_positives_or_negatives_has_no_spread(features: Tensor) 
     together = push_spread(features, torch.zeros(7, dtype=torch.long), temperature=0.3)
     assert math.isnan(together.top_share)
     assert together.loss_out > 0
+
+
+def test_the_push_is_told_right_where_a_float32_has_nothing_left_for_it() -> None:
+    angles = torch.tensor([0.0, 0.01, 2.2, 2.3])
+    features = torch.stack([angles.cos(), angles.sin()], 1)
+    found = push_spread(features, torch.tensor([0, 0, 1, 1]), temperature=0.01, anchor=0)
+    odds = math.exp((math.cos(2.2) - math.cos(2.3)) / 0.01)
+    assert found.top_share == pytest.approx(odds / (1 + odds), rel=1e-3)
