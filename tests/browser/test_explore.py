@@ -146,7 +146,7 @@ def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server:
     expect(page.get_by_text("Smallest margins")).to_be_visible()
     page.get_by_role("button", name="Select these").click()
     page.wait_for_url("**sel=*")
-    assert len(chosen(page)) == 12
+    page.wait_for_function("document.querySelector('.map-view').map.chosen.size === 12")
     assert nothing_executed(page)
 
 

@@ -220,7 +220,7 @@ def test_a_term_is_given_its_own_queue(encoder: Counting) -> None:
 
 def test_outputs_of_one_call_are_taken_apart_pass_by_pass_and_parts_put_together() -> None:
     pooled, tokens = torch.randn(6, H), TokenViews(torch.randn(6, K, H), torch.rand(6, K) > 0.5)
-    whole = outputs_of(Encoded({2: pooled}, {1: tokens}), 2)
+    whole = outputs_of(Encoded({2: pooled}, {1: tokens}, {}), 2)
     assert torch.equal(whole.pooled[2][1], pooled[3:])
     assert torch.equal(whole.tokens[1].mask[1], tokens.mask[3:])
     assert [tuple(vectors.shape) for vectors in whole.vectors] == [(2, 3, H), (2, 3, K, H)]
