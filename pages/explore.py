@@ -6,10 +6,11 @@ import streamlit as st
 
 from core.analysis.weights import weight_steps
 from core.errors import PlaygroundError
-from core.store import RunRecord, RunSummary, Store
+from core.store import RunRecord, Store
 from pages.ui import reads, state
 from pages.ui.explore.view import view
-from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.parts import escaped
+from pages.ui.run_picker import pick_run
 
 
 def page() -> None:
@@ -21,7 +22,7 @@ def page() -> None:
         st.info("There is nothing to explore yet. A run can be explored from its first frame on.")
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
-    run = _picked(store, runs, named)
+    run = pick_run(store, runs, named)
     if named is not None and named.id != run.id:
         state.put_in_url(frame=None, sel=None, view=None, layers=None, at=None)
     state.put_in_url(run=run.id)
@@ -37,18 +38,6 @@ def _weight_steps(store: Store, run: RunRecord) -> tuple[int, ...]:
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return ()
-
-
-def _picked(store: Store, runs: list[RunSummary], named: RunRecord | None) -> RunRecord:
-    ids = [run.id for run in runs]
-    by_id = {run.id: run for run in runs}
-    picked = st.selectbox(
-        "Run",
-        ids,
-        index=ids.index(named.id) if named and named.id in ids else 0,
-        format_func=lambda i: f"{by_id[i].title} · {task_label(by_id[i].config)} · {objective_label(by_id[i].config)}",
-    )
-    return store.run(picked)
 
 
 state.require_app()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
-from core.store import RunRecord, RunSummary, Store
+from core.store import Store
 from pages.ui import reads, state
 from pages.ui.bound import bound_segments, forget
-from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.parts import escaped
+from pages.ui.run_picker import pick_run
 from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.classes import over_the_classes
 from pages.ui.tokens.controls import choose
@@ -36,7 +37,7 @@ def page() -> None:
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom", gap="medium")
     with left:
-        run = _picked(store, runs, named)
+        run = pick_run(store, runs, named)
     if named is not None and named.id != run.id:
         forget(OF_A_RUN)
     state.put_in_url(run=run.id)
@@ -49,18 +50,6 @@ def page() -> None:
         _drawn(Place(store, run, run.probe, frames, token_reads.examples(store, run, run.probe)), view)
     if run.status.active:
         st.fragment(_watch, run_every=WATCH_S)(store, run.id, frames)
-
-
-def _picked(store: Store, runs: list[RunSummary], named: RunRecord | None) -> RunRecord:
-    ids = [run.id for run in runs]
-    by_id = {run.id: run for run in runs}
-    picked = st.selectbox(
-        "Run",
-        ids,
-        index=ids.index(named.id) if named and named.id in ids else 0,
-        format_func=lambda i: f"{by_id[i].title} · {task_label(by_id[i].config)} · {objective_label(by_id[i].config)}",
-    )
-    return store.run(picked)
 
 
 def _drawn(place: Place, view: str) -> None:

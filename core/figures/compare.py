@@ -11,7 +11,15 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.figures.smoothing import RAW, Smoothing, smoothed
-from core.figures.template import QUIET, Figure, base_layout, class_colour, rounded, short_text, thinned
+from core.figures.template import (
+    Figure,
+    base_layout,
+    class_colour,
+    panel_title,
+    rounded,
+    short_text,
+    thinned,
+)
 
 MOST_RUNS = 6
 # Beside its colour every run has its own dash, so that no line is told by colour alone.
@@ -217,17 +225,7 @@ def _reaches_zero(curve: Curve) -> bool:
 
 def _titles(panels: Sequence[MeasurePanel]) -> list[Figure]:
     return [
-        {
-            "text": short_text(panel.title, 60),
-            "xref": "paper",
-            "yref": "paper",
-            "x": 0,
-            "y": high,
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "showarrow": False,
-            "font": {"size": 12, "color": QUIET},
-        }
+        panel_title(short_text(panel.title, 60), 0, high)
         for panel, (_, high) in zip(panels, _domains(len(panels)), strict=True)
     ]
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from core.config import KnobTurn
 from core.events import Evaluation, Step
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded, thinned
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    base_layout,
+    panel_title,
+    rounded,
+    thinned,
+)
 from core.losses.registry import LOSSES
 
 PART_COLOURS = {
@@ -252,20 +260,7 @@ def _domains() -> list[tuple[float, float]]:
 
 
 def _titles() -> list[Figure]:
-    return [
-        {
-            "text": panel.title,
-            "xref": "paper",
-            "yref": "paper",
-            "x": 0,
-            "y": high,
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "showarrow": False,
-            "font": {"size": 12, "color": QUIET},
-        }
-        for panel, (_, high) in zip(PANELS, _domains(), strict=True)
-    ]
+    return [panel_title(panel.title, 0, high) for panel, (_, high) in zip(PANELS, _domains(), strict=True)]
 
 
 def _phase_line(end: int) -> Figure:

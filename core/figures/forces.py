@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    base_layout,
+    panel_title,
+    rounded,
+)
 
 
 class Spread(Protocol):
@@ -85,19 +92,7 @@ def spread_figure(
                 }
             )
         layout["shapes"] += [_line(own, suffix, "dot"), _line(chosen, suffix, "solid")]
-        layout["annotations"].append(
-            {
-                "text": panel.title,
-                "x": x[0],
-                "y": y[1],
-                "xref": "paper",
-                "yref": "paper",
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"size": 12},
-            }
-        )
+        layout["annotations"].append(panel_title(panel.title, x[0], y[1]))
     return {"data": traces, "layout": layout}
 
 

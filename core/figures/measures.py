@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    base_layout,
+    panel_title,
+    rounded,
+)
 
 COLUMNS = 3
 GAP_X, GAP_Y = 0.09, 0.16
@@ -81,19 +88,7 @@ def measures_figure(
                 "line": {"color": QUIET, "width": 1},
             }
         )
-        layout["annotations"].append(
-            {
-                "text": f"{label}{ARROWS[better]}",
-                "x": x[0],
-                "y": y[1],
-                "xref": "paper",
-                "yref": "paper",
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"size": 12},
-            }
-        )
+        layout["annotations"].append(panel_title(f"{label}{ARROWS[better]}", x[0], y[1]))
     return {"data": traces, "layout": layout}
 
 

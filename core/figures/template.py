@@ -48,6 +48,21 @@ def base_layout(**more: Any) -> Figure:
     return layout | more
 
 
+def panel_title(text: str, x: float, y: float) -> Figure:
+    """The annotation that stands above a panel's upper left corner; the text is safe to draw already."""
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": x,
+        "y": y,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12, "color": QUIET},
+    }
+
+
 def plain_text(text: str) -> str:
     """Text from outside, safe and legible in a Plotly hover: escaped, wrapped, cut after HOVER_LINES lines."""
     lines = textwrap.wrap(" ".join(text.split()), HOVER_WIDTH, max_lines=HOVER_LINES, placeholder=" …")
