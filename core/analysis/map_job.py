@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from core.analysis.asked import asked_run
 from core.analysis.maps import (
     LIVE,
     KeptHonesty,
     MapSource,
+    drop_old_maps,
     is_fitted,
     layers_source,
     read_honesty,
@@ -30,17 +32,19 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     """Place every frame that is there and not placed yet, then measure how far each map can be believed.
 
     Args:
-        request: "run": its id; "spec": a MapSpec as a dictionary; "layers_at": a step, for maps of its layers, or None.
+        request: as `map_request` makes it: "run" and "attempt"; "spec": a MapSpec as a dictionary; "layers_at": a step,
+            for maps of its layers, or None.
     Returns: "folder", the maps' folder in the run's, and "frames", how many maps are there.
     Raises: ConfigError for another request, StoreError for frames that cannot be read or maps that cannot be written.
     """
     spec = MapSpec.from_dict(request.get("spec") or {})
     with closing(Store(store_folder)) as store:
-        run = store.run(str(request.get("run")))
+        run = asked_run(store, request)
         source = _source(store, run, request.get("layers_at"))
         folder = source.folder(store.run_folder(run.id), spec)
         _place(spec, source, folder, _done(store, run, spec, source, folder), progress)
         _measure(source, folder, progress)
+        drop_old_maps(folder.parent, folder)
         return {"folder": folder.name, "frames": len(source.present)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.analysis.arrays import read_about, read_array, write_arrays
+from core.analysis.asked import asking
 from core.analysis.layers import layer_count, layer_vectors
 from core.errors import StoreError
 from core.events import FloatArray
@@ -19,6 +21,8 @@ from core.store import RunRecord, Store
 
 # What the worker of a run draws itself, so that it is there with the frame.
 LIVE = MapSpec()
+# Kinds of maps (method, parameters, layers' step) that are kept of a run; one takes up to 10 MB, and can be made again.
+MOST_KEPT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,9 @@ class MapSource:
     stamp: str
 
     def folder(self, run_folder: Path, spec: MapSpec) -> Path:
-        """Where its maps lie in the run's folder."""
-        return run_folder / f"maps-{spec.key}-{self.stamp}"
+        """Where its maps lie in the run's folder; those that stand on the last frame beside those on another."""
+        reference = f"-on-{self.present[-1]}" if spec.mode == "once" and self.present else ""
+        return run_folder / f"maps-{spec.key}-{self.stamp}{reference}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +59,9 @@ class KeptHonesty:
     k: int
 
 
-def map_request(run_id: str, spec: MapSpec, layers_at: int | None = None) -> dict[str, Any]:
+def map_request(run: RunRecord, spec: MapSpec, layers_at: int | None = None) -> dict[str, Any]:
     """What `map_job` is asked for the maps of a run's frames, or of the layers of one step."""
-    return {"run": run_id, "spec": spec.as_dict(), "layers_at": layers_at}
+    return {**asking(run), "spec": spec.as_dict(), "layers_at": layers_at}
 
 
 def readable_steps(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
@@ -76,7 +81,7 @@ def steps_source(store: Store, run: RunRecord, present: tuple[int, ...] | None =
     present = readable_steps(store, run)[0] if present is None else present
     planned = run.config.probe.frame_steps or present
     return MapSource(
-        planned, present, run.status.ended, lambda step: store.embeddings(run.id, step), f"steps-{run.attempt}"
+        planned, present, run.status.ended, lambda step: store.embeddings(run.id, step), f"steps-{run.begun_attempt}"
     )
 
 
@@ -93,7 +98,22 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
             raise StoreError(f"Layer {layer} of step {step} cannot be read: open the layers again.")
         return vectors
 
-    return MapSource(numbers, numbers, True, read, f"layers-{step}-{run.attempt}")
+    return MapSource(numbers, numbers, True, read, f"layers-{step}-{run.begun_attempt}")
+
+
+def drop_old_maps(run_folder: Path, keep: Path) -> None:
+    """Keep the maps of a run that were worked at last, `keep` and those that come with the frames among them."""
+    folders = [folder for folder in run_folder.glob("maps-*") if folder != keep and LIVE.key not in folder.name]
+    for folder in sorted(folders, key=_worked_at, reverse=True)[MOST_KEPT - 1 :]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _worked_at(folder: Path) -> float:
+    """Seconds since the epoch; 0 for one that has gone meanwhile."""
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def map_path(folder: Path, number: int) -> Path:

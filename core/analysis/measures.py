@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.analysis.arrays import read_about, read_array, write_arrays
+from core.analysis.asked import asking
+from core.store import RunRecord
 
 # Measures are computed for so many frames at most, the first and the last among them; clusters for all.
 MEASURED_FRAMES = 24
@@ -28,6 +30,11 @@ class FrameMeasures:
 
     values: Mapping[str, float | None]
     clusters: NDArray[np.int64]
+
+
+def measures_request(run: RunRecord) -> dict[str, Any]:
+    """What `measures_job` is asked for the measures of a run's frames."""
+    return asking(run)
 
 
 def measures_folder(run_folder: Path, attempt: int) -> Path:

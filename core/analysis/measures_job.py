@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.analysis.asked import asked_run
 from core.analysis.maps import readable_steps
 from core.analysis.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
-from core.errors import StoreError
 from core.events import Probe
 from core.jobs import Progress
 from core.representation import representation_metrics
@@ -25,15 +25,14 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     """Measure every frame that is there and not measured yet.
 
     Args:
-        request: "run": its id.
+        request: as `measures_request` makes it: "run" and "attempt".
     Returns: "folder", where the measures lie in the run's folder.
     Raises: StoreError for frames that cannot be read or measures that cannot be written.
     """
     with closing(Store(store_folder)) as store:
-        run = store.run(str(request.get("run")))
-        if run.probe is None:
-            raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
-        folder = measures_folder(store.run_folder(run.id), run.attempt)
+        run = asked_run(store, request)
+        assert run.probe is not None
+        folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
         steps, _ = readable_steps(store, run)
         chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
         for done, step in enumerate(spread_out(steps)):

@@ -85,3 +85,10 @@ def m001_runs(db: Database) -> None:
         "CREATE INDEX controls_run ON controls (run_id, taken_at)",
     ):
         db.conn.execute(statement)
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m002_begun_attempt(db: Database) -> None:
+    """Which attempt began last: claiming a run says nothing yet about the frames that are there."""
+    db.conn.execute("ALTER TABLE runs ADD COLUMN begun_attempt INTEGER NOT NULL DEFAULT 0")
+    db.conn.execute("UPDATE runs SET begun_attempt = attempt WHERE probe IS NOT NULL")

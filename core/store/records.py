@@ -62,7 +62,13 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run as lists show it."""
+    """A run as lists show it.
+
+    Attributes:
+        attempt: number of the latest attempt, from the moment when it is claimed.
+        begun_attempt: number of the latest that began to train, 0 before the first. What a run has told (steps,
+            frames) is only cut, and what was made of it only wrong, when this number rises.
+    """
 
     id: str
     number: int
@@ -73,6 +79,7 @@ class RunSummary:
     started_at: float | None
     ended_at: float | None
     attempt: int
+    begun_attempt: int
     last_step: int
     steps: int
     checkpoint_step: int | None

@@ -40,8 +40,8 @@ CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 ROWS_GRACE_S = 3600.0
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
-    "id, number, name, config, status, created_at, started_at, ended_at, attempt, last_step, steps, checkpoint_step, "
-    "device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known"
+    "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
+    "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known"
 )
 
 
@@ -437,7 +437,8 @@ class Attempt:
             db.execute(
                 # A pause or stop that was heard while the encoder loaded holds.
                 "UPDATE runs SET status = CASE status WHEN 'starting' THEN 'running' ELSE status END, "
-                "device = ?, probe = ?, facts = ?, last_step = ?, started_at = coalesce(started_at, ?) WHERE id = ?",
+                "begun_attempt = attempt, device = ?, probe = ?, facts = ?, last_step = ?, "
+                "started_at = coalesce(started_at, ?) WHERE id = ?",
                 (
                     event.device,
                     json.dumps(asdict(event.probe), ensure_ascii=False),

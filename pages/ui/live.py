@@ -235,14 +235,14 @@ def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple
     if method == "umap":
         placed = reads.placed_maps(engine.store, run, UMAP)
         if len(placed) < len(frames):
-            see_done("map", map_request(run.id, UMAP), "UMAP", since=complete_since(run))
+            see_done("map", map_request(run, UMAP), "UMAP", since=complete_since(run))
         if placed:
             step = max(placed)
             title.markdown(f"**Map of the probe** · step {step:,}")
             about = "UMAP of the normalised vectors, some frames behind."
             return step, placed[step], map_extent(list(placed.values())), about
     title.markdown(f"**Map of the probe** · step {frames[-1]:,}")
-    extent = reads.extent(engine.store, run, run.id, run.attempt, tuple(frames))
+    extent = reads.extent(engine.store, run, run.id, run.begun_attempt, tuple(frames))
     about = "First two principal components of the normalised vectors."
     return frames[-1], reads.map_points(engine.store, run, frames[-1]), extent, about
 

@@ -67,14 +67,13 @@ class StepLog:
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
-def _step_log(folder: str, run_id: str, attempt: int, started: bool) -> StepLog:
+def _step_log(folder: str, run_id: str, attempt: int) -> StepLog:
     return StepLog()
 
 
 def steps(store: Store, run: RunRecord) -> list[Step]:
     """All steps of a run so far; only new ones are read."""
-    # An attempt that has not started yet may still cut steps of the one before.
-    return _step_log(str(store.folder), run.id, run.attempt, run.status != "starting").grown(store, run.id)
+    return _step_log(str(store.folder), run.id, run.begun_attempt).grown(store, run.id)
 
 
 @st.cache_data(show_spinner=False, max_entries=4_000)
@@ -84,7 +83,7 @@ def _map_points(folder: str, run_id: str, attempt: int, step: int) -> Points:
 
 def map_points(store: Store, run: RunRecord, step: int) -> Points:
     """The flat map of one frame. Raises: StoreError for a damaged file."""
-    return _map_points(str(store.folder), run.id, run.attempt, step)
+    return _map_points(str(store.folder), run.id, run.begun_attempt, step)
 
 
 def placed_maps(store: Store, run: RunRecord, spec: MapSpec) -> dict[int, Points]:

@@ -145,7 +145,7 @@ def _told(store: Store, one: Compared) -> Told:
         if evaluation.split == "validation":
             frames[evaluation.step] = {f"{VALIDATION}{name}": evaluation.values.get(name) for name in OF_FRAMES}
     if one.frames is not None:
-        folder = measures_folder(one.frames.folder, one.run.attempt)
+        folder = measures_folder(one.frames.folder, one.run.begun_attempt)
         for step in one.frames.numbers if folder.exists() else ():
             found = read_measures(folder, step)
             if found is not None:

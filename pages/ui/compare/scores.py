@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from core.analysis.measures import FrameMeasures, measures_folder, read_measures
+from core.analysis.measures import FrameMeasures, measures_folder, measures_request, read_measures
 from core.comparison.differences import config_differences
 from core.comparison.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.representation.metrics import METRICS
@@ -96,7 +96,7 @@ def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
     """The newest frame that was measured, and its measures."""
     if one.frames is None:
         return None
-    folder = measures_folder(one.frames.folder, one.run.attempt)
+    folder = measures_folder(one.frames.folder, one.run.begun_attempt)
     for step in reversed(one.frames.numbers):
         found = read_measures(folder, step)
         if found is not None and found.values:
@@ -143,7 +143,7 @@ def _measuring(runs: Sequence[Compared]) -> bool:
         )
         return False
     going = [
-        see_done("measures", {"run": one.run.id}, f"Measuring {one.name}", since=complete_since(one.run))
+        see_done("measures", measures_request(one.run), f"Measuring {one.name}", since=complete_since(one.run))
         for one in lacking
     ]
     return any(going)

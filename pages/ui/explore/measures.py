@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from core.analysis.measures import measures_request
 from core.analysis.similarity import PAIRS_MAX, read_similarity
 from core.analysis.weights import weight_stamps
 from core.errors import PlaygroundError
@@ -52,7 +53,7 @@ def measures(frames: Frames, number: int) -> bool:
         return False
     busy = False
     if len(found) < len(frames.numbers):
-        busy = see_done("measures", {"run": frames.run.id}, "Measures", since=complete_since(frames.run))
+        busy = see_done("measures", measures_request(frames.run), "Measures", since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     _draw(frames, number, sorted(step for step, known in found.items() if known.values))
     return busy

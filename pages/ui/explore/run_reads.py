@@ -49,7 +49,7 @@ class Frames:
     @property
     def key(self) -> tuple[str, str, int, int | None]:
         """What tells them from any other frames."""
-        return str(self.store.folder), self.run.id, self.run.attempt, self.layers_at
+        return str(self.store.folder), self.run.id, self.run.begun_attempt, self.layers_at
 
     @property
     def folder(self) -> Path:
@@ -76,7 +76,7 @@ def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
 
 def readable(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
     """The steps whose frames can be read, and a sentence about the first that cannot."""
-    return _readable(str(store.folder), run.id, run.attempt, tuple(store.frame_steps(run.id)), store, run)
+    return _readable(str(store.folder), run.id, run.begun_attempt, tuple(store.frame_steps(run.id)), store, run)
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -166,13 +166,13 @@ def _index(
 
 def measures(frames: Frames, step: int) -> FrameMeasures | None:
     """Measures and clusters of a frame, None before they are computed."""
-    folder = measures_folder(frames.folder, frames.run.attempt)
+    folder = measures_folder(frames.folder, frames.run.begun_attempt)
     return read_measures(folder, step)
 
 
 def clusters(frames: Frames) -> dict[int, NDArray[np.int64]]:
     """Clusters of the frames that have them."""
-    folder = measures_folder(frames.folder, frames.run.attempt)
+    folder = measures_folder(frames.folder, frames.run.begun_attempt)
     there = frozenset(path.name for path in folder.glob("*.safetensors")) if folder.exists() else frozenset[str]()
     return _clusters(*frames.key, there, folder, frames.numbers)
 

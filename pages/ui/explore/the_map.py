@@ -31,7 +31,7 @@ def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points
     measured = run_reads.honesty(frames, wanted, frames.numbers[-1]) is not None
     busy = False
     if missing or not measured:
-        request = map_request(frames.run.id, wanted, frames.layers_at)
+        request = map_request(frames.run, wanted, frames.layers_at)
         busy = see_done("map", request, PROJECTIONS[wanted.method].label, since=complete_since(frames.run))
     if not missing or (found and frames.run.status.active):  # a running run is some frames ahead of its maps
         return wanted, found, busy

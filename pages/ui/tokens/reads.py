@@ -85,7 +85,7 @@ class Examples:
 
 def examples(store: Store, run: RunRecord, probe: Probe) -> Examples:
     """Those of a run that has frames. Raises: StoreError for a damaged file."""
-    key = (str(store.folder), run.id, run.attempt)
+    key = (str(store.folder), run.id, run.begun_attempt)
     tokens = _tokens(*key, store)
     ids = tuple(probe.ids[row] for row in tokens.rows)
     labels = tuple(probe.labels[row] for row in tokens.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,15 +16,17 @@ from core.analysis import inspect_job, map_job
 from core.analysis.map_job import job
 from core.analysis.maps import (
     LIVE,
+    MOST_KEPT,
     is_fitted,
     layers_source,
     map_path,
+    map_request,
     read_honesty,
     read_maps,
     read_points,
     steps_source,
 )
-from core.analysis.measures import measured_steps, measures_folder, read_measures
+from core.analysis.measures import measured_steps, measures_folder, measures_request, read_measures
 from core.analysis.measures_job import job as measure
 from core.analysis.measures_job import spread_out
 from core.config import parse_config
@@ -65,7 +68,7 @@ def run(store: Store) -> RunRecord:
 
 
 def placed(store: Store, run: RunRecord, spec: MapSpec, layers_at: int | None = None, progress: Any = silent) -> Path:
-    request = {"run": run.id, "spec": spec.as_dict(), "layers_at": layers_at}
+    request = map_request(run, spec, layers_at)
     return store.run_folder(run.id) / job(request, store.folder, progress)["folder"]
 
 
@@ -146,7 +149,7 @@ def test_layers_are_frames_too(store: Store, run: RunRecord) -> None:
 )
 def test_another_request_is_refused(store: Store, run: RunRecord, request_: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        job({"run": run.id} | request_, store.folder, silent)
+        job(measures_request(run) | request_, store.folder, silent)
 
 
 def test_a_run_that_does_not_exist_is_refused(store: Store) -> None:
@@ -162,12 +165,41 @@ def test_a_damaged_map_is_placed_again(store: Store, run: RunRecord) -> None:
     np.testing.assert_array_equal(read_points(placed(store, run, UMAP), 8), good)
 
 
+def test_what_was_asked_before_a_run_began_again_is_refused(store: Store, run: RunRecord) -> None:
+    asked = map_request(run, UMAP)
+    with pytest.raises(StoreError, match="begun again"):
+        job(asked | {"attempt": run.begun_attempt - 1}, store.folder, silent)
+    with pytest.raises(StoreError, match="begun again"):
+        measure(measures_request(run) | {"attempt": run.begun_attempt + 1}, store.folder, silent)
+    assert not list(store.run_folder(run.id).glob("m*-*"))
+
+
+def test_the_maps_that_were_worked_at_last_are_kept(store: Store, run: RunRecord) -> None:
+    folder = store.run_folder(run.id)
+    live = placed(store, run, LIVE)
+    for age in range(MOST_KEPT + 3):
+        (folder / f"maps-old-{age:02d}").mkdir()
+        os.utime(folder / f"maps-old-{age:02d}", (1e9 - age, 1e9 - age))
+    new = placed(store, run, UMAP)
+    kept = {path.name for path in folder.glob("maps-*")}
+    assert kept == {live.name, new.name} | {f"maps-old-{age:02d}" for age in range(MOST_KEPT - 1)}
+
+
+def test_maps_that_were_fitted_once_stand_apart_by_the_frame_that_they_were_fitted_on(
+    store: Store, run: RunRecord
+) -> None:
+    once, folder = MapSpec(mode="once"), store.run_folder(run.id)
+    whole = steps_source(store, run).folder(folder, once)
+    assert steps_source(store, run, FRAMES[:-1]).folder(folder, once) != whole
+    assert steps_source(store, run, FRAMES[:-1]).folder(folder, UMAP) == steps_source(store, run).folder(folder, UMAP)
+
+
 # Measures
 
 
 def test_measures_are_those_of_the_validation_texts(store: Store, run: RunRecord) -> None:
-    measure({"run": run.id}, store.folder, silent)
-    folder = measures_folder(store.run_folder(run.id), run.attempt)
+    measure(measures_request(run), store.folder, silent)
+    folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
     assert run.probe is not None
     held_out = run.probe.held_out
     for step in FRAMES:
@@ -182,23 +214,23 @@ def test_measures_are_those_of_the_validation_texts(store: Store, run: RunRecord
 
 
 def test_clusters_are_numbered_as_the_labels_that_most_of_them_share(store: Store, run: RunRecord) -> None:
-    measure({"run": run.id}, store.folder, silent)
+    measure(measures_request(run), store.folder, silent)
     assert run.probe is not None
     labels = np.asarray(run.probe.labels)
     for step in FRAMES:
-        found = read_measures(measures_folder(store.run_folder(run.id), run.attempt), step)
+        found = read_measures(measures_folder(store.run_folder(run.id), run.begun_attempt), step)
         assert found is not None
         assert (found.clusters == labels).mean() >= 0.5
 
 
 def test_measures_are_computed_once(store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = measure({"run": run.id}, store.folder, silent)
+    first = measure(measures_request(run), store.folder, silent)
 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("it was computed again")
 
     monkeypatch.setattr(Store, "embeddings", never)
-    assert measure({"run": run.id}, store.folder, silent) == first
+    assert measure(measures_request(run), store.folder, silent) == first
 
 
 def test_at_most_24_frames_are_measured_and_all_have_clusters() -> None:
@@ -226,7 +258,7 @@ def test_map_job_is_what_the_registry_of_jobs_names() -> None:
 
 def test_a_damaged_frame_costs_only_itself(store: Store, run: RunRecord) -> None:
     (store.run_folder(run.id) / "frame-0000004.safetensors").write_bytes(b"damaged")
-    measure({"run": run.id}, store.folder, silent)
-    folder = measures_folder(store.run_folder(run.id), run.attempt)
+    measure(measures_request(run), store.folder, silent)
+    folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
     assert [step for step in FRAMES if read_measures(folder, step) is not None] == [0, 2, 6, 8]
     assert list(read_maps(placed(store, run, UMAP), FRAMES)) == [0, 2, 6, 8]

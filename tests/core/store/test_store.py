@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,8 +79,22 @@ def test_wal_mode_is_on_and_migrations_are_recorded_once(store: Store) -> None:
     Store(store.folder).close()
     database = sqlite3.connect(store.folder / "runs.sqlite3")
     assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (1,)
+    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (2,)
     database.close()
+
+
+def test_a_store_of_the_first_release_is_carried_over(store: Store) -> None:
+    """Runs that had begun are taken to have begun with their latest attempt."""
+    attempt = claimed(store)
+    attempt.started(started())
+    attempt.end(Status.STOPPED)
+    waiting = store.create(config())
+    with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
+        database.execute("ALTER TABLE runs DROP COLUMN begun_attempt")
+        database.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_begun_attempt'")
+        database.commit()
+    with closing(Store(store.folder)) as later:
+        assert [later.run(run_id).begun_attempt for run_id in (attempt.run_id, waiting)] == [1, 0]
 
 
 @pytest.mark.parametrize("text", ["", "nope", "../../etc/passwd", "a/b", "x" * 10_000, "\0", "%"])
@@ -177,6 +192,28 @@ def test_a_resumed_attempt_cuts_what_came_after_its_checkpoint(store: Store) -> 
     assert [e.step for e in store.evaluations(attempt.run_id)] == [1, 2, 3, 4]
     assert len(list(store.run_folder(attempt.run_id).glob("frame-*"))) == 4
     assert store.knob_turns(attempt.run_id) == [KnobTurn(step=5, name="lambda", value=0.5)]
+
+
+def test_nothing_is_cut_and_no_map_is_stale_before_the_new_attempt_begins(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.started(started())
+    for step in (1, 2, 3):
+        kept(attempt, step)
+    maps = store.run_folder(attempt.run_id) / "maps-pca-steps-1"
+    maps.mkdir()
+    attempt.end(Status.STOPPED)
+    store.requeue(attempt.run_id)
+    store.claim_next(SLOTS, liveness_of())
+    second = store.attempt(attempt.run_id, 2)
+    second.register()
+    run = store.run(attempt.run_id)
+    assert (run.attempt, run.begun_attempt) == (2, 1)
+    assert store.frame_steps(run.id) == [1, 2, 3]
+    assert maps.exists()
+    second.started(started(2))
+    assert store.run(run.id).begun_attempt == 2
+    assert store.frame_steps(run.id) == [1, 2]
+    assert not maps.exists()
 
 
 # Liveness

@@ -1,0 +1,28 @@
+"""Which run a job was asked about, and what it had told by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.errors import StoreError
+from core.store import RunRecord, Store
+
+
+def asking(run: RunRecord) -> dict[str, Any]:
+    """How a request names a run. What is asked after it began again is not what was asked before."""
+    return {"run": run.id, "attempt": run.begun_attempt}
+
+
+def asked_run(store: Store, request: Mapping[str, Any]) -> RunRecord:
+    """The run that a request names.
+
+    Raises: RunNotFoundError; StoreError for one that has not started, or has begun again since, so that its frames may
+        be others by now.
+    """
+    run = store.run(str(request.get("run")))
+    if run.probe is None:
+        raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
+    if run.begun_attempt != request.get("attempt"):
+        raise StoreError(f"Run {run.id} has begun again since this was asked: open its page anew.")
+    return run
