@@ -155,6 +155,12 @@ class ProbeConfig(Part):
     train_size: Annotated[int, Field(ge=0, le=20_000)] | None = None
     frame_steps: Annotated[tuple[int, ...], Field(max_length=2_000)] | None = None
 
+    @property
+    def beside(self) -> int | None:
+        """Training rows on the map, None for the default. A run that was prepared before there were any has 0."""
+        prepared = self.size is not None and self.frame_steps is not None
+        return 0 if prepared and self.train_size is None else self.train_size
+
 
 class CheckpointConfig(Part):
     """When the rolling checkpoint is written: every so many steps, or (None) as often as costs about 2 %.

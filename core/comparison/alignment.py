@@ -117,18 +117,6 @@ def find_turns(
     return (still, *others)
 
 
-def aligned_maps(
-    points_per_run: Sequence[ArrayLike], matches: NDArray[np.int64], *, scaled: bool = False
-) -> list[Coordinates]:
-    """Every run's map turned or mirrored onto the first run's, by the examples that all have; one frame of each.
-
-    Args, raises: as `find_turns`.
-    Returns: [N_r, D] for each run, all its examples; the first run's as it is.
-    """
-    turns = find_turns(points_per_run, matches, scaled=scaled)
-    return [turn(points) for turn, points in zip(turns, points_per_run, strict=True)]
-
-
 def _numbered(keys: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
     """Each key with how often it came before."""
     seen: Counter[Hashable] = Counter()

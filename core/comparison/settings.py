@@ -185,7 +185,8 @@ def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
 
 def _probe(config: RunConfig) -> list[Setting]:
     """The points follow from the validation rows and the training rows, the frames' steps from the steps."""
-    probe, task = config.probe, config.task
+    task = config.task
+    probe = config.probe.model_copy(update={"train_size": config.probe.beside})
     size, beside = _plain(probe, labels.PROBE, "probe")
     frames = probe.frame_steps
     text = "The default" if frames is None else f"{len(frames):,}"

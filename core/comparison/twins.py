@@ -20,7 +20,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
 
     Knob turns that were made are made again. What cannot stay with the change goes: the rows' content hash when the
     rows change, the steps of snapshots when more weights learn (their number depends on what they take on disk),
-    training rows on the map beyond those that are left, turns of an objective that is replaced.
+    rows on the map beyond those that are left, turns of an objective that is replaced.
 
     Args:
         config: of the original; prepared, and with its knob turns, so that the twin's frames fall on the same steps.
@@ -32,6 +32,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     Raises: ConfigError naming the field, its value and what would work.
     """
     given = config.model_dump(mode="json") | {"name": name}
+    given["probe"]["train_size"] = config.probe.beside
     names = path.split(".")
     if names[-1] == "objective":
         value = _preset_objective(value)
@@ -106,9 +107,10 @@ def _keep_consistent(given: dict[str, Any], path: str, value: Any) -> None:
         given["task"]["content_hash"] = None
     if path in ("task.id", "task.path"):
         given["task"]["name"] = None
-    beside = given["probe"]["train_size"]
-    if path == "task.train_size" and beside is not None and isinstance(value, int):
-        given["probe"]["train_size"] = min(beside, max(value, 0))
+    probe, rows_on_map = given["probe"], {"task.train_size": "train_size", "task.validation_size": "size"}
+    on_map = rows_on_map.get(path)
+    if on_map is not None and probe[on_map] is not None and isinstance(value, int):
+        probe[on_map] = min(probe[on_map], max(value, 0))
     if ".trainable." in path or path == "encoder.id":
         given["checkpoint"]["snapshot_steps"] = None
 

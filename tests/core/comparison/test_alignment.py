@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial import procrustes
 
-from core.comparison.alignment import aligned_maps, example_keys, find_turn, find_turns, matched
+from core.comparison.alignment import example_keys, find_turn, find_turns, matched
 from core.events import TRAIN, VALIDATION, Probe
 
 RNG = np.random.default_rng(0)
@@ -142,7 +142,8 @@ class TestRuns:
         order = RNG.permutation(30)[:20]
         turned = np.vstack([first[order], RNG.normal(size=(5, 2))]) @ random_turn(2, mirrored=True) + 4
         keys = [list(range(30)), [*order.tolist(), *"abcde"]]
-        one, other = aligned_maps([first, turned], matched(keys))
+        turns = find_turns([first, turned], matched(keys))
+        one, other = (turn(points) for turn, points in zip(turns, (first, turned), strict=True))
         assert one.tolist() == first.astype(np.float32).tolist()
         assert other.shape == (25, 2)
         assert other[:20] == pytest.approx(first[order], abs=1e-5)
@@ -159,5 +160,5 @@ class TestRuns:
 
     def test_runs_without_a_common_example(self) -> None:
         maps = [RNG.normal(size=(4, 2)).astype(np.float32) for _ in range(2)]
-        found = aligned_maps(maps, matched([list("abcd"), list("efgh")]))
-        assert [m.tolist() for m in found] == [m.tolist() for m in maps]
+        turns = find_turns(maps, matched([list("abcd"), list("efgh")]))
+        assert [turn(m).tolist() for turn, m in zip(turns, maps, strict=True)] == [m.tolist() for m in maps]

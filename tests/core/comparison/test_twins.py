@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.comparison.differences import config_differences
+from core.comparison.seeds import seed_groups
 from core.comparison.twins import NAME_LENGTH, twin, twin_name
 from core.config import RunConfig, parse_config
 from core.errors import ConfigError
@@ -40,6 +41,7 @@ def told(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
         ("phases.0.trainable.part", "classifier", "What learns", ("All weights", "Classifier only")),
         ("task.train_size", 40, "Training rows", ("100", "40")),
         ("task.train_size", None, "Training rows", ("100", "All")),
+        ("task.validation_size", 40, "Validation rows", ("120", "40")),
         ("task.label_noise", 0.2, "Label noise ρ", ("0", "0.2")),
         ("task.sampler", "balanced", "Batches", ("Random", "Class-balanced")),
         ("encoder.pooling", "mean", "One vector per text", ("[CLS]", "Mean of tokens")),
@@ -53,7 +55,7 @@ def test_one_setting_changes_and_the_twin_can_run(
     assert told(original, ready) == {label: values}
     assert ready.probe.frame_steps == original.probe.frame_steps
     assert ready.seed == (4 if path == "seed" else 3)
-    assert ready.task.validation_size == original.task.validation_size
+    assert ready.task.validation_size == (40 if path == "task.validation_size" else original.task.validation_size)
     assert data.content_hash == ready.task.content_hash
 
 
@@ -78,6 +80,15 @@ def test_training_rows_on_the_map_are_no_more_than_there_are(original: RunConfig
     assert few.probe.train_size == 16
     assert twin(original, "task.train_size", 80).probe.train_size == original.probe.train_size
     assert twin(original, "task.train_size", None).probe.train_size == original.probe.train_size
+
+
+def test_a_run_from_before_training_rows_were_on_the_map_has_twins_and_repetitions(original: RunConfig) -> None:
+    early = original.model_copy(update={"probe": original.probe.model_copy(update={"train_size": None})})
+    ready = prepare(twin(early, TAU, 0.1), gpu=False)[0]
+    assert ready.probe.train_size == 0
+    assert told(early, ready) == {"Temperature τ of SCL": ("0.3", "0.1")}
+    repetition = prepare(twin(early, "seed", 4), gpu=False)[0]
+    assert seed_groups([early, repetition, original]) == ((0, 1), (2,))
 
 
 def test_snapshots_are_chosen_anew_where_other_weights_learn(original: RunConfig) -> None:
