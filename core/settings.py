@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     max_columns: Annotated[int, Field(ge=2)] = 200
     max_text_chars: Annotated[int, Field(ge=10)] = 20_000
     max_label_chars: Annotated[int, Field(ge=1)] = 100
-    max_classes: Annotated[int, Field(ge=2)] = 100
+    max_classes: Annotated[int, Field(ge=2, le=254)] = 100
 
 
 def settings() -> Settings:

@@ -14,7 +14,7 @@ example where the text is one.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,9 +32,10 @@ from core.representation.projections import Points
 NEIGHBOURS = 10
 NEAREST_DISTANCE = 1e-12
 
-# Embeddings [N, H] and logits [N, C] of the frame at a step; the map [N, D] and embeddings of one.
+# Embeddings [N, H] and logits [N, C] of the frame at a step; its embeddings alone.
 ReadFrame = Callable[[int], tuple[FloatArray, FloatArray]]
-ReadMap = Callable[[int], tuple[Points, FloatArray]]
+ReadVectors = Callable[[int], FloatArray]
+Place = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +120,33 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
     return Biography(tuple(frames), exact, np.stack(vectors), np.stack(logits), np.stack(neighbours), stayed)
 
 
-def path(told: Biography, read: ReadMap, *, linear: bool, k: int = NEIGHBOURS) -> NDArray[np.float64]:
-    """Where the text lies on each frame's map, [F, D].
+def path(
+    told: Biography, maps: Mapping[int, Points], read: ReadVectors, *, linear: bool, reference: int | None = None
+) -> list[Place | None]:
+    """Where the text lies on the map of each of its F frames; None on one without a map.
 
     Args:
-        read: gives a frame's map and embeddings.
+        maps: [N, D] by step.
+        read: step → embeddings [N, H].
         linear: whether the maps are linear in the vectors (PCA), so that the place is exact.
+        reference: the one step whose map tells where everything lies, for maps that were fitted once; None where each
+            frame tells for itself.
     """
     from core.representation.projections import place_new
 
-    places = []
-    for step, vector in zip(told.steps, told.vectors, strict=True):
-        points, embeddings = read(step)
-        places.append(place_new(points, embeddings, vector[np.newaxis], linear=linear, k=k)[0])
-    return np.stack(places)
+    if reference is not None and reference not in maps:
+        return [None] * len(told.steps)
+    if reference is not None:
+        placed = place_new(maps[reference], read(reference), told.vectors, linear=linear)
+        return [_place(row) if step in maps else None for step, row in zip(told.steps, placed, strict=True)]
+    return [
+        _place(place_new(maps[step], read(step), vector[np.newaxis], linear=linear)[0]) if step in maps else None
+        for step, vector in zip(told.steps, told.vectors, strict=True)
+    ]
+
+
+def _place(row: Points) -> Place:
+    return tuple(float(value) for value in row)
 
 
 def _anchor(vector: FloatArray, logits: FloatArray, embeddings: FloatArray, scores: FloatArray, k: int) -> _Anchor:

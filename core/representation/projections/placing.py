@@ -9,17 +9,19 @@ from core.representation.projections.alignment import Points
 from core.representation.projections.graph import Floats, memberships, nearest
 
 NEIGHBOURS = 10
-# Coordinates are single precision: directions in which the examples spread less than this part of the widest would only
-# carry their rounding.
+# Coordinates are single precision: axes along which points spread less than this part of the widest would only carry
+# their rounding.
 NARROWEST = 1e-4
 
 
 def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool, k: int = NEIGHBOURS) -> Points:
     """Where new vectors lie on the map of one frame.
 
-    A linear map is found again by least squares, from the normalised examples to their points; it is exact for a frame
-    that was fitted itself. Otherwise a vector lies at the weighted mean of its k nearest examples' places, with the
-    weights of UMAP's own start for new points: exp(−(d − ρ)/σ), adding up to log2(k + 1) before they are made shares.
+    On a linear map, the principal components, turned or not, it lies where their axes put it: the points P and the
+    centred, normalised examples Z give them back as W = Zᵀ P (PᵀP)⁺, exactly for a frame that was fitted itself, since
+    there P = Z W, WᵀW = 1 and W spans principal axes. Otherwise a vector lies at the weighted mean of its k nearest
+    examples' places, with the weights of UMAP's own start for new points: exp(−(d − ρ)/σ), adding up to log2(k + 1)
+    before they are made shares.
     A vector that equals an example lies where the example lies.
 
     Args:
@@ -31,12 +33,15 @@ def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool
     Returns: [M, D].
     """
     rows, new = normalised(embeddings), normalised(vectors)
-    return (_by_least_squares(points, rows, new) if linear else _by_neighbours(points, rows, new, k)).astype(np.float32)
+    return (_by_axes(points, rows, new) if linear else _by_neighbours(points, rows, new, k)).astype(np.float32)
 
 
-def _by_least_squares(points: Points, rows: Floats, new: Floats) -> Array:
+def _by_axes(points: Points, rows: Floats, new: Floats) -> Array:
     centre, middle = rows.mean(0), points.mean(0, dtype=np.float64)
-    return (new - centre) @ (np.linalg.pinv(rows - centre, rcond=NARROWEST) @ (points - middle)) + middle
+    spread = points - middle
+    # Spreads stand squared in PᵀP. The points' sum is 0, so the examples need not be centred for Zᵀ P.
+    axes = rows.T @ spread @ np.linalg.pinv(spread.T @ spread, rcond=NARROWEST**2, hermitian=True)
+    return (new - centre) @ axes + middle
 
 
 def _by_neighbours(points: Points, rows: Floats, new: Floats, k: int) -> Array:

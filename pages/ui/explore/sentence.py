@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 
 from core.analysis import biography as life
-from core.analysis.biography import Biography
-from core.analysis.sentence import check_text, inspected, takes_pairs
+from core.analysis.biography import Biography, Place
+from core.analysis.sentence import Inspected, check_text, inspected, takes_pairs
 from core.analysis.weights import weight_stamps
 from core.errors import PlaygroundError
+from core.events import FloatArray
 from core.figures.biography import confidence_figure
 from core.figures.map_data import OwnPoint
 from core.representation.projections import MapSpec, Points
@@ -80,31 +80,59 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
     if found is None:
         return None, busy
 
-    def read(step: int) -> tuple[np.ndarray, np.ndarray]:
-        return frames.store.embeddings(frames.run.id, step), frames.store.logits(frames.run.id, step)
-
     try:
-        return Own(text, second, life.biography(found, frames.numbers, read)), busy
+        return Own(text, second, _life(*frames.key, frames.numbers, text, second, found.stamps, found, frames)), busy
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None, busy
 
 
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _life(
+    store_folder: str,
+    run_id: str,
+    attempt: int,
+    layers_at: int | None,
+    numbers: tuple[int, ...],
+    text: str,
+    second: str | None,
+    stamps: tuple[int, ...],
+    _found: Inspected,
+    _frames: Frames,
+) -> Biography:
+    store = _frames.store
+
+    def read(step: int) -> tuple[FloatArray, FloatArray]:
+        return store.embeddings(run_id, step), store.logits(run_id, step)
+
+    return life.biography(_found, numbers, read)
+
+
 def own_point(own: Own, frames: Frames, maps: dict[int, Points], spec: MapSpec) -> OwnPoint:
     """The sentence on every frame's map; frames without a map have none."""
-    from core.representation.projections import place_new
-
-    places: list[tuple[float, ...] | None] = []
-    for vector, number in zip(own.life.vectors, own.life.steps, strict=True):
-        # A map that was fitted once has one frame that tells where everything lies.
-        reference = frames.numbers[-1] if spec.mode == "once" else number
-        if number not in maps or reference not in maps:
-            places.append(None)
-            continue
-        examples = frames.vectors(reference)
-        placed = place_new(maps[reference], examples, vector[np.newaxis], linear=spec.entry.linear)
-        places.append(tuple(float(value) for value in placed[0]))
+    places = _path(*frames.key, spec.key, tuple(maps), own.text, own.second, own.life.exact, own, frames, maps, spec)
     return OwnPoint("Your sentence", own.text, tuple(places), own.life.exact)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _path(
+    store_folder: str,
+    run_id: str,
+    attempt: int,
+    layers_at: int | None,
+    spec_key: str,
+    there: tuple[int, ...],
+    text: str,
+    second: str | None,
+    exact: tuple[bool, ...],
+    _own: Own,
+    _frames: Frames,
+    _maps: dict[int, Points],
+    _spec: MapSpec,
+) -> list[Place | None]:
+    # Of maps that were fitted once, the last frame's tells where everything lies.
+    reference = _frames.numbers[-1] if _spec.mode == "once" else None
+    return life.path(_own.life, _maps, _frames.vectors, linear=_spec.entry.linear, reference=reference)
 
 
 def sentence(own: Own, frames: Frames, number: int) -> None:

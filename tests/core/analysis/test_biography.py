@@ -14,7 +14,7 @@ from core.analysis.inspect_job import job
 from core.analysis.sentence import Inspected, inspected
 from core.errors import StoreError
 from core.events import FloatArray, TokenText
-from core.representation import projections
+from core.representation.projections import pca_map, place_new
 from core.store import Store
 from tests.core.analysis.made import FRAMES, MORE, recorded, silent
 from tests.core.training.made import Draft
@@ -177,21 +177,52 @@ def test_a_real_runs_frames_are_met_where_the_model_read_and_nearly_met_between(
     assert life.predictions.tolist() == [int(store.logits(run.id, step)[4].argmax()) for step in frames]
 
 
-def test_the_path_is_asked_for_frame_by_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_is_that_of_each_frames_own_map() -> None:
     read = drifting()
     life = biography(told_at((0,), [np.ones(6)], [np.zeros(3)]), STEPS, read)
-    asked: list[tuple[int, bool, int]] = []
+    turns = {step: np.random.default_rng(step).normal(size=(6, 2)) for step in STEPS}
+    maps = {step: points_of(read(step)[0], turns[step]) for step in STEPS if step != 30}
+    places = path(life, maps, lambda step: read(step)[0], linear=False)
+    for number, (step, place) in enumerate(zip(STEPS, places, strict=True)):
+        if step == 30:
+            assert place is None
+        else:
+            alone = place_new(maps[step], read(step)[0], life.vectors[[number]], linear=False)[0]
+            assert place == pytest.approx(alone.tolist())
 
-    def place_new(points: Any, embeddings: Any, vectors: Any, *, linear: bool, k: int) -> Any:
-        asked.append((len(embeddings), linear, k))
-        assert vectors.shape == (1, 6)
-        return points[:1] + vectors[:, :2]
 
-    monkeypatch.setattr(projections, "place_new", place_new, raising=False)
-    maps = {step: np.full((40, 2), step, np.float32) for step in STEPS}
-    places = path(life, lambda step: (maps[step], read(step)[0]), linear=True, k=7)
-    assert asked == [(40, True, 7)] * 10
-    np.testing.assert_allclose(places, [life.vectors[n, :2] + step for n, step in enumerate(STEPS)])
+def test_a_text_that_is_an_example_goes_its_way_on_the_map() -> None:
+    read = drifting()
+    row = 7
+    kept = [read(step)[0][row] for step in STEPS], [read(step)[1][row] for step in STEPS]
+    life = biography(told_at(STEPS, *kept), STEPS, read)
+    maps = {step: pca_map(read(step)[0]) for step in STEPS}
+    places = path(life, maps, lambda step: read(step)[0], linear=True)
+    np.testing.assert_allclose(places, [maps[step][row] for step in STEPS], atol=1e-5)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_on_maps_that_were_fitted_once_one_frame_tells_the_places(linear: bool) -> None:
+    read = drifting()
+    life = biography(told_at((0,), [np.ones(6)], [np.zeros(3)]), STEPS, read)
+    last = STEPS[-1]
+    maps = {step: pca_map(read(step)[0]) for step in (*STEPS[:3], last)}
+    asked: list[int] = []
+
+    def vectors(step: int) -> Any:
+        asked.append(step)
+        return read(step)[0]
+
+    places = path(life, maps, vectors, linear=linear, reference=last)
+    assert asked == [last]
+    expected = place_new(maps[last], read(last)[0], life.vectors, linear=linear)
+    for number, step in enumerate(STEPS):
+        assert places[number] == (pytest.approx(expected[number].tolist()) if step in maps else None)
+    assert path(life, {0: maps[last]}, vectors, linear=linear, reference=last) == [None] * len(STEPS)
+
+
+def points_of(vectors: Any, turn: Any) -> Any:
+    return (vectors @ turn).astype(np.float32)
 
 
 def test_a_biography_tells_as_many_values_as_frames() -> None:
