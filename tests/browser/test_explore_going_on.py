@@ -1,0 +1,95 @@
+"""Explore while something goes on: a run that is still learning, and a map that is being placed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.config import parse_config
+from core.events import Frame, Probe, Started
+from core.representation.projections import pca_map
+from core.store import Status, Store
+from core.store.liveness import liveness_of
+from core.store.store import Attempt
+from tests.browser.conftest import Server
+from tests.browser.test_map_view import drawn, step_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+STEPS, POINTS, WIDTH = 6, 800, 16
+SOON_S, LOADED_S = 20, 120
+
+
+@pytest.fixture
+def learning(server_store: Store) -> Iterator[Attempt]:
+    """A run of which this process is the worker; it has told nothing but its start and two frames."""
+    steps = range(STEPS + 1)
+    draft = {"name": "Learning", "phases": [{"steps": STEPS}], "probe": {"size": POINTS, "frame_steps": list(steps)}}
+    run = server_store.create(parse_config(draft))
+    claim = server_store.claim_next(range(9), liveness_of())
+    assert claim is not None
+    attempt = server_store.attempt(run, claim[1])
+    attempt.register()
+    labels = tuple(i % 2 for i in range(POINTS))
+    probe = Probe(tuple(range(POINTS)), tuple(f"text {i}" for i in range(POINTS)), labels, ("even", "odd"))
+    attempt.started(Started(0, STEPS, "cpu", probe, {}))
+    for step in (0, 1):
+        grow(attempt, step)
+    yield attempt
+    if server_store.run(run).status.active:
+        attempt.end(Status.STOPPED)
+
+
+def grow(attempt: Attempt, step: int) -> None:
+    """The next frame: two classes that part."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(POINTS, WIDTH)).astype(np.float32)
+    vectors[:, 0] += np.arange(POINTS) % 2 * step
+    attempt.frame(Frame(step, vectors, vectors[:, :2]), pca_map(vectors))
+
+
+def opened(page: Page, server: Server, attempt: Attempt, query: str = "") -> None:
+    page.goto(f"{server.url}/explore?run={attempt.run_id}{query}")
+    drawn(page)
+
+
+def test_a_running_run_is_followed_unless_a_frame_was_chosen(page: Page, server: Server, learning: Attempt) -> None:
+    opened(page, server, learning)
+    assert step_of(page) == 1
+    grow(learning, 2)
+    expect(page.get_by_text(re.compile(r"^Step 2\b")).first).to_be_visible(timeout=SOON_S * 1000)
+    slider = page.get_by_label("Step", exact=True)
+    slider.focus()
+    page.keyboard.press("Home")
+    page.wait_for_url("**frame=0*")
+    grow(learning, 3)
+    # The slider has a place more, and the page stays where it was put.
+    expect(slider).to_have_attribute("max", re.compile("^3"))
+    assert step_of(page) == 0
+    learning.end(Status.STOPPED)
+    page.wait_for_timeout(2_500)
+    assert step_of(page) == 0
+
+
+def test_a_map_is_cancelled_and_asked_for_again(page: Page, server: Server, learning: Attempt) -> None:
+    for step in range(2, STEPS + 1):
+        grow(learning, step)
+    learning.end(Status.STOPPED)
+    opened(page, server, learning)
+    page.get_by_role("radio", name="t-SNE").or_(page.get_by_text("t-SNE", exact=True)).first.click()
+    cancel = page.get_by_role("button", name="Cancel")
+    cancel.click(timeout=SOON_S * 1000)
+    again = page.get_by_role("button", name="Try again")
+    expect(again).to_be_visible(timeout=SOON_S * 1000)
+    expect(page.get_by_text(re.compile("t-SNE: Cancelled"))).to_be_visible()
+    # The map that was there is still shown, and said to be that.
+    drawn(page)
+    expect(page.get_by_text(re.compile("PCA, 2-D"))).to_be_visible()
+    again.click()
+    expect(page.get_by_text(re.compile("t-SNE, 2-D"))).to_be_visible(timeout=LOADED_S * 1000)
+    expect(again).to_have_count(0)
+    expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=LOADED_S * 1000)
