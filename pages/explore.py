@@ -8,14 +8,19 @@ from core.analysis.weights import weight_steps
 from core.errors import PlaygroundError
 from core.store import RunRecord, Store
 from pages.ui import reads, state
+from pages.ui.bound import forget
 from pages.ui.explore.view import view
 from pages.ui.parts import escaped
 from pages.ui.run_picker import pick_run
+
+# What belongs to one run and may mean nothing in another: a search is one of its texts.
+OF_A_RUN = ("frame", "sel", "at", "view", "find", "layers", "since")
 
 
 def page() -> None:
     store = reads.open_engine().store
     st.title("Explore")
+    state.repeat_complaints(only=state.RUN)
     named = state.run_in_url(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
@@ -23,8 +28,9 @@ def page() -> None:
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
     run = pick_run(store, runs, named)
-    if named is not None and named.id != run.id:
-        state.put_in_url(frame=None, sel=None, view=None, layers=None, at=None)
+    asked = state.text_in_url(state.RUN)
+    if asked is not None and (named is None or named.id != run.id):
+        forget(OF_A_RUN)
     state.put_in_url(run=run.id)
     if run.probe is None or not store.frame_steps(run.id):
         st.info("This run has no frames yet; the first comes right after its first step.")

@@ -17,7 +17,9 @@ BARS_PX = 36
 EDGES_PX = 100
 LABEL_CHARS = 20
 TICKS_MAX = 8
-LABELLED_POINTS = 10
+LABELLED_POINTS = 6
+# A chart on a phone, in which names must not lie over each other or over other points.
+PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
 # From nothing to the accent: the page shows through, light or dark.
 SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
 CONTRARY = "#e69f00"
@@ -132,7 +134,7 @@ def top_words_figure(
 def attention_against_effect_figure(
     words: Sequence[str], attention: Array, effects: Array, agreement: RankAgreement, *, revision: str
 ) -> Figure:
-    """What [CLS] attends to against what happens without it: one point for each word, the strongest with their names.
+    """What [CLS] attends to against what happens without it: a point for each word, names for a few.
 
     Args:
         words: W, from outside.
@@ -144,7 +146,7 @@ def attention_against_effect_figure(
     shares = _checked(attention, (len(words),), "attention")
     drops = _checked(effects, (len(words),), "effects", allow_nan=True)
     measured = np.flatnonzero(~np.isnan(drops))
-    named = _strongest(shares, drops, measured)
+    named = _named(words, shares, drops, measured)
     kinds = (
         ("less certain without it", measured[drops[measured] >= 0], ACCENT, "circle"),
         ("more certain without it", measured[drops[measured] < 0], CONTRARY, "diamond"),
@@ -226,12 +228,33 @@ def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str
     }
 
 
-def _strongest(shares: Array, drops: Array, measured: NDArray[np.integer]) -> set[int]:
-    """Points with a name beside them: those farthest out in either direction."""
+def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[np.integer]) -> set[int]:
+    """Points with a name above them: the farthest out in either direction whose names have room there."""
     if not len(measured):
         return set()
     out = [np.abs(values[measured]) / (np.abs(values[measured]).max() or 1.0) for values in (shares, drops)]
-    return set(measured[np.argsort(-np.maximum(*out), kind="stable")[:LABELLED_POINTS]].tolist())
+    x, y = (_pixels(values[measured], size) for values, size in zip((shares, drops), PLOT_PX, strict=True))
+    half = np.array([LETTER_PX * min(len(words[place]), LABEL_CHARS) / 2 for place in measured])
+    chosen: list[int] = []
+    for i in np.argsort(-np.maximum(*out), kind="stable").tolist():
+        over = y + MARKER_PX + LINE_PX / 2  # the middle of each name's line
+        free = not (_near(x[i] - x, half[i] + MARKER_PX) & _near(over[i] - y, LINE_PX / 2 + MARKER_PX)).any()
+        apart = not any(abs(x[i] - x[j]) < half[i] + half[j] and abs(y[i] - y[j]) < LINE_PX for j in chosen)
+        if free and apart:
+            chosen.append(i)
+        if len(chosen) == LABELLED_POINTS:
+            break
+    return set(measured[chosen].tolist())
+
+
+def _near(gaps: NDArray[np.float64], reach: float) -> NDArray[np.bool_]:
+    return np.abs(gaps) < reach
+
+
+def _pixels(values: Array, size: int) -> NDArray[np.float64]:
+    """Where values lie along an axis of a length in pixels that shows just them."""
+    low, high = float(values.min()), float(values.max())
+    return np.asarray((values - low) / ((high - low) or 1.0) * size, np.float64)
 
 
 def _checked(values: Array, shape: tuple[int, ...], name: str, *, allow_nan: bool = False) -> NDArray[np.float64]:

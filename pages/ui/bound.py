@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from zlib import crc32
 
 import streamlit as st
 
+from core.errors import ConfigError
+from core.parameters import Parameter
 from pages.ui import state
 
 Value = TypeVar("Value", int, str)
@@ -70,6 +73,48 @@ def bound_number(name: str, low: float, high: float, default: float) -> tuple[fl
     return float(value), {"key": key}
 
 
+def bound_text(name: str, most_chars: int) -> dict[str, Any]:
+    """The same for a line of text, empty unless the address says something; what is too long is cut."""
+    key = _key(name, [])
+    value = state.widget_value(key)
+    if value is None:
+        value = (state.text_in_url(name) or "")[:most_chars]
+        state.set_widget(key, value)
+    state.put_in_url(**{name: value or None})
+    return {"key": key}
+
+
+def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, str]:
+    """The same for a number of a registry: its value and the key with which `parameter_widget` draws it.
+
+    Args:
+        scope: what has the parameter; others may have one of the same name.
+    """
+    key = _key(f"{scope}.{parameter.name}", [])
+    value = state.widget_value(key)
+    if value is None:
+        value = state.read_in_url(
+            parameter.name, partial(_number, parameter), parameter.default, f"it is {_bounds(parameter)}"
+        )
+    state.put_in_url(**{parameter.name: None if value == parameter.default else str(value)})
+    return value, key
+
+
+def _number(parameter: Parameter, text: str) -> Any:
+    """A parameter as the address says it, None for what it cannot be."""
+    try:
+        value = int(text) if parameter.kind == "integer" else float(text)
+        return parameter.check(parameter.name, value) if math.isfinite(value) else None
+    except (ConfigError, ValueError, OverflowError):
+        return None
+
+
+def _bounds(parameter: Parameter) -> str:
+    kind = "a whole number" if parameter.kind == "integer" else "a number"
+    low = "" if parameter.low is None else f" from {parameter.low:g}"
+    return kind + low + ("" if parameter.high is None else f" to {parameter.high:g}")
+
+
 def split(text: str) -> list[str]:
     """The parts of a list in the address."""
     return [part for part in (part.strip() for part in text.split(SEPARATOR)) if part]
@@ -109,7 +154,13 @@ def bound_segments(label: str, name: str, choices: Mapping[str, str], default: s
     """Draw the choices, named as people read them, side by side; returns which of them it is."""
     value, widget = bound(name, list(choices), default, problem)
     st.segmented_control(
-        label, list(choices), format_func=choices.__getitem__, label_visibility="collapsed", required=True, **widget
+        label,
+        list(choices),
+        format_func=choices.__getitem__,
+        label_visibility="collapsed",
+        required=True,
+        wrap=True,
+        **widget,
     )
     return value
 

@@ -39,6 +39,7 @@ class Panel:
         notes: F short texts such as "validation 84 %", or none.
         space: zoom is kept as long as this stays the same, such as "PCA".
         centroids: mark the middle of every class on the map.
+        anchor: the id of the example that the arrows start or end at; its ring has four ticks.
     """
 
     examples: Bundle
@@ -51,6 +52,7 @@ class Panel:
     arrows: tuple[Arrow, ...] = ()
     own: tuple[OwnPoint, ...] = ()
     centroids: bool = False
+    anchor: int | None = None
 
     def __post_init__(self) -> None:
         for name, length in (("steps", len(self.steps)), ("notes", len(self.notes) or self.places.frames)):
@@ -75,6 +77,7 @@ class Panel:
             "arrows": [asdict(arrow) for arrow in self.arrows],
             "own": [asdict(own) for own in self.own],
             "centroids": self.centroids,
+            "anchor": self.anchor,
         }
 
 

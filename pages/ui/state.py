@@ -6,9 +6,11 @@ What must outlive a refresh stands in the URL or in the store; session state hol
 from __future__ import annotations
 
 import runpy
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -22,6 +24,10 @@ Value = TypeVar("Value")
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
 RUN, FRAME, FROM, TASK = "run", "frame", "from", "task"
+
+COMPLAINTS = "complaints"
+# Time enough to read a sentence or two.
+COMPLAINT_S = 30
 
 
 def mark_app() -> None:
@@ -101,8 +107,40 @@ def choice_in_url(name: str, choices: dict[str, Value], default: Value, problem:
     return choices[text]
 
 
+def read_in_url(name: str, read: Callable[[str], Value | None], default: Value, problem: str) -> Value:
+    """What the URL says under a name, as `read` makes it out; the default, and a sentence, where that gives None."""
+    text = st.query_params.get(name)
+    if not text:
+        return default
+    value = read(text)
+    if value is None:
+        _complain(name, text, problem)
+        st.query_params.pop(name, None)
+        return default
+    return value
+
+
 def _complain(name: str, text: str, problem: str) -> None:
-    st.warning(f"The address asks for {name} = {escaped(shown(text))}, but {problem}; showing the default instead.")
+    sentence = f"The address asks for {name} = {escaped(shown(text))}, but {problem}; showing the default instead."
+    remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, _page(), time.monotonic())
+    st.warning(sentence)
+
+
+def repeat_complaints(only: str = "", but: str = "") -> None:
+    """Say again what the address had wrong a moment ago: a page that draws itself anew would take it away unread.
+
+    Args:
+        only: of this name alone; otherwise of all names.
+        but: not of this name, which is said elsewhere.
+    """
+    for name, (sentence, page, said_at) in remembered(COMPLAINTS, dict[str, tuple[str, str, float]]).items():
+        wanted = name == only if only else name != but
+        if wanted and page == _page() and time.monotonic() - said_at < COMPLAINT_S:
+            st.warning(sentence)
+
+
+def _page() -> str:
+    return urlsplit(st.context.url or "").path
 
 
 def remembered(name: str, default: Callable[[], Value]) -> Value:

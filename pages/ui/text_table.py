@@ -15,17 +15,20 @@ Cell = str | float | bool | None
 MAX_ROWS = 200
 TEXT_CHARS, NAME_CHARS = 600, 80
 # How numbers of a column are written, where it is not three decimals.
-FORMS: Mapping[str, str] = {"Confidence": ".1%", "Overlap": ".0%", "Kept": ".0%"}
+FORMS: Mapping[str, str] = {"Confidence": ".1%", "Overlap": ".0%", "Kept": ".0%", "Accuracy": ".1%", "Examples": ",.0f"}
 WIDE = "Text"
 
 
-def text_table(columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = ()) -> None:
+def text_table(
+    columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = (), label: str = "Examples"
+) -> None:
     """Draw columns of equal length; each text stands below its other cells, over the whole width.
 
     Args:
         columns: by name; True is a dot, False and None are empty.
         height: pixels, above which the table scrolls.
         classes: names that get their colour in front, as on the map.
+        label: what the table is, for those who cannot see it.
     """
     names = [name for name in columns if name != WIDE]
     count = len(next(iter(columns.values()), ()))
@@ -37,7 +40,8 @@ def text_table(columns: Mapping[str, Sequence[Cell]], *, height: int = 460, clas
         for row in range(min(count, MAX_ROWS))
     )
     st.html(
-        f'<div class="text-table" style="max-height:{height}px" tabindex="0" role="region" aria-label="Examples">'
+        f'<div class="text-table" style="max-height:{height}px" tabindex="0" role="region" '
+        f'aria-label="{html.escape(label)}">'
         f'<table><thead><tr>{head}<th class="rest"></th></tr></thead>{rows}</table></div>'
     )
     if count > MAX_ROWS:
@@ -56,10 +60,13 @@ def _text(value: Cell, width: int) -> str:
     return f'<tr><td class="wide" colspan="{width}" dir="auto">{html.escape(text)}</td></tr>'
 
 
-def _cell(name: str, value: Cell, colours: Mapping[str, str]) -> str:
+def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
     if isinstance(value, bool) or value is None:
         return f'<td class="mark">{"●" if value else ""}</td>'
     if isinstance(value, str):
         dot = f'<i style="background:{colours[value]}"></i>' if value in colours else ""
-        return f'<td class="words" dir="auto">{dot}{html.escape(" ".join(value[:NAME_CHARS].split()))}</td>'
-    return f'<td class="number">{"" if math.isnan(value) else format(value, FORMS.get(name, ".3f"))}</td>'
+        name = " ".join(value[: 2 * TEXT_CHARS].split())
+        whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
+        cut = f"{name[:NAME_CHARS]} …" if whole else name
+        return f'<td class="words" dir="auto"{whole}>{dot}{html.escape(cut)}</td>'
+    return f'<td class="number">{"" if math.isnan(value) else format(value, FORMS.get(column, ".3f"))}</td>'

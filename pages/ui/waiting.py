@@ -14,6 +14,8 @@ from pages.ui import reads, state
 from pages.ui.parts import escaped
 
 POLLING = "explore.polling"
+# Of a page that otherwise draws itself only when something on it is changed.
+FOLLOW_S = 0.7
 
 
 def job_of(kind: str, request: dict[str, Any]) -> JobRecord | None:
@@ -30,10 +32,7 @@ def see_done(kind: str, request: dict[str, Any], label: str, *, since: float = 0
     """
     job = job_of(kind, request)
     if job is None or (job.status == "done" and job.created_at < since):
-        try:
-            reads.jobs().start(kind, request, label)
-        except PlaygroundError as error:
-            st.warning(escaped(str(error)))
+        if not _started(kind, request, label):
             return False
         job = job_of(kind, request)
     if job is None:
@@ -54,11 +53,53 @@ def see_done(kind: str, request: dict[str, Any], label: str, *, since: float = 0
     return False
 
 
+def ask(kind: str, request: dict[str, Any], label: str) -> None:
+    """Have something done that somebody pressed a button for, and draw the page anew; a sentence where it cannot be."""
+    if _started(kind, request, label):
+        st.rerun()
+
+
+def is_going_on(kind: str, request: dict[str, Any]) -> bool:
+    """Whether what was asked for is being done; how far it is, or why it was not done, is drawn.
+
+    The page is drawn anew when it ends.
+    """
+    job = job_of(kind, request)
+    if job is None:
+        return False
+    if job.active:
+        st.fragment(_follow, run_every=FOLLOW_S)(job.id)
+        return True
+    if job.status != "done":
+        st.warning(escaped(job.message or f"This was {job.status}."))
+    return False
+
+
+def _started(kind: str, request: dict[str, Any], label: str) -> bool:
+    try:
+        reads.jobs().start(kind, request, label)
+    except PlaygroundError as error:
+        st.warning(escaped(str(error)))
+        return False
+    return True
+
+
+def _follow(job_id: str) -> None:
+    try:
+        job = reads.jobs().job(job_id)
+    except PlaygroundError:
+        st.rerun()  # it ended and was forgotten: the page says what there is
+    if not job.active:
+        st.rerun()
+    _going_on(job, job.label)
+
+
 def _going_on(job: JobRecord, label: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         share = min(1.0, job.done / job.total) if job.total else 0.0
         count = f" · {job.done:,} of {job.total:,}" if job.total else ""
-        st.progress(share, f"{escaped(label)}: {escaped(job.message)}{count}", width="stretch")
+        said = ": ".join(map(escaped, filter(None, (label, job.message or "starting"))))
+        st.progress(share, f"{said}{count}", width="stretch")
         if st.button("Cancel", key=f"cancel.{job.id}", icon=":material/close:"):
             reads.jobs().cancel(job.id)
             st.rerun()

@@ -24,6 +24,7 @@ from core.jobs.group import WarmGroup
 from core.jobs.kinds import groups
 from core.store import Store
 from tests.browser.chromium import ARGUMENTS, install_chromium
+from tests.browser.hostile import carried_out, hostile_draft
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 40
@@ -107,6 +108,15 @@ def server_store(server: Server) -> Iterator[Store]:
     store = Store(server.store_folder)
     yield store
     store.close()
+
+
+@pytest.fixture(scope="module")
+def hostile_run(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The id of a finished run whose name, texts and labels try to get out of their boxes."""
+    store = Store(server.store_folder)
+    run_id = carried_out(store, hostile_draft(tmp_path_factory.mktemp("hostile"), tiny_encoder))
+    store.close()
+    return run_id
 
 
 @pytest.fixture(scope="session")

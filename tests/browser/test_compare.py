@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from core.comparison.twins import twin
-from core.config import parse_config
-from core.engine import LocalEngine
-from core.engine.starters import SpawnStarter
 from core.store import Status, Store
 from tests.browser.conftest import Server
-from tests.browser.test_live import HOSTILE, drag, wait_for
-from tests.conftest import made_rows, write_csv
+from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran, wait_for
+from tests.browser.test_live import drag
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -24,34 +21,16 @@ expect.set_options(timeout=20_000)
 MAP = ".map-view"
 PANELS = "document.querySelector('.map-view').map.panels"
 # The runs' names, of which the second tries to get out of its box.
-NAMES = ("first", f"<script>window.hacked=1</script> {HOSTILE}")
+NAMES = ("first", f"{SCRIPT} {HOSTILE}")
 
 
 @pytest.fixture(scope="module")
 def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """A finished run and its twin, whose texts and labels try to get out of their boxes."""
-    rows = [
-        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
-        for i, (text, label) in enumerate(made_rows(90))
-    ]
-    path = write_csv(tmp_path_factory.mktemp("compared") / "compared.csv", rows)
-    draft = parse_config(
-        {
-            "name": NAMES[0],
-            "task": {"id": "file", "path": str(path)},
-            "encoder": {"id": str(tiny_encoder), "max_length": 32},
-            "phases": [{"steps": 12, "batch_size": 8, "optimiser": {"learning_rate": 0.005}}],
-            "probe": {"frame_steps": [2, 4, 8]},
-            "device": "cpu",
-        }
-    )
     store = Store(server.store_folder)
-    engine = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50))
-    first = engine.submit(draft)
-    wait_for(store, first, lambda run: run.status == Status.FINISHED)
+    first = carried_out(store, hostile_draft(tmp_path_factory.mktemp("compared"), tiny_encoder, NAMES[0]))
     made = twin(store.effective_config(first), "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
-    second = engine.submit(made)
-    wait_for(store, second, lambda run: run.status == Status.FINISHED)
+    second = carried_out(store, made)
     store.close()
     return [first, second]
 
@@ -152,7 +131,7 @@ def test_hovering_an_example_marks_it_on_the_other_map(page: Page, server: Serve
     )
     page.mouse.move(x, y)
     tip = page.locator(".map-tip:visible")
-    expect(tip).to_contain_text("<img src=x onerror=window.hacked=1>")
+    expect(tip).to_contain_text(IMAGE)
     hovered = page.evaluate("document.querySelector('.map-view').map.hover")
     assert page.evaluate(f"{PANELS}[1].rowOf.has({hovered})")
 
@@ -178,8 +157,7 @@ def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Ser
         expect(page.get_by_role("heading", name="Compare")).to_be_visible()
         settled(page)
         page.wait_for_timeout(1_000)
-        assert page.evaluate("window.hacked") is None
-        assert page.locator("img[src='x']").count() == 0
+        nothing_ran(page)
     assert alerts == []
 
 
@@ -201,3 +179,32 @@ def test_a_twin_is_launched_with_one_click_and_joins(
     page.get_by_role("radio", name="Maps and examples").or_(page.get_by_text("Maps and examples")).first.click()
     drawn(page)
     assert page.evaluate(f"{PANELS}.length") == 3
+
+
+CONTRAST = """(node) => {
+    const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const light = (colour) => {
+        const linear = (v) => (v / 255 <= 0.04045 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+        const [r, g, b] = numbers(colour).map(linear);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    let ground = node;
+    while ((numbers(getComputedStyle(ground).backgroundColor)[3] ?? 1) < 1) ground = ground.parentElement;
+    const [a, b] = [getComputedStyle(node).color, getComputedStyle(ground).backgroundColor].map(light);
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_written_on_the_accent_can_be_read(
+    page: Page, server: Server, pair: list[str], scheme: Literal["light", "dark"]
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{server.url}/compare?runs={','.join(pair)}&show=twin&change=phases.0.batch_size")
+    launch = page.get_by_role("button", name="Launch the twin")
+    expect(launch).to_be_enabled()
+    for written in (page.locator("[data-tag] > span").first, launch.locator("p")):
+        assert written.evaluate(CONTRAST) >= 4.5
+    launch.hover()
+    page.wait_for_timeout(500)  # the colour fades
+    assert launch.locator("p").evaluate(CONTRAST) >= 4.5

@@ -16,16 +16,13 @@ from core.store import Status, Store
 from core.tasks import TaskLibrary
 from core.tasks.rows import Rows
 from tests.browser.conftest import Server
-from tests.browser.test_live import wait_for
+from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran, wait_for
 from tests.conftest import made_rows, write_csv
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, parquet_file
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 expect.set_options(timeout=20_000)
-HOSTILE = "<img src=x onerror=window.__xss=1>"
-LONG = f"{HOSTILE} $x^2$ **film** [link](javascript:window.__xss=1) lovely scene " + "W" * 2_000
-CLASSES = ("<img src=x onerror=window.__xss=1> $y$", "<script>window.__xss=1</script> :red[good]")
 PHONE = {"width": 390, "height": 844}
 
 
@@ -74,19 +71,13 @@ def hostile_task(library: TaskLibrary) -> str:
     rows = [(f"{i} {text}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(40))]
     texts, labels = zip(*[(LONG, CLASSES[0]), *rows], strict=True)
     splits = ("train",) * 31 + ("test",) * 10  # the hostile text comes in the training rows
-    return library.add(Rows(texts, labels, splits=splits), name=f"{HOSTILE} $z$ **b**", source=f"{HOSTILE}.").id
+    return library.add(Rows(texts, labels, splits=splits), name=f"{IMAGE} $z$ **b**", source=f"{IMAGE}.").id
 
 
 def settled(page: Page) -> None:
     """Wait until the script has run and nothing is in its way any more."""
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.wait_for_timeout(300)
-
-
-def nothing_ran(page: Page) -> None:
-    assert page.evaluate("window.__xss") is None
-    assert page.locator("img[src='x']").count() == 0
-    assert page.locator("a[href^='javascript:']").count() == 0
 
 
 def fits(page: Page) -> None:
@@ -189,9 +180,9 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
     phone.goto(f"{server.url}/data?task={hostile_task}&q=film")
     settled(phone)
     phone.locator(".live-figure[data-updates]").first.wait_for()
-    expect(phone.get_by_text(f"{HOSTILE}. 41 texts")).to_be_visible()
-    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{HOSTILE} $z$ **b** (yours)")
-    assert HOSTILE in grid(phone)
+    expect(phone.get_by_text(f"{IMAGE}. 41 texts")).to_be_visible()
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $z$ **b** (yours)")
+    assert IMAGE in grid(phone)
     assert CLASSES[0] in grid(phone)
     expect(phone.locator(".live-figure").first).to_contain_text("<img src=x")
     nothing_ran(phone)
@@ -212,7 +203,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
 
     phone.goto(f"{server.url}/fine_tune?task={hostile_task}")
     settled(phone)
-    expect(phone.get_by_text(f"41 rows. {HOSTILE}")).to_be_visible()
+    expect(phone.get_by_text(f"41 rows. {IMAGE}")).to_be_visible()
     nothing_ran(phone)
     fits(phone)
     assert alerts == []
@@ -221,7 +212,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
 def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server: Server, library: TaskLibrary) -> None:
     lines = ['"<b>text</b> $x$","label"', f'"{LONG}","{CLASSES[0]}"', f'"","{CLASSES[1]}"']
     lines += [f'"row {i}","{CLASSES[i % 2]}"' for i in range(30)]
-    name = f"{HOSTILE} $x$.csv"
+    name = f"{IMAGE} $x$.csv"
     phone.goto(f"{server.url}/data?view=file")
     upload(phone, {"name": name, "mimeType": "text/csv", "buffer": "\n".join(lines).encode()})
     expect(phone.get_by_text("Rows without a text: 1.")).to_be_visible()
@@ -230,13 +221,13 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     nothing_ran(phone)
     fits(phone)
     phone.get_by_role("button", name="Drop 1 row and add 31").click()
-    expect(phone.get_by_text(f"{HOSTILE} $x$ is here, with 31 rows.")).to_be_visible()
+    expect(phone.get_by_text(f"{IMAGE} $x$ is here, with 31 rows.")).to_be_visible()
     settled(phone)
     nothing_ran(phone)
     fits(phone)
     phone.get_by_role("button", name="Look at it").click()
     phone.wait_for_url("**/data?task=own-*")
-    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{HOSTILE} $x$ (yours)")
+    expect(phone.get_by_role("combobox", name=re.compile("Task"))).to_have_value(f"{IMAGE} $x$ (yours)")
     settled(phone)
     nothing_ran(phone)
     fits(phone)

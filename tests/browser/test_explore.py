@@ -3,49 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.config import parse_config
-from core.engine import LocalEngine
-from core.engine.starters import SpawnStarter
-from core.store import Status, Store
 from tests.browser.conftest import Server
-from tests.browser.test_live import HOSTILE, wait_for
+from tests.browser.hostile import HOSTILE, nothing_ran
 from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
-from tests.conftest import made_rows, write_csv
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 expect.set_options(timeout=20_000)
 TABLE = ".text-table"
-
-
-@pytest.fixture(scope="module")
-def finished(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A finished run whose texts and labels try to get out of their boxes, some of 2,000 characters."""
-    rows = [
-        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
-        for i, (text, label) in enumerate(made_rows(90))
-    ]
-    path = write_csv(tmp_path_factory.mktemp("explored") / "explored.csv", rows)
-    draft = parse_config(
-        {
-            "task": {"id": "file", "path": str(path)},
-            "encoder": {"id": str(tiny_encoder), "max_length": 32},
-            "phases": [{"steps": 12, "batch_size": 8, "optimiser": {"learning_rate": 0.005}}],
-            "probe": {"frame_steps": [2, 4, 8]},
-            "device": "cpu",
-        }
-    )
-    store = Store(server.store_folder)
-    engine = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50))
-    run = engine.submit(draft)
-    wait_for(store, run, lambda record: record.status == Status.FINISHED)
-    store.close()
-    return run
 
 
 def opened(page: Page, server: Server, run: str, query: str = "") -> Page:
@@ -63,14 +32,10 @@ def click_point(page: Page) -> int:
     return example
 
 
-def nothing_executed(page: Page) -> bool:
-    return page.evaluate("window.hacked") is None and page.locator(f"{TABLE} img, .map-view img").count() == 0
-
-
 def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing(
-    page: Page, server: Server, finished: str
+    page: Page, server: Server, hostile_run: str
 ) -> None:
-    opened(page, server, finished)
+    opened(page, server, hostile_run)
     example = click_point(page)
     expect(page.get_by_text("1 selected")).to_be_visible()
     expect(page.locator(TABLE)).to_contain_text(f"{HOSTILE} ")
@@ -83,7 +48,7 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     expect(page.get_by_text(re.compile(r"^10 of its 10 nearest were so at step 0"))).to_be_visible()
     assert step_of(page) == 0
     assert chosen(page) == [example]
-    assert nothing_executed(page)
+    nothing_ran(page)
     page.wait_for_url("**frame=0*")
     first = picture(page)
     page.reload()
@@ -92,8 +57,8 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     assert picture(page) == first
 
 
-def test_a_reload_restores_the_very_same_view(page: Page, server: Server, finished: str) -> None:
-    opened(page, server, finished, "&colour=confidence&panel=neighbours&k=5&metric=euclidean")
+def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostile_run: str) -> None:
+    opened(page, server, hostile_run, "&colour=confidence&panel=neighbours&k=5&metric=euclidean")
     page.get_by_role("button", name="Select with a box").click()
     drag(page, (0.05, 0.05), (0.6, 0.95))
     page.wait_for_url("**sel=*")
@@ -110,12 +75,12 @@ def test_a_reload_restores_the_very_same_view(page: Page, server: Server, finish
     assert picture(page) == before
 
 
-def test_two_browsers_see_the_same_map(browser: Browser, server: Server, finished: str) -> None:
+def test_two_browsers_see_the_same_map(browser: Browser, server: Server, hostile_run: str) -> None:
     pictures = []
     for _ in range(2):
         context = browser.new_context(viewport={"width": 1400, "height": 1000})
         page = context.new_page()
-        opened(page, server, finished, "&map=umap")
+        opened(page, server, hostile_run, "&map=umap")
         expect(page.get_by_text("Trustworthiness")).to_be_visible(timeout=90_000)
         expect(page.get_by_text(re.compile("UMAP, 2-D"))).to_be_visible(timeout=90_000)
         expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"), timeout=60_000)
@@ -126,9 +91,9 @@ def test_two_browsers_see_the_same_map(browser: Browser, server: Server, finishe
 
 
 def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
-    page: Page, server: Server, finished: str
+    page: Page, server: Server, hostile_run: str
 ) -> None:
-    opened(page, server, finished)
+    opened(page, server, hostile_run)
     field = page.get_by_placeholder("in all texts")
     field.fill("lovely")
     field.press("Enter")
@@ -140,21 +105,53 @@ def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
     assert all("lovely" in text for text in texts)
 
 
-def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server: Server, finished: str) -> None:
-    opened(page, server, finished, "&panel=classes")
-    expect(page.get_by_text("Confusion matrix")).to_be_visible()
+def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server: Server, hostile_run: str) -> None:
+    opened(page, server, hostile_run, "&panel=classes")
+    cells = page.locator(".confusion button")
+    cells.first.wait_for()
+    counts = [int(text) for text in cells.all_inner_texts()]
+    largest = counts.index(max(counts))
+    label, prediction = (cells.nth(largest).get_attribute(f"data-{name}") for name in ("row", "column"))
+    expect(page.locator(".confusion thead th").first).to_have_attribute("title", re.compile("bad|good"))
+    cells.nth(largest).click()
+    page.wait_for_url("**sel=*")
+    page.wait_for_function(f"document.querySelector('.map-view').map.chosen.size === {counts[largest]}")
+    page.get_by_text("Texts", exact=True).click()
+    names = page.locator(f"{TABLE} td.words")
+    expect(names).to_have_count(2 * counts[largest])
+    pairs = set(zip(*[iter(names.all_inner_texts())] * 2, strict=True))
+    assert len(pairs) == 1
+    ((first, second),) = pairs
+    assert (first == second) == (label == prediction)
+    nothing_ran(page)
+
+
+def test_cells_of_the_confusion_matrix_are_reached_with_the_keyboard(
+    page: Page, server: Server, hostile_run: str
+) -> None:
+    opened(page, server, hostile_run, "&panel=classes")
+    cells = page.locator(".confusion button")
+    cells.first.focus()
+    assert [cells.nth(i).get_attribute("tabindex") for i in range(cells.count())].count("0") == 1
+    page.keyboard.press("Enter")
+    page.wait_for_url("**sel=*")
+
+
+def test_the_smallest_margins_are_selected_with_a_button(page: Page, server: Server, hostile_run: str) -> None:
+    opened(page, server, hostile_run, "&panel=classes")
     expect(page.get_by_text("Smallest margins")).to_be_visible()
     page.get_by_role("button", name="Select these").click()
     page.wait_for_url("**sel=*")
     page.wait_for_function("document.querySelector('.map-view').map.chosen.size === 12")
-    assert nothing_executed(page)
+    nothing_ran(page)
 
 
-def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, finished: str) -> None:
-    opened(page, server, finished, "&panel=forces&batch=16")
-    click_point(page)
+def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, hostile_run: str) -> None:
+    opened(page, server, hostile_run, "&panel=forces&batch=16")
+    example = click_point(page)
     expect(page.get_by_text("Push from the top 5 %").first).to_be_attached(timeout=60_000)
     arrows = "document.querySelector('.map-view').map.panels[0].arrows.length"
+    page.wait_for_function(f"document.querySelector('.map-view').map.panels[0].anchor === {example}")
     page.wait_for_function(f"{arrows} > 0")
     first = page.locator(f"{TABLE} td.number").first.inner_text()
     slider = page.get_by_role("slider", name="Temperature τ")
@@ -163,23 +160,23 @@ def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Serve
         page.keyboard.press("ArrowLeft")
     page.wait_for_url("**tau=*")
     expect(page.locator(f"{TABLE} td.number").first).not_to_have_text(first)
-    assert nothing_executed(page)
+    nothing_ran(page)
 
 
-def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Server, finished: str) -> None:
-    opened(page, server, finished, "&panel=sentence")
+def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Server, hostile_run: str) -> None:
+    opened(page, server, hostile_run, "&panel=sentence")
     page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
     page.get_by_role("button", name="Place it").click()
     expect(page.get_by_text(re.compile("as the model read it then"))).to_be_visible(timeout=120_000)
     page.wait_for_function("document.querySelector('.map-view').map.panels[0].own.length === 1")
-    assert nothing_executed(page)
+    nothing_ran(page)
     page.reload()
     drawn(page)
     expect(page.get_by_text(re.compile("as the model read it then"))).to_be_visible(timeout=60_000)
 
 
-def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, finished: str) -> None:
-    opened(page, server, finished, "&layers=12")
+def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, hostile_run: str) -> None:
+    opened(page, server, hostile_run, "&layers=12")
     expect(page.get_by_text(re.compile(r"^Layer 2"))).to_be_visible(timeout=120_000)
     page.get_by_role("button", name="Previous frame").click()
     expect(page.get_by_text(re.compile(r"^Layer 1"))).to_be_visible()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.store import RunRecord, Status, Store
+from core.store import Status, Store
 from tests.browser.conftest import Server
-from tests.conftest import made_rows, write_csv
+from tests.browser.hostile import IMAGE, nothing_ran, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -21,15 +19,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 expect.set_options(timeout=20_000)
 FRAMES = list(range(0, 30_001, 100))
 MAP, CURVES = ".live-figure >> nth=0", ".live-figure >> nth=1"
-HOSTILE = "<img src=x onerror=window.hacked=1> lovely $x^2$ **film**"
-
-
-def wait_for(store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = 60) -> RunRecord:
-    deadline = time.monotonic() + timeout_s
-    while not holds(run := store.run(run_id)):
-        assert time.monotonic() < deadline, f"still {run.status} at step {run.last_step}: {run.message}"
-        time.sleep(0.05)
-    return run
 
 
 def launched(page: Page, server: Server, template_id: str) -> str:
@@ -183,52 +172,21 @@ def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server
     wait_for(server_store, run_id, lambda run: run.status.ended)
 
 
-@pytest.fixture(scope="module")
-def finished_run(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A finished run whose texts and labels try to get out of their boxes."""
-    from core.config import parse_config
-    from core.engine import LocalEngine
-    from core.engine.starters import SpawnStarter
-
-    rows = [
-        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), label)
-        for i, (text, label) in enumerate(made_rows(90))
-    ]
-    rows = [(text, "<b>bad</b> $y$" if label == "bad" else label) for text, label in rows]
-    path = write_csv(tmp_path_factory.mktemp("hostile") / "hostile.csv", rows)
-    draft = parse_config(
-        {
-            "name": "<script>window.hacked=1</script> $z$",
-            "task": {"id": "file", "path": str(path)},
-            "encoder": {"id": str(tiny_encoder), "max_length": 32},
-            "phases": [{"steps": 12, "batch_size": 8}],
-            "probe": {"frame_steps": [2, 4, 8]},
-            "device": "cpu",
-        }
-    )
-    store = Store(server.store_folder)
-    run_id = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50)).submit(draft)
-    wait_for(store, run_id, lambda run: run.status == Status.FINISHED)
-    store.close()
-    return run_id
-
-
-def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, finished_run: str) -> None:
+def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, hostile_run: str) -> None:
     alerts: list[str] = []
     page.on("dialog", lambda dialog: alerts.append(dialog.message))
-    for address in (f"/explore?run={finished_run}", f"/fine_tune?run={finished_run}", "/runs", "/"):
+    for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/runs", "/"):
         page.goto(f"{server.url}{address}")
         page.wait_for_load_state("networkidle")
         page.wait_for_timeout(1500)
-        assert page.evaluate("window.hacked") is None
-        assert page.locator("img[src='x']").count() == 0
-    page.goto(f"{server.url}/fine_tune?run={finished_run}")
+        nothing_ran(page)
+    page.goto(f"{server.url}/fine_tune?run={hostile_run}")
     drawn(page, MAP)
     page.locator(MAP).evaluate("node => window.Plotly.Fx.hover(node, [{curveNumber: 0, pointNumber: 0}])")
     hover = page.locator(f"{MAP} >> .hoverlayer")
-    expect(hover).to_contain_text("<img src=x onerror=window.hacked=1>")
+    expect(hover).to_contain_text(IMAGE)
     expect(hover).to_contain_text("<b>bad</b>")
-    assert page.evaluate("window.hacked") is None
+    nothing_ran(page)
     assert alerts == []
 
 
@@ -242,22 +200,22 @@ def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, finis
     ],
 )
 def test_nonsense_in_the_address_opens_the_page_with_defaults_and_says_so(
-    page: Page, server: Server, finished_run: str, address: str, sentence: str
+    page: Page, server: Server, hostile_run: str, address: str, sentence: str
 ) -> None:
     page.goto(f"{server.url}{address}")
     expect(page.get_by_text(sentence)).to_be_visible()
     expect(page.get_by_role("heading").first).to_be_visible()
 
 
-def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_store: Store, finished_run: str) -> None:
+def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_store: Store, hostile_run: str) -> None:
     from pages.ui.parts import escaped
 
     assert escaped("$a$") == "\\$a\\$"
-    page.goto(f"{server.url}/explore?run={finished_run}")
-    run = server_store.run(finished_run)
+    page.goto(f"{server.url}/explore?run={hostile_run}")
+    run = server_store.run(hostile_run)
     server_store.discard(run.id)
-    page.goto(f"{server.url}/fine_tune?run={finished_run}")
+    page.goto(f"{server.url}/fine_tune?run={hostile_run}")
     expect(page.get_by_text("no run has that id")).to_be_visible()
     server_store.restore(run.id)
-    page.goto(f"{server.url}/fine_tune?run={finished_run}")
+    page.goto(f"{server.url}/fine_tune?run={hostile_run}")
     expect(page.get_by_text("finished", exact=True)).to_be_visible()

@@ -297,10 +297,8 @@ def test_a_category_can_be_hidden_with_the_keyboard(page: Page, address: str) ->
     page.keyboard.press("Enter")
     item = page.get_by_role("button", name="class 1")
     expect(item).to_have_attribute("aria-pressed", "false")
-    hidden = page.evaluate(
-        "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
-    )
-    assert hidden == 20
+    hidden = "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
+    page.wait_for_function(f"{hidden} === 20")  # it is drawn before the next picture of the screen
 
 
 def test_arrows_centroids_and_a_sentence_of_ones_own_are_drawn(page: Page, address: str) -> None:
@@ -314,6 +312,79 @@ def test_arrows_centroids_and_a_sentence_of_ones_own_are_drawn(page: Page, addre
     assert kinds == 15
     page.mouse.move(*place(page, 1000))
     expect(page.locator(".map-tip")).to_contain_text("pull or push 1")
+
+
+ARCS = """
+    window.arcs = [];
+    const { arc, clearRect } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+        window.arcs = [];
+        return clearRect.apply(this, box);
+    };
+    CanvasRenderingContext2D.prototype.arc = function (x, y, r, ...angles) {
+        window.arcs.push([x, y, r, this.lineWidth]);
+        return arc.call(this, x, y, r, ...angles);
+    };
+"""
+
+
+def rings(page: Page, example: int) -> list[tuple[float, float]]:
+    """Radius and width of the rings that are drawn around an example on the only panel."""
+    script = """(id) => {
+        const panel = document.querySelector('.map-view').map.panels[0];
+        const [x, y] = panel.screen.subarray(3 * panel.rowOf.get(id));
+        const near = window.arcs.filter(([u, v]) => Math.hypot(u - x, v - y) < 0.01);
+        return near.map(([, , r, width]) => [+r.toFixed(2), width]);
+    }"""
+    return [(r, width) for r, width in page.evaluate(script, example)]
+
+
+def test_the_anchor_has_another_ring_than_other_selected_points_and_the_legend_says_so(
+    page: Page, address: str
+) -> None:
+    page.add_init_script(ARCS)
+    opened(page, address, f"{FRAMES}&extras=1&select=1000&select=1005&select=1007")
+    page.mouse.move(0, 0)
+    page.wait_for_function("document.querySelector('.map-view').map.hover === null")
+    (plain,) = rings(page, 1005)
+    assert rings(page, 1007) == [plain]
+    anchor = rings(page, 1000)
+    assert plain not in anchor
+    assert all(r > plain[0] + 1 and width > plain[1] for r, width in anchor)
+    expect(page.locator(".map-legend-item", has_text="anchor")).to_be_visible()
+    opened(page, address, f"{FRAMES}&select=1000&select=1005")
+    assert rings(page, 1000) == [plain]
+    expect(page.locator(".map-legend-item", has_text="anchor")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("colour", "heading"), [("label", "Label"), ("prediction", "Symbol: label")])
+def test_each_task_has_a_legend_of_its_own(page: Page, address: str, colour: str, heading: str) -> None:
+    opened(page, address, f"{FRAMES}&panels=3&tasks=2&height=300")
+    page.get_by_text(colour, exact=True).click()
+    page.wait_for_function(
+        "kind => document.querySelector('.map-view').map.panels[0].colours.label === kind", arg=colour.capitalize()
+    )
+    rows = page.locator(".map-legend-row")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(0).locator(".map-legend-of")).to_have_text("Run 1, Run 3")
+    expect(rows.nth(1).locator(".map-legend-of")).to_have_text("Run 2")
+    for row, classes in ((rows.nth(0), 3), (rows.nth(1), 4)):
+        expect(row).to_contain_text(heading)
+        shown = row.locator(".map-legend-item").evaluate_all(
+            "items => items.map(item => [item.innerText.trim(), item.querySelector('path').getAttribute('d')])"
+        )
+        assert len(shown) == classes * (1 if colour == "label" else 2)
+        # The symbols of a task differ, and are those that its points have.
+        symbols = [path for _, path in shown[-classes:]]
+        assert len(set(symbols)) == classes
+
+
+def test_a_class_that_is_hidden_in_one_task_stays_in_another(page: Page, address: str) -> None:
+    opened(page, address, f"{FRAMES}&panels=2&tasks=2&height=300")
+    page.locator(".map-legend-row").nth(1).get_by_role("button", name="class 1").click()
+    script = "map => map.panels.map(({ screen }) => screen.filter(Number.isNaN).length / 3)"
+    page.wait_for_function(f"({script})(document.querySelector('.map-view').map)[1] === 15")
+    assert page.evaluate(f"({script})(document.querySelector('.map-view').map)") == [0, 15]
 
 
 @pytest.mark.parametrize(("button", "name"), [("Download as PNG", "map.png"), ("Download as SVG", "map.svg")])

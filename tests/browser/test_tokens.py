@@ -13,14 +13,15 @@ from core.config import RunConfig
 from core.jobs import Jobs
 from core.store import RunRecord, Status, Store
 from tests.browser.conftest import Server
-from tests.browser.test_data import CLASSES, HOSTILE, PHONE, fits, nothing_ran, settled
+from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
+from tests.browser.test_data import PHONE, fits, settled
 from tests.conftest import made_rows, write_csv
 from tests.core.analysis.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 expect.set_options(timeout=20_000)
-OWN = f"{HOSTILE} $x^2$ **film** [link](javascript:window.__xss=1) </span></p> lovely scene " + "W" * 2_000
+OWN = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) </span></p> lovely scene " + "W" * 2_000
 # A process that loads torch answers the first request.
 JOB_MS = 90_000
 
@@ -38,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def run(server_store: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> RunRecord:
     """A finished run whose texts and classes try to get out of their boxes."""
-    rows = [(f"{HOSTILE} {text} {i}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(60))]
+    rows = [(f"{IMAGE} {text} {i}", CLASSES[i % 2]) for i, (text, _) in enumerate(made_rows(60))]
     path = write_csv(tmp_path / "hostile.csv", rows)
     made = recorded(server_store, draft(task={"path": str(path)}, more=MORE))
     assert made.status == Status.FINISHED
@@ -59,7 +60,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
 ) -> None:
     page.goto(f"{server.url}/tokens?run={run.id}&k=3")
     assert len(texts(page)) == 2
-    assert HOSTILE in page.locator(".token-text p").first.inner_text()
+    assert IMAGE in page.locator(".token-text p").first.inner_text()
     page.locator(".live-figure").first.hover()
     nothing_ran(page)
 
@@ -88,7 +89,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     page.get_by_text("Delete a word").click()
     page.get_by_role("button", name="Delete each word in turn").click()
     expect(page.get_by_text("Attention is not explanation")).to_be_visible(timeout=JOB_MS)
-    assert "window.__xss=1" in texts(page)[0]
+    assert "window.hacked=1" in texts(page)[0]
     expect(
         page.get_by_text(re.compile(r"Of the 5 words that \[CLS\] attends to most, \w+ (is|are) among"))
     ).to_be_visible()

@@ -442,7 +442,7 @@ def test_work_that_ended_badly_says_why(
 
 def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"run": made.run_id, "what": "sentence", "text": "some text", "second": None}
-    jobs = [JobRecord("job", "inspect", "", request, "running", 1, 3, "Reading")]
+    jobs = [JobRecord("job", "inspect", "Reading ‘some text’", request, "running", 1, 3, "step 4")]
 
     def cancel(_: Jobs, job_id: str) -> JobRecord:
         assert job_id == "job"
@@ -454,7 +454,7 @@ def test_work_that_goes_on_can_be_cancelled(opened: Opener, made: Made, monkeypa
     monkeypatch.setattr(Jobs, "cancel", cancel)
     app = opened(run=made.run_id, text="some text")
     [progress] = app.get("progress")
-    assert (progress.proto.value, progress.proto.text) == (33, "Reading · 1 of 3")
+    assert (progress.proto.value, progress.proto.text) == (33, "Reading ‘some text’: step 4 · 1 of 3")
     press(app, "Cancel")
     assert "Cancelled." in words(app)
 

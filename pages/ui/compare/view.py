@@ -145,5 +145,4 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
 
 def _frame(steps: Sequence[int]) -> int | None:
     """The step that the address asks for, None for the newest."""
-    text = state.text_in_url("frame")
-    return int(text) if text is not None and text.isdecimal() and int(text) in steps else None
+    return {str(step): step for step in steps}.get(state.text_in_url("frame") or "")

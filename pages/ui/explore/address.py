@@ -1,9 +1,10 @@
-"""A selection of examples as a short text for the address."""
+"""A selection of examples, and what a map is zoomed to, as short texts in the address."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import math
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
@@ -35,6 +36,19 @@ def ids_from_text(text: str, known: Collection[int]) -> tuple[int, ...]:
     except (ValueError, binascii.Error, zlib.error):
         return ()
     return tuple(sorted(wanted & set(known)))
+
+
+def camera_from_text(text: str) -> str | None:
+    """The text again where it says what one map is zoomed to, None for nonsense.
+
+    The browser writes it: three numbers (two places and a reach, or two angles and a zoom), the last of them above 0.
+    """
+    try:
+        numbers = [float(part) for part in text.split("_")]
+    except ValueError:
+        return None
+    fits = len(numbers) == 3 and all(map(math.isfinite, numbers)) and numbers[2] > 0
+    return text if fits else None
 
 
 def _ranges(ordered: Sequence[int]) -> list[tuple[int, int]]:

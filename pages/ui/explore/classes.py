@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from core.representation.examples import ExampleScores, confusion
 from core.representation.movement import class_centroids, margins
-from pages.ui import state
+from core.tasks.listing import csv_file
+from pages.ui.explore.confusion import confusion_table
 from pages.ui.explore.run_reads import Frames
 from pages.ui.explore.texts import example_columns
 from pages.ui.text_table import Cell, text_table
 
-CONFUSION = "explore.confusion"
 SMALLEST = 12
 
 
@@ -43,65 +42,49 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
 
 
 def _confusion(frames: Frames, scores: ExampleScores, held_out: int) -> tuple[int, ...] | None:
-    names = _distinct(frames.probe.classes)
+    names = frames.probe.classes
     labels, predicted = np.asarray(frames.probe.labels[:held_out]), scores.predicted[:held_out]
     counts = confusion(labels, predicted, len(names))
     st.markdown("**Confusion matrix** · rows are labels, columns predictions, validation texts")
-    event = st.dataframe(
-        pd.DataFrame(counts, index=names, columns=names),
-        key=CONFUSION,
-        on_select="rerun",
-        selection_mode="single-cell",
-    )
-    st.caption("Choose a cell to select its examples on the map.")
-    cells = event.selection.cells if event else []
-    cell = (int(cells[0][0]), str(cells[0][1])) if cells else None
-    if cell == state.remembered(CONFUSION + ".cell", lambda: None):
-        return None
-    state.remember(CONFUSION + ".cell", cell)
+    cell = confusion_table(names, counts, key=f"explore.confusion.{frames.run.id}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Press a cell to select its examples on the map. Colour: its share of the row.", width="stretch")
+        st.download_button(
+            "CSV",
+            lambda: csv_file(_records(names, counts)),
+            f"{frames.run.id}-confusion.csv",
+            "text/csv",
+            key="explore.confusion.csv",
+            icon=":material/download:",
+            type="tertiary",
+        )
     if cell is None:
         return None
-    there = (labels == cell[0]) & (predicted == names.index(cell[1]))
-    return tuple(np.flatnonzero(there).tolist())
+    return tuple(np.flatnonzero((labels == cell[0]) & (predicted == cell[1])).tolist())
+
+
+def _records(names: Sequence[str], counts: np.ndarray) -> list[dict[str, str]]:
+    """A line for every cell that holds examples."""
+    cells = np.argwhere(counts).tolist()
+    return [{"label": names[a], "prediction": names[b], "examples": str(counts[a, b])} for a, b in cells]
 
 
 def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margin: np.ndarray) -> None:
     probe = frames.probe
-    labels = np.asarray(probe.labels)
     centroids = class_centroids(vectors, probe.labels, len(probe.classes))
     lengths = np.linalg.norm(centroids.vectors, axis=1)
-    rows = []
+    columns: dict[str, list[Cell]] = {"Class": [], "Examples": [], "Accuracy": [], "Mean margin": [], "Tightness": []}
     for label, name in enumerate(probe.classes):
-        mine = labels == label
+        mine = np.asarray(probe.labels) == label
         right = scores.correct[: probe.held_out][mine[: probe.held_out]]
-        rows.append(
-            {
-                "Class": name,
-                "Examples": int(mine.sum()),
-                "Accuracy": 100 * float(right.mean()) if len(right) else None,
-                "Mean margin": float(np.nanmean(margin[mine])) if np.isfinite(margin[mine]).any() else None,
-                "Tightness": float(lengths[label]) if centroids.present[label] else None,
-            }
-        )
-    st.dataframe(
-        pd.DataFrame(rows),
-        hide_index=True,
-        key="explore.classes",
-        column_config={
-            "Accuracy": st.column_config.NumberColumn(format="%.1f %%", help="Of its validation texts."),
-            "Mean margin": st.column_config.NumberColumn(format="%.3f"),
-            "Tightness": st.column_config.NumberColumn(
-                format="%.3f", help="Length of the mean of its normalised vectors: 1 when all point one way."
-            ),
-        },
+        known = np.isfinite(margin[mine])
+        columns["Class"].append(name)
+        columns["Examples"].append(float(mine.sum()))
+        columns["Accuracy"].append(float(right.mean()) if len(right) else np.nan)
+        columns["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
+        columns["Tightness"].append(float(lengths[label]) if centroids.present[label] else np.nan)
+    text_table(columns, height=320, classes=probe.classes, label="Classes")
+    st.caption(
+        "Accuracy: of its validation texts. Margin: see below. Tightness: the length of the mean of its normalised "
+        "vectors, 1 when all point one way."
     )
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Column names have to differ, and two classes may be called alike once white space is gone."""
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return out

@@ -13,6 +13,7 @@ from core.figures.forces import spread_figure
 from core.figures.map_data import Arrow
 from core.store import RunRecord
 from pages.ui import state
+from pages.ui.bound import bound
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.text_table import Cell, text_table
@@ -60,21 +61,14 @@ def choose_forces(frames: Frames) -> ForceChoice:
     size = left.selectbox("Batch", sizes, sizes.index(nearest), key="explore.batch", help="Examples of the map.")
     drawn = min(MOST_DRAWS, int(_in_url(DRAW, 0)))
     draw = middle.number_input("Draw", 0, MOST_DRAWS, drawn, key="explore.draw", help="Another batch.")
-    variant = right.segmented_control(
-        "Arrows from",
-        list(VARIANTS),
-        default=state.choice_in_url(VARIANT, {name: name for name in VARIANTS}, "out", "there is no such loss"),
-        format_func=VARIANTS.get,
-        required=True,
-        key="explore.variant",
-    )
+    variant, to_variant = bound(VARIANT, VARIANTS, "out", "there is no such loss")
+    right.segmented_control("Arrows from", list(VARIANTS), format_func=VARIANTS.get, required=True, **to_variant)
     state.put_in_url(
         tau=None if temperature == own_tau else f"{temperature:g}",
         batch=None if size == min(sizes, key=lambda s: abs(s - own_size)) else size,
         draw=draw or None,
-        variant=None if variant == "out" else variant,
     )
-    return ForceChoice(float(temperature), int(size), int(draw), str(variant))
+    return ForceChoice(float(temperature), int(size), int(draw), variant)
 
 
 def run_temperature(run: RunRecord) -> float:
@@ -117,6 +111,7 @@ def forces(frames: Frames, number: int, anchor: int | None, chosen: ForceChoice)
         return
     from core.losses.forces import push_spread, push_spreads
 
+    st.caption("The anchor is the point whose ring has four ticks; click another and that becomes the anchor.")
     rows, found = _forces(frames, number, anchor, chosen)
     features, labels = _batch(frames, number, rows)
     place = rows.index(anchor)

@@ -29,7 +29,8 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     since = earlier[0]
     if len(earlier) > 1:
         asked = {str(other): other for other in earlier}.get(state.text_in_url(SINCE) or "", earlier[0])
-        since = st.select_slider(what, earlier, asked, format_func=lambda n: f"{n:,}", key=f"explore.since.{number}")
+        key = f"explore.since.{frames.run.id}.{number}"
+        since = st.select_slider(what, earlier, asked, format_func=lambda n: f"{n:,}", key=key)
         state.put_in_url(**{SINCE: None if since == earlier[0] else since})
     turned = moved(frames.vectors(since), frames.vectors(number))
     kept = _kept(frames, since, number)

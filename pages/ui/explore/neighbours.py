@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.representation.examples import ExampleScores
-from pages.ui import state
+from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.explore.texts import example_columns
@@ -25,18 +25,13 @@ def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int |
         return
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    asked = state.text_in_url("k") or ""
-    start = min(most, max(1, int(asked))) if asked.isdecimal() else min(most, DEFAULT_K)
-    k = start if most == 1 else left.slider("Neighbours k", 1, most, start, key="explore.k")
-    metric = right.segmented_control(
-        "Distance",
-        list(METRICS),
-        default=state.choice_in_url("metric", {name: name for name in METRICS}, "cosine", "there is no such distance"),
-        format_func=METRICS.get,
-        required=True,
-        key="explore.metric",
+    k, to_k = bound_nearest(
+        "k", range(1, most + 1), min(most, DEFAULT_K), range(1, MAX_K + 1), f"it is 1 to {most} here"
     )
-    state.put_in_url(k=None if k == DEFAULT_K else k, metric=None if metric == "cosine" else metric)
+    metric, to_metric = bound("metric", METRICS, "cosine", "there is no such distance")
+    if most > 1:
+        left.slider("Neighbours k", 1, most, **to_k)
+    right.segmented_control("Distance", list(METRICS), format_func=METRICS.get, required=True, **to_metric)
     found = run_reads.index(frames, number, metric).nearest(anchor, k)
     before = run_reads.index(frames, frames.numbers[0], metric).nearest(anchor, k)
     old = set(before.indices.tolist())

@@ -10,7 +10,7 @@ from core.analysis.maps import KeptHonesty
 from core.analysis.projector import example_table_csv
 from core.events import Probe
 from core.representation.examples import ExampleScores
-from pages.ui import state
+from pages.ui.bound import bound_switch
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import probe_label
 from pages.ui.text_table import Cell, text_table
@@ -32,11 +32,8 @@ def texts(frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int
         return
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(f"**{len(rows):,} selected**")
-    asked = state.text_in_url(TRUST) == "on"
-    per_point = right.toggle(
-        "Trust per point", asked, key="explore.per_point", disabled=honesty is None, help=TRUST_HELP
-    )
-    state.put_in_url(**{TRUST: "on" if per_point else None})
+    per_point, to_trust = bound_switch(TRUST)
+    right.toggle("Trust per point", disabled=honesty is None, help=TRUST_HELP, **to_trust)
     table: dict[str, list[Cell]] = {}
     if per_point and honesty is not None:
         table["Trust"] = [float(honesty.per_point_trustworthiness[row]) for row in rows]

@@ -48,6 +48,7 @@ def panel_of(
     arrows: Sequence[Arrow] = (),
     own: Sequence[OwnPoint] = (),
     centroids: bool = False,
+    anchor: int | None = None,
 ) -> Panel:
     """One map of all frames. Raises: StoreError for a frame that cannot be read."""
     places = _places(*frames.key, spec.key, frames.numbers, tuple(maps), maps, spec.dims, len(frames.probe.ids))
@@ -61,6 +62,7 @@ def panel_of(
         arrows=tuple(arrows),
         own=tuple(own),
         centroids=centroids,
+        anchor=anchor,
     )
 
 

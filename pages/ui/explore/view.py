@@ -13,8 +13,9 @@ from core.representation.examples import ExampleScores
 from core.representation.projections import MapSpec
 from core.store import RunRecord, Store
 from pages.ui import state
+from pages.ui.bound import bound_segments
 from pages.ui.explore import run_reads, the_map
-from pages.ui.explore.address import ids_as_text, ids_from_text
+from pages.ui.explore.address import camera_from_text, ids_as_text, ids_from_text
 from pages.ui.explore.choices import Choices, choose
 from pages.ui.explore.classes import classes
 from pages.ui.explore.downloads import downloads
@@ -67,6 +68,7 @@ def _view(store: Store, run_id: str, steps_with_weights: Sequence[int]) -> None:
         st.warning(escaped(problem))
     if not steps:
         return
+    state.repeat_complaints(but=state.RUN)
     choices = choose(steps_with_weights)
     frames, busy = _frames(store, run, choices.layers_at)
     try:
@@ -97,7 +99,8 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         side = _side()
         chosen_forces = choose_forces(frames) if side == "forces" else None
         own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
-    told = _told(frames)
+    with above:  # where the address asks for nonsense, it says so
+        told = _told(frames)
     looked = _looked(frames, told)
     with above:
         panel = the_map.panel_of(
@@ -108,6 +111,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             arrows=_arrows(frames, looked, chosen_forces),
             own=[own_point(own, frames, maps, spec)] if own is not None else (),
             centroids=side == "classes",
+            anchor=frames.probe.ids[looked.anchor] if side == "forces" and looked.anchor is not None else None,
         )
         _found(frames, choices)
         the_map.draw(frames, panel, choices, told, spec)
@@ -133,21 +137,10 @@ def _found(frames: Frames, choices: Choices) -> None:
 
 
 def _side() -> str:
-    start = state.choice_in_url(SIDE, {name: name for name in SIDES}, "texts", "there is no such panel")
-    side = st.segmented_control(
-        "Beside the map",
-        list(SIDES),
-        default=start,
-        format_func=SIDES.get,
-        required=True,
-        key="explore.side",
-        label_visibility="collapsed",
-        wrap=True,
-    )
-    state.put_in_url(**{SIDE: None if side == "texts" else side})
+    side = bound_segments("Beside the map", SIDE, SIDES, "texts", "there is no such panel")
     if side == "sentence":
         warm_up()
-    return str(side)
+    return side
 
 
 def _told(frames: Frames) -> MapState:
@@ -155,12 +148,11 @@ def _told(frames: Frames) -> MapState:
     ids, key = frames.probe.ids, the_map.map_key(frames)
     pinned = state.text_in_url(state.FRAME) is not None  # else the newest is followed
     frame = state.frame_in_url(frames.numbers, default=frames.numbers[-1]) if pinned else None
-    at = state.text_in_url(ANCHOR) or ""
     known = map_told(key) or MapState(
-        ids_from_text(state.text_in_url(SELECTED) or "", ids),
+        state.read_in_url(SELECTED, lambda text: ids_from_text(text, ids) or None, (), "the run has no such examples"),
         frame,
-        int(at) if at.isdecimal() else None,
-        state.text_in_url(VIEW) or "",
+        {str(i): i for i in ids}.get(state.text_in_url(ANCHOR) or ""),
+        state.read_in_url(VIEW, camera_from_text, "", "no map can be zoomed to that"),
     )
     asked = state.remembered("explore.select", lambda: None)
     state.forget("explore.select")

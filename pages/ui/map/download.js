@@ -43,7 +43,7 @@ function pictureOf(view) {
   entries.forEach((entry, i) => {
     const [x, y] = [(i % perLine) * 190 + 10, height - foot + 14 + Math.floor(i / perLine) * LEGEND_LINE_PX];
     picture.append(SVG_WRITERS.mark({ ...entry, kind: "mark", x, y: y - 4, r: 5, alpha: 1, edge: view.theme.background }));
-    picture.append(svgNode("text", { x: x + 12, y, "font-size": 12 }, shortened(entry.name, 25)));
+    picture.append(svgNode("text", { x: x + 12, y, "font-size": 12 }, shortened(entry.of ? `${entry.name} · ${entry.of}` : entry.name, 25)));
   });
   return { picture, width, height };
 }

@@ -1,39 +1,50 @@
 // What colours and symbols mean. A category can be hidden and shown again.
 
-const sameColours = (a, b) => a === b || (a.label === b.label && JSON.stringify(a.names) === JSON.stringify(b.names));
-
-function differentColours(panels) {
-  const found = [];
-  for (const { colours } of panels) if (!found.some((other) => sameColours(other, colours))) found.push(colours);
-  return found;
-}
-
 // Whether colour and symbol say the same, so that one entry can show both.
 const coloursAreClasses = (colours, panel) => !colours.frames && JSON.stringify(colours.names) === JSON.stringify(panel.examples.classes);
 
-// Entries as { group, name, colour, symbol, open, code }; a code can be hidden.
+// The panels that have the same colouring, or the same task, together.
+function panelsBy(panels, field) {
+  const found = new Map();
+  for (const panel of panels) found.set(panel[field], [...(found.get(panel[field]) ?? []), panel]);
+  return [...found.values()];
+}
+
+// Entries as { group, of, name, colour, symbol, open, colouring, code }; one with a code can be hidden. Where not all
+// panels are alike, `of` names those that an entry is about.
 function legendEntries(view) {
-  const [panel] = view.panels;
-  const { text } = view.theme;
-  const entries = [];
-  for (const colours of differentColours(view.panels)) {
-    if (colours.kind !== "categories") continue;
-    const classes = coloursAreClasses(colours, panel);
-    colours.names.forEach((name, code) => {
-      const symbol = classes ? panel.examples.symbols[code] : "circle";
-      entries.push({ group: colours.label, name, colour: colours.colours[code], symbol, open: false, code });
-    });
-  }
-  if (!view.panels.some((one) => coloursAreClasses(one.colours, one))) {
-    const { classes, symbols } = panel.examples;
-    classes.forEach((name, label) => entries.push({ group: "Symbol: label", name, colour: text, symbol: symbols[label], open: false }));
-  }
+  const entries = [...colourEntries(view), ...symbolEntries(view)];
   if (view.panels.some((one) => one.examples.splits)) {
-    const group = "Filled or open";
-    entries.push({ group, name: "validation", colour: text, symbol: "circle", open: false });
-    entries.push({ group, name: "training", colour: text, symbol: "circle", open: true });
+    const mark = { group: "Filled or open", of: "", colour: view.theme.text, symbol: "circle" };
+    entries.push({ ...mark, name: "validation", open: false }, { ...mark, name: "training", open: true });
   }
   return entries;
+}
+
+const titlesOf = (some, all) => (some.length === all.length ? "" : some.map(({ title }) => title).join(", "));
+
+function colourEntries(view) {
+  return panelsBy(view.panels, "colouring").flatMap((panels) => {
+    const [panel] = panels;
+    const { kind, label, names, colours } = panel.colours;
+    if (kind !== "categories") return [];
+    const classes = coloursAreClasses(panel.colours, panel);
+    const about = { group: label, of: titlesOf(panels, view.panels), open: false, colouring: panel.colouring };
+    return names.map((name, code) => {
+      const symbol = classes ? panel.examples.symbols[code] : "circle";
+      return { ...about, name, colour: colours[code], symbol, code };
+    });
+  });
+}
+
+// Of every task whose symbols the colours have not told already.
+function symbolEntries(view) {
+  return panelsBy(view.panels, "task").flatMap((panels) => {
+    const [{ examples }] = panels;
+    if (panels.some((one) => coloursAreClasses(one.colours, one))) return [];
+    const about = { group: "Symbol: label", of: titlesOf(panels, view.panels), colour: view.theme.text, open: false };
+    return examples.classes.map((name, label) => ({ ...about, name, symbol: examples.symbols[label] }));
+  });
 }
 
 function legendMark({ symbol, colour, open }, theme) {
@@ -53,10 +64,10 @@ function lineMark({ colour, dash }) {
 function categoryItem(view, entry) {
   const label = make("span", { className: "map-legend-name", text: entry.name, title: entry.name });
   if (entry.code === undefined) return make("span", { className: "map-legend-item" }, legendMark(entry, view.theme), label);
-  const shown = !view.hidden.has(entry.code);
+  const shown = !view.hidden.get(entry.colouring)?.has(entry.code);
   const item = make("button", { type: "button", className: "map-legend-item", "aria-pressed": String(shown) });
   item.append(legendMark(entry, view.theme), label);
-  item.addEventListener("click", () => view.toggle(entry.code));
+  item.addEventListener("click", () => view.toggle(entry.colouring, entry.code));
   return item;
 }
 
@@ -77,16 +88,32 @@ function colourBar({ label, low, high, scale, none, codes }) {
   );
 }
 
+function anchorItem(view) {
+  const drawing = svgNode("svg", { viewBox: "-11 -11 22 22", width: 18, height: 18, "aria-hidden": "true" });
+  const stroke = { stroke: view.theme.text, "stroke-width": ANCHOR_WIDTH, fill: "none" };
+  const ticks = anchorTicks(5.5).map(([[x, y], [u, v]]) => `M${x} ${y}L${u} ${v}`);
+  drawing.append(svgNode("circle", { r: 5.5, ...stroke }), svgNode("path", { d: ticks.join(""), ...stroke }));
+  return make("span", { className: "map-legend-item" }, drawing, "anchor");
+}
+
+// One row; where panels differ in what they show, one for each kind of them.
 function drawLegend(view) {
-  const items = differentColours(view.panels).filter(({ kind }) => kind === "values").map(colourBar);
-  let group = null;
+  const rows = new Map([["", panelsBy(view.panels, "colouring").map(([{ colours }]) => colours).filter(({ kind }) => kind === "values").map(colourBar)]]);
+  let last = null;
   for (const entry of legendEntries(view)) {
-    if (entry.group !== group) items.push(make("span", { className: "map-legend-title", text: entry.group }));
-    ({ group } = entry);
-    items.push(categoryItem(view, entry));
+    if (!rows.has(entry.of)) rows.set(entry.of, [make("span", { className: "map-legend-of", text: entry.of, title: entry.of })]);
+    const row = rows.get(entry.of);
+    const heading = `${entry.of} ${entry.group}`;
+    if (heading !== last) row.push(make("span", { className: "map-legend-title", text: entry.group }));
+    last = heading;
+    row.push(categoryItem(view, entry));
   }
+  const all = rows.get("");
   const weights = view.panels.flatMap((panel) => panel.arrows.map((arrow) => arrow.weight));
-  if (weights.some((weight) => weight >= 0)) items.push(make("span", { className: "map-legend-item" }, lineMark(PULL), "pulls"));
-  if (weights.some((weight) => weight < 0)) items.push(make("span", { className: "map-legend-item" }, lineMark(PUSH), "pushes"));
-  view.legend.replaceChildren(...items);
+  if (weights.some((weight) => weight >= 0)) all.push(make("span", { className: "map-legend-item" }, lineMark(PULL), "pulls"));
+  if (weights.some((weight) => weight < 0)) all.push(make("span", { className: "map-legend-item" }, lineMark(PUSH), "pushes"));
+  if (view.panels.some((panel) => panel.anchor !== null && panel.rowOf.has(panel.anchor))) all.push(anchorItem(view));
+  rows.delete("");
+  const filled = [...rows.values(), all].filter((items) => items.length);
+  view.legend.replaceChildren(...filled.map((items) => make("div", { className: "map-legend-row" }, ...items)));
 }

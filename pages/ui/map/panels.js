@@ -56,8 +56,10 @@ function fillPanel(panel, data) {
   panel.space = space;
   if (panel.examples !== examples) panel.rowOf = new Map(examples.ids.map((id, row) => [id, row]));
   if (panel.colours !== colours) panel.palette = paletteOf(colours);
-  const { title, steps, notes, arrows, own, centroids } = data;
-  Object.assign(panel, { examples, places, colours, title, steps, notes, arrows, own, centroids });
+  const { title, steps, notes, arrows, own, centroids, anchor } = data;
+  Object.assign(panel, { examples, places, colours, title, steps, notes, arrows, own, centroids, anchor });
+  panel.colouring = JSON.stringify([colours.label, colours.names]);
+  panel.task = JSON.stringify(examples.classes);
   panel.caption.hidden = !title;
   panel.heading.textContent = panel.heading.title = title;
   panel.classPalette = coloursAreClasses(colours, panel) ? colours.colours : [];

@@ -4,6 +4,8 @@ const PULL = { colour: "#0072b2", dash: [] };
 const PUSH = { colour: "#d55e00", dash: [6, 4] };
 const MOST_TRAILS = 60;
 const MOST_RINGS = 60; // a larger selection stands out well enough among dimmed points
+const ANCHOR_WIDTH = 2.2;
+const ANCHOR_TICK = 5;
 const OWN_COLOUR = "#cc3377";
 
 const markSize = (points, width) => (points <= 400 ? 5 : points <= 1000 ? 4.2 : points <= 4000 ? 3.6 : 2.6) * (width < 330 ? 0.8 : 1);
@@ -17,8 +19,9 @@ function project(panel, view) {
   if (panel.moment.from < 0) return;
   const see = projector(panel);
   const out = [0, 0, 0];
+  const hidden = view.hidden.get(panel.colouring);
   for (let row = 0; row < points; row += 1) {
-    if (view.hidden.size && view.hidden.has(codeOf(panel.colours, row, panel.moment.from, points))) continue;
+    if (hidden?.has(codeOf(panel.colours, row, panel.moment.from, points))) continue;
     placeOf(panel.places, row, panel.moment, (x, y, z) => {
       see(x, y, z, out);
       panel.screen.set(out, 3 * row);
@@ -49,7 +52,7 @@ function sceneOf(panel, view) {
     if (focused) mark.alpha = emphasised ? 1 : 0.18;
     if (emphasised) mark.r *= 1.25;
     (emphasised ? strong : ordinary).push(mark);
-    if (chosen && view.chosen.size <= MOST_RINGS) strong.push({ kind: "ring", x: mark.x, y: mark.y, r: mark.r + 2.6, colour: view.theme.text, width: 1.5 });
+    if (chosen && id !== panel.anchor && view.chosen.size <= MOST_RINGS) strong.push({ kind: "ring", x: mark.x, y: mark.y, r: mark.r + 2.6, colour: view.theme.text, width: 1.5 });
   }
   return [
     ...(panel.places.axes === 3 ? boxLines(panel, view) : []),
@@ -57,6 +60,7 @@ function sceneOf(panel, view) {
     ...(view.trails ? trailLines(panel, view) : []),
     ...strong,
     ...arrowLines(panel, size, view),
+    ...anchorMarks(panel, view, size),
     ...(panel.centroids ? centroidMarks(panel, view, size) : []),
     ...panel.own.flatMap((own) => ownMarks(panel, view, own, size)),
     ...hoverMarks(panel, view, size),
@@ -168,6 +172,29 @@ function centroidMarks(panel, view, size) {
     return [...cross(6, view.theme.background), ...cross(3.4, view.theme.text), ...cross(2, colour)];
   });
 }
+
+// A ring with four ticks around the anchor: other selected points have a plain, narrow one.
+function anchorMarks(panel, view, size) {
+  const place = panel.anchor === null ? null : screenOf(panel, panel.anchor);
+  if (!place) return [];
+  const [x, y] = place;
+  const r = 1.25 * size + 4.5;
+  const drawn = (colour, width, more) => [
+    { kind: "ring", x, y, r, colour, width: width + more },
+    ...anchorTicks(r).map((ends) => ({
+      kind: "line",
+      points: ends.map(([dx, dy]) => [x + dx, y + dy]),
+      colour,
+      width: width + more,
+      alpha: 1,
+      dash: [],
+    })),
+  ];
+  return [...drawn(view.theme.background, ANCHOR_WIDTH, 2), ...drawn(view.theme.text, ANCHOR_WIDTH, 0)];
+}
+
+// Ends of the ticks, from the middle of the ring.
+const anchorTicks = (r) => [[0, -1], [1, 0], [0, 1], [-1, 0]].map(([x, y]) => [r - 1, r + ANCHOR_TICK].map((far) => [x * far, y * far]));
 
 // A star where one's own sentence lies, with its path so far; hollow where its place is an estimate.
 function ownMarks(panel, view, own, size) {

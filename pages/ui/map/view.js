@@ -13,7 +13,7 @@ const TOOLS = [
 class MapView {
   constructor(node) {
     Object.assign(this, { node, panels: [], at: 0, playing: false, speed: 1, tool: "move", trails: false });
-    Object.assign(this, { chosen: new Set(), lit: null, hidden: new Set(), hover: null, applied: {}, updates: 0 });
+    Object.assign(this, { chosen: new Set(), lit: null, hidden: new Map(), hover: null, applied: {}, updates: 0 });
     this.reports = new Reports();
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
     this.sizes = new ResizeObserver(() => this.measure());
@@ -97,10 +97,8 @@ class MapView {
 
   // What was hidden of one colouring says nothing about another.
   showAllOfOtherColours() {
-    const { label, names } = this.panels[0].colours;
-    const colouring = JSON.stringify([label, names]);
-    if (this.colouring !== colouring) this.hidden.clear();
-    this.colouring = colouring;
+    const shown = new Set(this.panels.map((panel) => panel.colouring));
+    for (const colouring of this.hidden.keys()) if (!shown.has(colouring)) this.hidden.delete(colouring);
   }
 
   // Stay at the step that was shown; at the newest when the newest was.
@@ -234,8 +232,10 @@ class MapView {
     this.draw();
   }
 
-  toggle(code) {
-    if (!this.hidden.delete(code)) this.hidden.add(code);
+  toggle(colouring, code) {
+    if (!this.hidden.has(colouring)) this.hidden.set(colouring, new Set());
+    const codes = this.hidden.get(colouring);
+    if (!codes.delete(code)) codes.add(code);
     drawLegend(this);
     this.draw();
   }

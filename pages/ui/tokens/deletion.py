@@ -28,7 +28,7 @@ from pages.ui.parts import escaped
 from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Place
-from pages.ui.tokens.waiting import ask, is_going_on
+from pages.ui.waiting import ask, is_going_on
 
 Doubles = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     st.caption(_which_step(step, chosen, list(stamps)))
     first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
     request = {"run": place.run.id, "what": "deletions", "text": first, "second": second, "step": step}
-    if is_going_on(request):
+    if is_going_on("inspect", request):
         return
     found = deletions(place.store.run_folder(place.run.id), first, second, step, stamps[step])
     if found is None:
@@ -86,7 +86,7 @@ def _offer(request: dict[str, Any], reading: Reading) -> None:
         f"word{'' if count == 1 else 's'} in turn."
     )
     if st.button("Delete each word in turn", icon=":material/content_cut:", type="primary", key="tokens.delete"):
-        ask(request, f"Deleting words of {shown(request['text'])}")
+        ask("inspect", request, f"Deleting words of {shown(request['text'])}")
 
 
 def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:

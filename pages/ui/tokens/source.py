@@ -19,7 +19,7 @@ from pages.ui.bound import bound, bound_segments
 from pages.ui.parts import escaped
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Examples, Reading
-from pages.ui.tokens.waiting import ask, is_going_on, job_of
+from pages.ui.waiting import ask, is_going_on, job_of
 
 # A text of one's own stands in the address, which browsers and servers let be only so long.
 OWN_CHARS_MAX = 4_000
@@ -107,7 +107,7 @@ def _own(place: Place) -> Reading | None:
     if asked is None:
         return None
     request = {"run": place.run.id, "what": "sentence", "text": asked[0], "second": asked[1]}
-    if is_going_on(request):
+    if is_going_on("inspect", request):
         return None
     found = inspected(place.store.run_folder(place.run.id), *asked)
     if found is None:
@@ -115,7 +115,7 @@ def _own(place: Place) -> Reading | None:
     if dict(zip(found.steps, found.stamps, strict=True)) != stamps:
         st.caption("This run keeps weights of more steps by now.")
         if st.button("Read the text with them too", icon=":material/refresh:", key="tokens.more_steps"):
-            ask(request, f"Reading {shown(asked[0])}")
+            ask("inspect", request, f"Reading {shown(asked[0])}")
     if not found.read.words:
         st.info("This encoder's tokenizer does not tell where words are, so attention cannot be shown word by word.")
         return None
@@ -155,9 +155,9 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
     state.remember(f"tokens.asked.{place.run.id}", list(sides))
     if pressed:
         request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
-        job = job_of(request)
+        job = job_of("inspect", request)
         if job is None or not job.active:
-            ask(request, f"Reading {shown(sides[0])}")
+            ask("inspect", request, f"Reading {shown(sides[0])}")
     return sides
 
 

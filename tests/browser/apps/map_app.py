@@ -1,7 +1,8 @@
 """Maps of invented runs, for the browser tests of `pages.ui.map_view` and for benchmarks/bench_scrub.py.
 
 The address says what is shown: frames, points, classes, axes (2 or 3), panels, colour (label, prediction, confidence),
-and `extras` for arrows, a sentence of one's own and centroids.
+`tasks` (how many, in turns over the panels; each has one class more than the one before), and `extras` for arrows and
+their anchor, a sentence of one's own and centroids.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def page() -> None:
         st.query_params["select"] = [str(i) for i in asked]
     panels = []
     for seed in range(number("panels", 1)):
-        examples, places, colours, raw = invented(seed, frames, points, number("classes", 3), axes, hostile)
+        classes = number("classes", 3) + seed % number("tasks", 1)
+        examples, places, colours, raw = invented(seed, frames, points, classes, axes, hostile)
         steps = tuple(range(0, 10 * frames, 10)) if seed == 0 else tuple(range(5, 10 * frames, 10))
         extras = st.query_params.get("extras") is not None
         panels.append(
@@ -105,6 +107,7 @@ def page() -> None:
                 if extras
                 else (),
                 centroids=extras,
+                anchor=1000 if extras else None,
             )
         )
     shown = map_view(

@@ -57,6 +57,10 @@ def texts_of(figure: Figure) -> str:
     return "\n".join(found)
 
 
+def named_points(figure: Figure) -> list[str]:
+    return [text for trace in figure["data"] for text in trace["text"] if text]
+
+
 def all_figures(words: list[str]) -> list[Figure]:
     count = len(words)
     rng = np.random.default_rng(count)
@@ -196,16 +200,39 @@ class TestAttentionAgainstEffect:
     def test_it_is_one_line(self, agreement: RankAgreement, sentence: str) -> None:
         assert agreement_sentence(agreement) == sentence
 
-    def test_only_the_strongest_have_names_beside_them(self) -> None:
-        count = 50
-        rng = np.random.default_rng(3)
-        attention, effects = rng.random(count), rng.random(count) - 0.2
-        words = [f"word{i}" for i in range(count)]
+    def test_the_strongest_have_names_and_no_more_than_a_few(self) -> None:
+        """Points far apart: nothing stands in the way of a name but their number."""
+        places = np.arange(12) / 11
+        words = [f"w{i}" for i in range(12)]
+        named = named_points(attention_against_effect_figure(words, places, places, AGREEMENT, revision="r"))
+        assert set(named) == {f"w{i}" for i in range(12 - LABELLED_POINTS, 12)}
+
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("width_px", [270, 520])
+    def test_no_name_lies_over_another_or_over_a_point(self, seed: int, width_px: int) -> None:
+        rng = np.random.default_rng(seed)
+        count = 60
+        attention, effects = rng.dirichlet(np.full(count, 0.3)), rng.normal(size=count) * 0.05
+        effects[:5] += 0.4  # the strongest are close together
+        words = ["an" * int(rng.integers(1, 9)) + str(i) for i in range(count)]
         figure = attention_against_effect_figure(words, attention, effects, AGREEMENT, revision="r")
-        named = {text for trace in figure["data"] for text in trace["text"] if text}
-        assert len(named) == LABELLED_POINTS
-        assert f"word{attention.argmax()}" in named
-        assert f"word{np.abs(effects).argmax()}" in named
+        x = (attention - attention.min()) / np.ptp(attention) * width_px
+        y = (effects - effects.min()) / np.ptp(effects) * 290
+        named = [words.index(text) for text in named_points(figure)]
+        assert named
+        # Letters of a 12 px font are about 6 px wide; a name's line begins above its marker of 9 px.
+        boxes = {i: (x[i] - 3 * len(words[i]), x[i] + 3 * len(words[i]), y[i] + 5, y[i] + 18) for i in named}
+        for i, (left, right, low, high) in boxes.items():
+            for j in range(count):
+                assert not (left < x[j] < right and low < y[j] < high), f"{words[i]} lies over the point of {words[j]}"
+            for j, (other_left, other_right, other_low, other_high) in boxes.items():
+                over = left < other_right and other_left < right and low < other_high and other_low < high
+                assert i == j or not over, f"{words[i]} lies over {words[j]}"
+
+    def test_points_in_one_place_have_one_name_at_most(self) -> None:
+        alike = np.ones(5)
+        figure = attention_against_effect_figure(list("abcde"), alike, alike, AGREEMENT, revision="r")
+        assert named_points(figure) == ["a"]
 
     def test_nothing_measured_is_an_empty_chart(self) -> None:
         figure = attention_against_effect_figure(["a"], np.ones(1), np.array([math.nan]), AGREEMENT, revision="r")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pages.ui.explore.address import ids_as_text, ids_from_text
+from pages.ui.explore.address import camera_from_text, ids_as_text, ids_from_text
 
 KNOWN = range(2_000)
 
@@ -46,3 +46,15 @@ def test_a_huge_range_costs_nothing() -> None:
 def test_bits_that_unpack_to_much_more_than_there_is_are_cut() -> None:
     bomb = ids_as_text(range(0, 3_000_000, 2))
     assert ids_from_text(bomb, [0, 1, 2, 3]) == (0, 2)
+
+
+@pytest.mark.parametrize("text", ["0_0_1", "-1.5_2.25_0.003", "0.6_0.35_1", "1e-7_2_3"])
+def test_a_camera_comes_back_as_it_was(text: str) -> None:
+    assert camera_from_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "_", "1_2", "1_2_3_4", "1_2_0", "1_2_-1", "1_2_inf", "nan_2_3", "a_b_c", "1_2_3~4_5_6", "9" * 9_999]
+)
+def test_what_is_no_camera_is_nothing(text: str) -> None:
+    assert camera_from_text(text) is None

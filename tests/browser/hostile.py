@@ -1,0 +1,60 @@
+"""Texts, classes and a run that try to get out of their boxes, and the check that they did not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from core.config import RunConfig, parse_config
+from core.engine import LocalEngine
+from core.engine.starters import SpawnStarter
+from core.store import RunRecord, Status, Store
+from tests.conftest import made_rows, write_csv
+
+IMAGE = "<img src=x onerror=window.hacked=1>"
+SCRIPT = "<script>window.hacked=1</script>"
+HOSTILE = f"{IMAGE} lovely $x^2$ **film**"
+CLASSES = (f"{IMAGE} $y$", f"{SCRIPT} :red[good]")
+LONG = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) lovely scene " + "W" * 2_000
+
+
+def nothing_ran(page: Page) -> None:
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img[src='x']").count() == 0
+    assert page.locator("a[href^='javascript:']").count() == 0
+
+
+def hostile_draft(folder: Path, encoder: Path, name: str = f"{SCRIPT} $z$") -> RunConfig:
+    """A short run on hostile rows, some of 2,000 characters, with frames at 0, 2, 4, 8 and 12."""
+    rows = [
+        (f"{HOSTILE} {i} {text} " + "long " * (400 * (i % 9 == 0)), "<b>bad</b> $y$" if label == "bad" else label)
+        for i, (text, label) in enumerate(made_rows(90))
+    ]
+    return parse_config(
+        {
+            "name": name,
+            "task": {"id": "file", "path": str(write_csv(folder / "hostile.csv", rows))},
+            "encoder": {"id": str(encoder), "max_length": 32},
+            "phases": [{"steps": 12, "batch_size": 8, "optimiser": {"learning_rate": 0.005}}],
+            "probe": {"frame_steps": [2, 4, 8]},
+            "device": "cpu",
+        }
+    )
+
+
+def carried_out(store: Store, draft: RunConfig) -> str:
+    """The id of the run, once a worker has finished it."""
+    run_id = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50)).submit(draft)
+    wait_for(store, run_id, lambda run: run.status == Status.FINISHED)
+    return run_id
+
+
+def wait_for(store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = 60) -> RunRecord:
+    deadline = time.monotonic() + timeout_s
+    while not holds(run := store.run(run_id)):
+        assert time.monotonic() < deadline, f"still {run.status} at step {run.last_step}: {run.message}"
+        time.sleep(0.05)
+    return run
