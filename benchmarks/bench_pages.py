@@ -12,77 +12,19 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
 import psutil
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.invented_run import make_run
 from benchmarks.measure import ROOT, end_processes, in_turn, options, own_folders, progress, report
-from core.config import RunConfig, parse_config
-from core.events import Frame, Probe, Started, Step
-from core.store import Status, Store
-from core.tasks import TaskData, load_task
+from core.store import Store
 
 SMALL_RUNS, SMALL_STEPS, SMALL_FRAMES, SMALL_POINTS = 49, 60, 8, 60
-FRAMES, POINTS, WIDTH = 200, 1_000, 384
+FRAMES, POINTS = 200, 1_000
 PAGES = {"Runs": "pages/runs.py", "Fine-tune": "pages/fine_tune.py", "Explore": "pages/explore.py"}
 # What must be on a page, so that no empty one is measured.
 SHOWN = {"Runs": "dataframe", "Fine-tune": "bidi_component", "Explore": "bidi_component"}
 TIMEOUT_S = 120.0
-
-
-def make_run(store: Store, name: str, steps: int, frames: int, points: int) -> str:
-    """A finished run of invented numbers, written as a worker writes."""
-    rng = np.random.default_rng(steps)
-    frame_steps = sorted({int(step) for step in np.linspace(0, steps, frames)})
-    draft = {"name": name, "phases": [{"steps": steps}], "probe": {"size": points, "frame_steps": frame_steps}}
-    config = parse_config(draft)
-    run_id = store.create(config)
-    claim = store.claim_next([0])
-    assert claim is not None
-    attempt = store.attempt(run_id, claim[1])
-    attempt.started(_started(config, load_task(config.task, config.seed), points))
-    attempt.steps([Step(step, _measures(rng)) for step in range(1, steps + 1)])
-    embeddings = rng.normal(size=(points, WIDTH)).astype(np.float32)
-    logits = rng.normal(size=(points, 2)).astype(np.float32)
-    places = rng.normal(size=(points, 2))
-    for step in frame_steps:
-        places = places + rng.normal(scale=0.02, size=places.shape)
-        attempt.frame(Frame(step, embeddings, logits), places.astype(np.float32))
-        attempt.evaluation(step, "validation", _scores(0.8))
-    attempt.evaluation(0, "baseline", _scores(0.7))
-    attempt.evaluation(steps, "test", _scores(0.8))
-    attempt.end(Status.FINISHED)
-    return run_id
-
-
-def _started(config: RunConfig, data: TaskData, points: int) -> Started:
-    rows = [i % len(data.train) for i in range(points)]
-    split = data.train.take(rows)
-    probe = Probe(tuple(range(points)), split.texts, split.labels, data.classes)
-    return Started(0, config.steps, "cpu", probe, {"majority_rate": 0.5, "steps_per_epoch": 17})
-
-
-def _measures(rng: np.random.Generator) -> dict[str, float]:
-    """One step's numbers, under the names that the loop gives them."""
-    names = (
-        *("loss", "grad_norm", "loss.cross_entropy", "loss.supcon", "pooled_grad.cross_entropy", "pooled_grad.supcon"),
-        *(
-            "pooled_cosine",
-            "learning_rate",
-            "lambda",
-            "temperature",
-            "collapse_line",
-            "lower_bound",
-            "step_s",
-            "tokens",
-        ),
-    )
-    return dict(zip(names, rng.uniform(0.1, 1.0, len(names)).tolist(), strict=True))
-
-
-def _scores(accuracy: float) -> dict[str, float]:
-    bounds = {"accuracy": accuracy, "accuracy_low": accuracy - 0.02, "accuracy_high": accuracy + 0.02}
-    return bounds | {"macro_f1": accuracy, "cross_entropy": 0.5, "mean_cosine": 0.3, "effective_rank": 20.0}
 
 
 def open_page(name: str, run_id: str) -> AppTest:

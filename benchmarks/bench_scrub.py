@@ -10,22 +10,19 @@ Targets: at least 10 frames/s, at most one WebGL context, at most 2 s.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from benchmarks.browsing import TIMEOUT_MS, VIEW, browsing
 from benchmarks.measure import ROOT, in_turn, options, own_folders, progress, report
 from tests.browser.apps.serving import served
-from tests.browser.chromium import ARGUMENTS, find_chromium
 
 APP = ROOT / "tests" / "browser" / "apps" / "map_app.py"
-VIEW = {"width": 1400, "height": 1000}
 SHAPES = {"2-D": "axes=2", "3-D": "axes=3", "six maps": "axes=2&panels=6&height=300"}
 PLAY_S = 3
-TIMEOUT_MS = 60_000
 COUNT_CONTEXTS = """
     window.contexts = new Set();
     const get = HTMLCanvasElement.prototype.getContext;
@@ -107,21 +104,12 @@ def opening_s(browser: Any, addresses: dict[str, str], repeats: int) -> dict[str
 
 def main() -> None:
     given = options(__doc__, repeats=5, frames=100, points=2_000)
-    chromium = find_chromium()
-    if chromium is None:
-        sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
-    with (
-        own_folders() as folder,
-        served(APP, Path(folder).with_name("server.log")) as url,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+    with own_folders() as folder, served(APP, Path(folder).with_name("server.log")) as url, browsing() as browser:
         measure(browser, url, given.repeats, given.frames, given.points)
         big = f"{2 * given.frames} frames of {given.points:,} points"
         small = "2 frames of 5 points, which is Streamlit's own share"
         address = f"{url}/?classes=6&frames={2 * given.frames}&points={given.points}"
         seconds = opening_s(browser, {big: address, small: f"{url}/?frames=2&points=5"}, given.repeats)
-        browser.close()
     report("seconds", f"opening {big}", seconds[big], "≤ 2", 2)
     report("seconds", f"opening {small}", seconds[small], "–", 2)
 

@@ -1,0 +1,296 @@
+"""Explore in a browser: how long it takes to open, to show neighbours, and to answer while UMAP computes.
+
+Opening: from setting out for the address of a run with 200 frames of 2,000 points, width 384, until its map with all
+its points has been on the screen. The server is warm, and somebody has looked at another run, a small one; nothing of
+this run is in memory ("first"), or somebody has opened it before ("again"). The browser's cache is empty each time.
+The small run, opened in the same way, is the share of Streamlit and of the page's scripts.
+
+Neighbours: from the press of the pointer on a point of a run with 5,000 points, width 768, until the table of its
+neighbours has been on the screen. The table's first row is checked against a plain scan of all vectors. The first
+click, which prepares the frame's vectors, does not count.
+
+While UMAP computes: a visitor has pressed UMAP for another such run, whose page stays open. A second one clicks points
+and changes the colours of the first run. Each answer counts only if the same UMAP job was at work before and after it.
+
+Times are taken within the page, by its own clock. Targets: at most 2 s, 100 ms and 300 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page
+
+from benchmarks.browsing import (
+    browsing,
+    new_page,
+    open_map,
+    points_drawn,
+    press_ms,
+    rest,
+    served_app,
+    wait_until_quiet,
+)
+from benchmarks.invented_run import make_run
+from benchmarks.measure import in_turn, options, own_folders, progress, report
+from core.jobs import JobRecord, Jobs
+from core.jobs.group import WarmGroup, WarmProcess
+from core.representation.geometry import normalised
+from core.store import Store
+from tests.browser.test_map_view import lonely, place
+
+STEPS, WIDTH = 400, 384
+SMALL_FRAMES, SMALL_POINTS = 2, 60
+# Runs whose neighbours are looked at, and of which UMAP is made: as many frames as are fitted at most.
+CLICKED_FRAMES, CLICKED_WIDTH, UMAP_FRAMES = 4, 768, 24
+JOB_LIMIT_S = 240.0
+PAUSE_MS = 300
+PARTS = {
+    "asking": "until the page asked the server",
+    "server": "until the last message of the answer",
+    "showing": "until it was on the screen",
+}
+COLOURINGS = ("Prediction", "Confidence", "Label")
+TABLE = "() => document.querySelector('.text-table')?.textContent"
+COLOURS = "() => document.querySelector('.map-view').map.panels[0].colours.label"
+
+Found = dict[str, list[float]]
+
+
+def see_map(page: Page, points: int, frames: int) -> None:
+    drawn = points_drawn(page)
+    if drawn != (points, frames):
+        raise RuntimeError(f"The map has {drawn[0]:,} points and {drawn[1]} frames: expected {points:,} and {frames}.")
+
+
+def opening(browser: Browser, address: str, points: int, frames: int) -> float:
+    """Seconds."""
+    wait_until_quiet()
+    page = new_page(browser)
+    seconds = open_map(page, address) / 1000
+    see_map(page, points, frames)
+    page.context.close()
+    return seconds
+
+
+def measure_opening(browser: Browser, url: str, store: Store, repeats: int, frames: int, points: int) -> Found:
+    """One run per repetition, so that each is opened for the first time."""
+    small = make_run(store, "small", STEPS, SMALL_FRAMES, SMALL_POINTS)
+    found: Found = {"small": [], "first": [], "again": []}
+    opening(browser, f"{url}/explore?run={small}", SMALL_POINTS, SMALL_FRAMES)
+    for repetition in range(repeats + 1):
+        run = make_run(store, f"big {repetition}", STEPS, frames, points, WIDTH)
+        seconds = {}
+        for name in in_turn(repetition, ["small", "big"]):
+            if name == "small":
+                seconds[name] = opening(browser, f"{url}/explore?run={small}", SMALL_POINTS, SMALL_FRAMES)
+                continue
+            for which in ("first", "again"):
+                seconds[which] = opening(browser, f"{url}/explore?run={run}", points, frames)
+                # Opening asks for what stands below the map; the next one is not to wait for it.
+                end_jobs(Jobs(store.folder))
+        progress(repetition, seconds, 2)
+        for name, value in seconds.items():
+            found[name] += [value] if repetition else []
+        store.discard(run)
+    print(f"Each map had all {points:,} points of its run, and {frames} frames.", flush=True)
+    return found
+
+
+def end_jobs(jobs: Jobs) -> None:
+    for job in jobs.jobs():
+        if job.active:
+            jobs.cancel(job.id)
+
+
+def open_clicked(browser: Browser, url: str, run: str, points: int) -> Page:
+    """The page of the run whose neighbours are looked at, with nothing at work any more."""
+    page = new_page(browser)
+    open_map(page, f"{url}/explore?run={run}&panel=neighbours")
+    see_map(page, points, CLICKED_FRAMES)
+    page.get_by_text(re.compile("Trustworthiness")).wait_for(timeout=JOB_LIMIT_S * 1000)
+    wait_until_quiet()
+    return page
+
+
+class Clicks:
+    """Clicks on one point after another of one run, each with its neighbours checked."""
+
+    def __init__(self, page: Page, store: Store, run: str) -> None:
+        self.page = page
+        record = store.run(run)
+        assert record.probe is not None
+        self._texts = record.probe.texts
+        self._vectors: NDArray[np.float64] = normalised(store.embeddings(run, store.frame_steps(run)[-1]))
+        self._clicked = 0
+        self.tops: list[str] = []
+
+    def next_ms(self) -> dict[str, float]:
+        example = lonely(self.page, self._clicked)
+        self._clicked += 1
+        taken = press_ms(self.page, *place(self.page, example), TABLE)
+        rest(self.page)
+        self._check(example)
+        self.page.wait_for_timeout(PAUSE_MS)
+        return taken
+
+    def _check(self, example: int) -> None:
+        """The first row against a scan of all rows."""
+        cosines = self._vectors @ self._vectors[example]
+        cosines[example] = -np.inf
+        nearest = int(cosines.argmax())
+        row = self.page.locator(".text-table tbody").first
+        value, text = row.locator("td.number").first.inner_text(), row.locator("td.wide").text_content() or ""
+        if abs(float(value) - cosines[nearest]) > 6e-4 or text != " ".join(self._texts[nearest].split()):
+            raise RuntimeError(f"The nearest of {example} is {nearest}; the page shows {value}, {text!r}.")
+        self.tops.append(f"{example} → {nearest} at {value}")
+
+
+def change_colours_ms(page: Page, name: str) -> dict[str, float]:
+    """From the press on an entry of the list of colours to the map in these colours."""
+    page.get_by_role("combobox", name=re.compile("Colour by")).click()
+    box = page.get_by_role("option", name=name, exact=True).bounding_box()
+    assert box is not None
+    taken = press_ms(page, box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, COLOURS)
+    rest(page)
+    page.wait_for_timeout(PAUSE_MS)
+    return taken
+
+
+def repeated(repeats: int, title: str, call: Callable[[int], dict[str, float]]) -> Found:
+    found: Found = {}
+    for repetition in range(repeats + 1):
+        taken = call(repetition)
+        progress(repetition, {f"{title}, ms, {name}": value for name, value in taken.items()}, 0)
+        for name, value in taken.items():
+            found.setdefault(name, []).extend([value] if repetition else [])
+    return found
+
+
+def measure_clicks(clicks: Clicks, repeats: int) -> Found:
+    found = repeated(repeats, "click", lambda _: clicks.next_ms())
+    if len(set(clicks.tops)) != len(clicks.tops):
+        raise RuntimeError("The table showed the same neighbours for two points.")
+    print(f"First rows of the tables, checked: {'; '.join(clicks.tops[:4])} …", flush=True)
+    return found
+
+
+class UmapAtWork:
+    """The UMAP job that a visitor has asked for by the page's own control."""
+
+    def __init__(self, browser: Browser, url: str, folder: Path, run: str) -> None:
+        self._jobs, self._group = Jobs(folder), WarmGroup(folder, "maps")
+        page = new_page(browser)
+        open_map(page, f"{url}/explore?run={run}")
+        end_jobs(self._jobs)  # the measuring of PCA, which would come first
+        page.get_by_text("UMAP", exact=True).click()
+        deadline = time.monotonic() + JOB_LIMIT_S
+        while (job := self._at_work()) is None or not job.done:  # compiled, and one frame is placed
+            if time.monotonic() > deadline:
+                raise RuntimeError("No UMAP job came to work.")
+            time.sleep(0.2)
+        self._id = job.id
+        print(f"UMAP is at work: {job.done} of {job.total} frames", flush=True)
+        self._seen = self._process_cpu_s(), time.monotonic()
+
+    def _process(self) -> WarmProcess:
+        process = self._group.process()
+        assert process is not None
+        return process
+
+    def _process_cpu_s(self) -> float:
+        times = psutil.Process(self._process().identity.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def _at_work(self) -> JobRecord | None:
+        """The job on which the warm process works, if it is one of UMAP."""
+        process = self._group.process()
+        job = next((j for j in self._jobs.jobs() if process is not None and j.id == process.doing), None)
+        is_umap = job is not None and job.kind == "map" and job.request["spec"]["method"] == "umap"
+        return job if is_umap and job is not None and job.active else None
+
+    def beside(self, call: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Raises: RuntimeError unless the job was at work, placing frames, before and after the call."""
+        self._check()
+        taken = call()
+        self._check()
+        return taken
+
+    def _check(self) -> None:
+        job = self._at_work()
+        if job is None or job.id != self._id or not job.message.startswith("Placing"):
+            raise RuntimeError("The UMAP job is no longer at work: ask for fewer repeats.")
+
+    def tell(self) -> None:
+        job = self._at_work()
+        (cpu_s, at), now = self._seen, time.monotonic()
+        share = (self._process_cpu_s() - cpu_s) / (now - at)
+        print(f"UMAP took {share:.0%} of a core meanwhile, and is at {job and job.done} of {job and job.total} frames")
+
+
+def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, repeats: int) -> dict[str, Found]:
+    names = COLOURINGS
+    found = {
+        "click": repeated(repeats, "click beside UMAP", lambda _: umap.beside(clicks.next_ms)),
+        "colours": repeated(
+            repeats,
+            "colours beside UMAP",
+            lambda i: umap.beside(lambda: change_colours_ms(clicks.page, names[i % len(names)])),
+        ),
+    }
+    umap.tell()
+    return found
+
+
+def tell_answers(title: str, found: Found, target: str) -> None:
+    report("milliseconds", title, found["all"], target, 0)
+    for name, words in PARTS.items():
+        report("milliseconds", f"{title}: {words}", found[name], "–", 0)
+
+
+def measure(browser: Browser, url: str, folder: Path, repeats: int, frames: int, points: int, clicked: int) -> None:
+    store = Store(folder)
+    seconds = measure_opening(browser, url, store, repeats, frames, points)
+    big = f"{frames} frames of {points:,} points"
+    report("seconds", f"opening {big}, first", seconds["first"], "≤ 2", 2)
+    report("seconds", f"opening {big}, again", seconds["again"], "≤ 2", 2)
+    report("seconds", f"opening {SMALL_FRAMES} frames of {SMALL_POINTS} points", seconds["small"], "–", 2)
+    end_jobs(Jobs(folder))
+    run, other = (
+        make_run(store, name, STEPS, count, clicked, CLICKED_WIDTH)
+        for name, count in (("clicked", CLICKED_FRAMES), ("mapped", UMAP_FRAMES))
+    )
+    clicks = Clicks(open_clicked(browser, url, run, clicked), store, run)
+    title = f"{clicked:,} points × {CLICKED_WIDTH}"
+    tell_answers(f"click to neighbours, {title}", measure_clicks(clicks, repeats), "≤ 100")
+    for name in COLOURINGS:  # computed once
+        change_colours_ms(clicks.page, name)
+    tell_answers(
+        f"colours, {title}",
+        repeated(repeats, "colours", lambda i: change_colours_ms(clicks.page, COLOURINGS[i % len(COLOURINGS)])),
+        "–",
+    )
+    umap = UmapAtWork(browser, url, folder, other)
+    found = measure_beside_umap(clicks, umap, repeats)
+    tell_answers(f"click to neighbours while UMAP computes, {title}", found["click"], "≤ 300")
+    tell_answers(f"colours while UMAP computes, {title}", found["colours"], "≤ 300")
+    store.close()
+
+
+def main() -> None:
+    given = options(__doc__, repeats=7, frames=200, points=2_000, clicked=5_000)
+    print(f"load average before: {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores", flush=True)
+    with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
+        measure(browser, url, folder, given.repeats, given.frames, given.points, given.clicked)
+    print(f"load average after: {os.getloadavg()[0]:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

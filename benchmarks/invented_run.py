@@ -1,0 +1,65 @@
+"""A finished run of invented numbers, as a worker writes one, for benchmarks of pages."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config import RunConfig, parse_config
+from core.events import Frame, Probe, Started, Step
+from core.store import Status, Store
+from core.tasks import TaskData, load_task
+
+# How far numbers drift from frame to frame; those of a vector begin with a spread of 1, places on the map too.
+DRIFT = 0.02
+MEASURES = (
+    *("loss", "grad_norm", "loss.cross_entropy", "loss.supcon", "pooled_grad.cross_entropy", "pooled_grad.supcon"),
+    *("pooled_cosine", "learning_rate", "lambda", "temperature", "collapse_line", "lower_bound", "step_s", "tokens"),
+)
+
+
+def make_run(store: Store, name: str, steps: int, frames: int, points: int, width: int = 384) -> str:
+    """A finished run whose frames are spread evenly over its steps; its id."""
+    rng = np.random.default_rng(steps)
+    frame_steps = sorted({int(step) for step in np.linspace(0, steps, frames)})
+    draft = {"name": name, "phases": [{"steps": steps}], "probe": {"size": points, "frame_steps": frame_steps}}
+    config = parse_config(draft)
+    run_id = store.create(config)
+    claim = store.claim_next([0])
+    assert claim is not None
+    attempt = store.attempt(run_id, claim[1])
+    attempt.started(_started(config, load_task(config.task, config.seed), points))
+    attempt.steps([Step(step, _measures(rng)) for step in range(1, steps + 1)])
+    vectors = rng.standard_normal((points, width), np.float32)
+    logits = rng.standard_normal((points, 2), np.float32)
+    places = rng.standard_normal((points, 2), np.float32)
+    for step in frame_steps:
+        for numbers in (vectors, logits, places):
+            np.add(numbers, DRIFT * rng.standard_normal(numbers.shape, np.float32), out=numbers)
+        attempt.frame(Frame(step, vectors, logits), places)
+        attempt.evaluation(step, "validation", _scores(0.8))
+    attempt.evaluation(0, "baseline", _scores(0.7))
+    attempt.evaluation(steps, "test", _scores(0.8))
+    attempt.end(Status.FINISHED)
+    return run_id
+
+
+def _drifted(numbers: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    return numbers + np.float32(DRIFT) * rng.standard_normal(numbers.shape, np.float32)
+
+
+def _started(config: RunConfig, data: TaskData, points: int) -> Started:
+    rows = [i % len(data.train) for i in range(points)]
+    split = data.train.take(rows)
+    probe = Probe(tuple(range(points)), split.texts, split.labels, data.classes)
+    return Started(0, config.steps, "cpu", probe, {"majority_rate": 0.5, "steps_per_epoch": 17})
+
+
+def _measures(rng: np.random.Generator) -> dict[str, float]:
+    """One step's numbers, under the names that the loop gives them."""
+    return dict(zip(MEASURES, rng.uniform(0.1, 1.0, len(MEASURES)).tolist(), strict=True))
+
+
+def _scores(accuracy: float) -> dict[str, float]:
+    bounds = {"accuracy": accuracy, "accuracy_low": accuracy - 0.02, "accuracy_high": accuracy + 0.02}
+    return bounds | {"macro_f1": accuracy, "cross_entropy": 0.5, "mean_cosine": 0.3, "effective_rank": 20.0}
