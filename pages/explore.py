@@ -27,7 +27,7 @@ def page() -> None:
         st.info("There is nothing to explore yet. A run can be explored from its first frame on.")
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
-    run = pick_run(store, runs, named)
+    run = pick_run(store, runs, named, key="explore.run")
     asked = state.text_in_url(state.RUN)
     if asked is not None and (named is None or named.id != run.id):
         forget(OF_A_RUN)

@@ -37,7 +37,7 @@ def page() -> None:
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom", gap="medium")
     with left:
-        run = pick_run(store, runs, named)
+        run = pick_run(store, runs, named, key="tokens.run")
     if named is not None and named.id != run.id:
         forget(OF_A_RUN)
     state.put_in_url(run=run.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from pages.ui import state
 Value = TypeVar("Value", int, str)
 
 SEPARATOR = ","
+AGAIN_S = 2.0
 
 
 def bound(name: str, options: Collection[Value], default: Value, problem: str) -> tuple[Value, dict[str, Any]]:
@@ -27,10 +29,10 @@ def bound(name: str, options: Collection[Value], default: Value, problem: str) -
     page says so.
     """
     key = _key(name, list(options))
-    value = state.widget_value(key)
+    value = _held(key)
     if value not in options:
         value = state.choice_in_url(name, {str(option): option for option in options}, default, problem)
-        state.set_widget(key, value)
+        _give(key, value)
     state.put_in_url(**{name: None if value == default else value})
     return value, {"key": key}
 
@@ -38,11 +40,11 @@ def bound(name: str, options: Collection[Value], default: Value, problem: str) -
 def bound_several(name: str, options: Sequence[str], default: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """The same for a control with several values; what is no option is left out."""
     key = _key(name, list(options))
-    value = state.widget_value(key)
+    value = _held(key)
     if value is None:
         text = state.text_in_url(name)
         value = list(default) if text is None else [part for part in dict.fromkeys(split(text)) if part in options]
-        state.set_widget(key, value)
+        _give(key, value)
     state.put_in_url(**{name: None if value == list(default) else SEPARATOR.join(value)})
     return value, {"key": key}
 
@@ -50,10 +52,10 @@ def bound_several(name: str, options: Sequence[str], default: Sequence[str]) -> 
 def bound_switch(name: str) -> tuple[bool, dict[str, Any]]:
     """The same for a switch, off unless the address says `on`."""
     key = _key(name, [])
-    value = state.widget_value(key)
+    value = _held(key)
     if value is None:
         value = state.text_in_url(name) == "on"
-        state.set_widget(key, value)
+        _give(key, value)
     state.put_in_url(**{name: "on" if value else None})
     return bool(value), {"key": key}
 
@@ -61,14 +63,14 @@ def bound_switch(name: str) -> tuple[bool, dict[str, Any]]:
 def bound_number(name: str, low: float, high: float, default: float) -> tuple[float, dict[str, Any]]:
     """The same for a slider; nonsense counts as the default."""
     key = _key(name, [low, high])
-    value = state.widget_value(key)
+    value = _held(key)
     if value is None:
         try:
             asked = float(state.text_in_url(name) or default)
         except ValueError:
             asked = default
         value = default if math.isnan(asked) else min(high, max(low, asked))
-        state.set_widget(key, value)
+        _give(key, value)
     state.put_in_url(**{name: None if value == default else f"{value:g}"})
     return float(value), {"key": key}
 
@@ -76,10 +78,10 @@ def bound_number(name: str, low: float, high: float, default: float) -> tuple[fl
 def bound_text(name: str, most_chars: int) -> dict[str, Any]:
     """The same for a line of text, empty unless the address says something; what is too long is cut."""
     key = _key(name, [])
-    value = state.widget_value(key)
+    value = _held(key)
     if value is None:
         value = (state.text_in_url(name) or "")[:most_chars]
-        state.set_widget(key, value)
+        _give(key, value)
     state.put_in_url(**{name: value or None})
     return {"key": key}
 
@@ -91,7 +93,7 @@ def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, str]:
         scope: what has the parameter; others may have one of the same name.
     """
     key = _key(f"{scope}.{parameter.name}", [])
-    value = state.widget_value(key)
+    value = _held(key)
     if value is None:
         value = state.read_in_url(
             parameter.name, partial(_number, parameter), parameter.default, f"it is {_bounds(parameter)}"
@@ -132,6 +134,28 @@ def _key(name: str, options: list[Any]) -> str:
     key = f"bound.{name}.{crc32(repr(options).encode()):08x}"
     _keys()[name] = key
     return key
+
+
+def _give(key: str, value: Any) -> None:
+    state.set_widget(key, value)
+    _given()[key] = time.monotonic()
+
+
+def _held(key: str) -> Any:
+    """What a control's widget holds, None before it was drawn.
+
+    Of two answers that reach it at once, a browser draws the second alone; there the widget would stand at its lowest
+    value, not at the one that it was given in the first. So for a moment it is given again what it holds.
+    """
+    value = state.widget_value(key)
+    if value is not None and time.monotonic() - _given().get(key, -math.inf) < AGAIN_S:
+        state.set_widget(key, value)
+    return value
+
+
+def _given() -> dict[str, float]:
+    """When each widget was given its value, seconds of the monotonic clock."""
+    return state.remembered("bound.given", dict[str, float])
 
 
 def _keys() -> dict[str, str]:

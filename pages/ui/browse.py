@@ -23,7 +23,7 @@ from core.tasks.survey import DuplicateGroup, duplicates, search
 from pages.ui import reads, state
 from pages.ui.lengths import lengths
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, task_names
 from pages.ui.text_views import text_views_of
 
 MAX_SHOWN = 2_000
@@ -57,7 +57,7 @@ def _picker(own: dict[str, LibraryTask]) -> str:
         "Task",
         names,
         index=names.index(default),
-        format_func=lambda name: TASKS[name].label if name in TASKS else f"{own[name].name} (yours)",
+        format_func=task_names(own).get,
         key="data.task",
     )
     state.put_in_url(task=picked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -11,7 +13,7 @@ from core.config import RunConfig, TrainableConfig
 from core.events import Probe
 from core.objectives import ObjectiveConfig
 from core.store import RunSummary, Status
-from core.tasks import TASKS
+from core.tasks import TASKS, LibraryTask
 
 STATUS_COLOURS = {
     Status.QUEUED: "gray",
@@ -24,6 +26,26 @@ STATUS_COLOURS = {
     Status.FAILED: "red",
     Status.FINISHED: "green",
 }
+
+
+def told_apart(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
+    """Labels of options, each with its mark where it is not the only one of its kind.
+
+    A browser tells what was chosen by its label: of two that read alike the wrong one would be taken.
+    """
+    count = Counter(labels)
+    return [label if count[label] == 1 else f"{label} ({mark})" for label, mark in zip(labels, marks, strict=True)]
+
+
+def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
+    """What people call the bundled tasks and their own, by id."""
+    yours = told_apart([f"{task.name} (yours)" for task in own.values()], list(own))
+    return {name: entry.label for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
+
+
+def run_titles(runs: Sequence[RunSummary]) -> list[str]:
+    """The runs' titles, each with its number where two are called alike."""
+    return told_apart([run.title for run in runs], [f"run {run.number}" for run in runs])
 
 
 def status_badge(run: RunSummary) -> None:

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.store import RunRecord, RunSummary, Store
-from pages.ui.parts import objective_label, task_label
+from pages.ui import state
+from pages.ui.parts import objective_label, run_titles, task_label
 
 
-def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None) -> RunRecord:
-    """Draw the runs to choose from, the named one chosen at first."""
-    ids = [run.id for run in runs]
-    by_id = {run.id: run for run in runs}
-    picked = st.selectbox(
-        "Run",
-        ids,
-        index=ids.index(named.id) if named and named.id in ids else 0,
-        format_func=lambda i: f"{by_id[i].title} · {task_label(by_id[i].config)} · {objective_label(by_id[i].config)}",
-    )
+def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
+    """Draw the runs to choose from, the one that the address names chosen at first; `key` is the page's own."""
+    labels = {
+        run.id: f"{title} · {task_label(run.config)} · {objective_label(run.config)}"
+        for run, title in zip(runs, run_titles(runs), strict=True)
+    }
+    first = named.id if named is not None and named.id in labels else runs[0].id
+    if state.widget_value(key) not in (None, *labels):  # it was deleted meanwhile
+        state.set_widget(key, first)
+    # Once it was drawn the list counts: a choice that follows soon upon another still brings the address of the first.
+    picked = st.selectbox("Run", list(labels), list(labels).index(first), format_func=labels.get, key=key)
     return store.run(picked)

@@ -10,7 +10,7 @@ from core.config import FILE_TASK, TaskConfig
 from core.errors import shown
 from core.tasks import TASKS, LibraryTask
 from pages.ui import reads, state
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, task_names
 
 SAMPLERS = {"random": "Random", "balanced": "Class-balanced"}
 
@@ -24,16 +24,12 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
     if start.id not in names:
         st.warning(f"Task {escaped(shown(start.id))} is not here; showing {TASKS[names[0]].label}.")
 
-    def label(name: str) -> str:
-        if name in TASKS:
-            return TASKS[name].label
-        return f"{own[name].name} (yours)" if name in own else f"{start.path} (a file)"
-
+    labels = task_names(own) | {FILE_TASK: f"{start.path} (a file)"}
     picked = st.selectbox(
         "What to learn",
         names,
         index=names.index(start.id) if start.id in names else 0,
-        format_func=label,
+        format_func=labels.get,
         key="form.task",
     )
     st.caption(_about(picked, own, start))

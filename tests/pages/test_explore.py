@@ -17,6 +17,7 @@ from core.events import Frame, Probe, Started, Step
 from core.jobs import Jobs
 from core.representation.projections import pca_map
 from core.store import Status
+from pages.ui.parts import told_apart
 from tests.pages.test_pages import ROOT, made_run, words
 
 COUNT, STEPS = 24, (0, 4, 8)
@@ -209,3 +210,19 @@ def test_words_that_are_looked_for_stand_in_the_address(opened: Opener, made: Ca
     assert f"16 of {COUNT} texts hold these words" in words(app)
     control(app, "find").set_value("").run()
     assert "find" not in address(checked(app))
+
+
+def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opener, made: Callable[[str], str]) -> None:
+    """A browser tells a choice by its label alone."""
+    older, newer, other = made("same"), made("same"), made("other")
+    app = opened(run=older)
+    labels = [label.split(" · ")[0] for label in app.selectbox[0].options]
+    assert labels == ["other", "same (run 2)", "same (run 1)"]
+    for run in (newer, other, older):
+        app = checked(app.selectbox[0].set_value(run).run())
+        assert address(app)["run"] == run
+
+
+def test_labels_that_repeat_get_their_marks() -> None:
+    assert told_apart(["a", "b", "a"], ["1", "2", "3"]) == ["a (1)", "b", "a (3)"]
+    assert told_apart([], []) == []

@@ -313,6 +313,14 @@ def test_a_pair_is_shown_as_two_lines(opened: Opener, make: Callable[..., Made])
     assert html.count('data-side="0"') == html.count('data-side="1"') == 2
 
 
+def test_texts_that_read_alike_are_offered_apart(opened: Opener, make: Callable[..., Made]) -> None:
+    """A browser tells a choice by its label alone."""
+    made = make(texts=(read_as("the same"), read_as("the same"), read_as("the same")), classes=("one", "one"))
+    app = opened(run=made.run_id, example="1")
+    assert widget(app, "example").options == [f"the same (one) (example {example})" for example in KEPT]
+    assert widget(app, "example").value == 1
+
+
 def test_hostile_words_and_classes_are_shown_as_text(opened: Opener, made: Made) -> None:
     app = opened(run=made.run_id, example=1)
     assert "<img" not in drawn(app)

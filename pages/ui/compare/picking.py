@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from core.store import RunRecord, RunSummary, Store
 from pages.ui import state
 from pages.ui.bound import SEPARATOR, split
 from pages.ui.explore.run_reads import Frames, frames_of, readable
-from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.parts import escaped, objective_label, run_titles, task_label
 
 RUNS, KEY = "runs", "compare.runs"
 # What the address says of runs that have to be among those compared; of a twin of one; of the first one's map.
@@ -57,7 +56,7 @@ def pick(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     """Draw the list of runs; the ids of the chosen ones, in the order in which they were chosen."""
     chosen = _chosen(store, runs)
     state.put_in_url(**{RUNS: SEPARATOR.join(chosen)})
-    names = dict(zip([run.id for run in runs], distinct(runs), strict=True))
+    names = dict(zip([run.id for run in runs], run_titles(runs), strict=True))
     by_id = {run.id: run for run in runs}
     if state.widget_value(KEY) != chosen:
         state.set_widget(KEY, chosen)
@@ -90,14 +89,8 @@ def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
     runs = [store.run(run_id) for run_id in ids]
     return [
         Compared(run, store.effective_config(run.id), name, _frames(store, run))
-        for run, name in zip(runs, distinct(runs), strict=True)
+        for run, name in zip(runs, run_titles(runs), strict=True)
     ]
-
-
-def distinct(runs: Sequence[RunSummary]) -> list[str]:
-    """The runs' titles, each with its number where two are called alike."""
-    count = Counter(run.title for run in runs)
-    return [run.title if count[run.title] == 1 else f"{run.title} (run {run.number})" for run in runs]
 
 
 def _frames(store: Store, run: RunRecord) -> Frames | None:

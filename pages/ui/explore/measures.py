@@ -17,7 +17,7 @@ from pages.ui import reads, state
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, told_apart
 from pages.ui.waiting import complete_since, see_done
 
 SIMILARITY = "spearman_similarity"
@@ -125,7 +125,9 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
 
 
 def _similarity_task(frames: Frames) -> bool:
-    tasks = {task.id: task.name for task in reads.library().tasks() if task.kind == "similarity"}
+    own = [task for task in reads.library().tasks() if task.kind == "similarity"]
+    ids = [task.id for task in own]
+    tasks = dict(zip(ids, told_apart([task.name for task in own], ids), strict=True))
     if not tasks:
         st.caption(
             "Spearman on similarity needs a task with scores: fetch STS-B on the Data page, or add a file of pairs "

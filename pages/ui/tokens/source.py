@@ -16,7 +16,7 @@ from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
 from pages.ui.bound import bound, bound_segments
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, told_apart
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Examples, Reading
 from pages.ui.waiting import ask, is_going_on, job_of
@@ -73,7 +73,7 @@ def _pick(place: Place) -> int:
     st.selectbox(
         f"Example, one of {len(known.ids):,} whose attention is kept",
         known.ids,
-        format_func=lambda example: _option(place, position[example]),
+        format_func=dict(zip(known.ids, _options(place), strict=True)).get,
         help="Type to search." + (f" There was no room to keep that of {left_out:,} more." if left_out else ""),
         **widget,
     )
@@ -87,6 +87,11 @@ def _example(place: Place, position: int) -> Reading | None:
     if reading is None and problem is None:
         st.info("The frames so far hold no attention of this example.")
     return reading
+
+
+def _options(place: Place) -> list[str]:
+    labels = [_option(place, position) for position in range(len(place.known.ids))]
+    return told_apart(labels, [f"example {example}" for example in place.known.ids])
 
 
 def _option(place: Place, position: int) -> str:
