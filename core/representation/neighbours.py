@@ -51,6 +51,11 @@ class NeighbourIndex:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def width(self) -> int:
+        """d, the dimensions in which distances are taken."""
+        return int(self._rows.shape[1])
+
     def nearest(self, of: int | ArrayLike, k: int) -> Neighbours:
         """The k rows nearest to row `of`, itself left out, or to a vector [d] from outside.
 

@@ -68,5 +68,5 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
         name = " ".join(value[: 2 * TEXT_CHARS].split())
         whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
         cut = f"{name[:NAME_CHARS]} …" if whole else name
-        return f'<td class="words" dir="auto"{whole}>{dot}{html.escape(cut)}</td>'
+        return f'<td class="words" dir="auto"{whole}><div>{dot}{html.escape(cut)}</div></td>'
     return f'<td class="number">{"" if math.isnan(value) else format(value, FORMS.get(column, ".3f"))}</td>'

@@ -157,10 +157,12 @@ def test_playing_does_not_interpolate_where_less_motion_is_wished(browser: Brows
 
 def test_a_click_selects_shift_adds_and_escape_clears(page: Page, address: str) -> None:
     opened(page, address)
-    first = lonely(page)
+    first, before = lonely(page), script_runs(page)
     page.mouse.click(*place(page, first))
     expect(page.get_by_text(f"selected [{first}]")).to_be_visible()
     expect(page.get_by_text(f"clicked {first} ")).to_be_visible()
+    page.wait_for_timeout(800)
+    assert script_runs(page) == before + 1  # what was clicked and what is selected come in one report
     page.keyboard.down("Shift")
     second = lonely(page, rank=1)
     page.mouse.click(*place(page, second))

@@ -29,7 +29,7 @@ SPLITS: Mapping[str, tuple[str, str]] = {
 # It is what runs are measured against, so none of them is the best at it.
 PROBE = Measure("baseline.accuracy", "To beat: linear probe", None)
 PROBE_ABOUT = "Logistic regression, C = 1, on the untrained encoder's vectors; validation accuracy."
-LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 190, 150, 620
+LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:

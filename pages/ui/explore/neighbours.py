@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -18,11 +19,16 @@ METRICS: Mapping[str, str] = {"cosine": "Cosine", "euclidean": "Euclidean"}
 DEFAULT_K, MAX_K = 10, 100
 
 
-def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int | None) -> None:
-    """Draw the nearest examples of the one that was clicked last."""
-    if anchor is None:
-        st.caption("Click a point to see which examples are nearest to it, in all dimensions of this frame.")
-        return
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How near is meant: so many of the nearest, by a distance."""
+
+    k: int
+    metric: str
+
+
+def choose_near(frames: Frames) -> Near:
+    """Draw the controls and read them."""
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     k, to_k = bound_nearest(
@@ -32,8 +38,25 @@ def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int |
     if most > 1:
         left.slider("Neighbours k", 1, most, **to_k)
     right.segmented_control("Distance", list(METRICS), format_func=METRICS.get, required=True, **to_metric)
-    found = run_reads.index(frames, number, metric).nearest(anchor, k)
-    before = run_reads.index(frames, frames.numbers[0], metric).nearest(anchor, k)
+    return Near(k, metric)
+
+
+def nearest_ids(frames: Frames, number: int, anchor: int | None, near: Near) -> list[int] | None:
+    """Ids of the nearest examples of one, None while none is chosen."""
+    if anchor is None:
+        return None
+    rows = run_reads.index(frames, number, near.metric).nearest(anchor, near.k).indices
+    return [frames.probe.ids[row] for row in rows]
+
+
+def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int | None, near: Near) -> None:
+    """Draw the nearest examples of the one that was clicked last."""
+    # Both are made ready before the first click, which then has its answer at once.
+    now, start = (run_reads.index(frames, place, near.metric) for place in (number, frames.numbers[0]))
+    if anchor is None:
+        st.caption("Click a point to see which examples are nearest to it, in all dimensions of this frame.")
+        return
+    found, before = now.nearest(anchor, near.k), start.nearest(anchor, near.k)
     old = set(before.indices.tolist())
     rows = found.indices.tolist()
     stayed = sum(row in old for row in rows)
@@ -42,10 +65,10 @@ def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int |
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
     st.caption(
         f"{stayed} of its {len(rows)} nearest were so at {first}; {same} share its label. Of {len(frames.probe.ids):,} "
-        f"examples, vectors as they are, {frames.vectors(number).shape[1]} dimensions."
+        f"examples, vectors as they are, {now.width} dimensions. On the map they stand out."
     )
     first_columns: dict[str, list[Cell]] = {
-        "Cosine" if metric == "cosine" else "Distance": [float(value) for value in found.values],
+        "Cosine" if near.metric == "cosine" else "Distance": [float(value) for value in found.values],
         "New": [row not in old for row in rows],
     }
     text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -108,7 +109,7 @@ def _life(
     return life.biography(_found, numbers, read)
 
 
-def own_point(own: Own, frames: Frames, maps: dict[int, Points], spec: MapSpec) -> OwnPoint:
+def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
     """The sentence on every frame's map; frames without a map have none."""
     places = _path(*frames.key, spec.key, tuple(maps), own.text, own.second, own.life.exact, own, frames, maps, spec)
     return OwnPoint("Your sentence", own.text, tuple(places), own.life.exact)
@@ -127,7 +128,7 @@ def _path(
     exact: tuple[bool, ...],
     _own: Own,
     _frames: Frames,
-    _maps: dict[int, Points],
+    _maps: Mapping[int, Points],
     _spec: MapSpec,
 ) -> list[Place | None]:
     # Of maps that were fitted once, the last frame's tells where everything lies.

@@ -70,8 +70,10 @@ def map_key(frames: Frames) -> str:
     return f"explore.map.{frames.run.id}.{frames.layers_at}"
 
 
-def draw(frames: Frames, panel: Panel, choices: Choices, told: MapState, spec: MapSpec) -> None:
-    """Draw the map as `told` says."""
+def draw(
+    frames: Frames, panel: Panel, choices: Choices, told: MapState, spec: MapSpec, lit: Sequence[int] | None
+) -> None:
+    """Draw the map as `told` says; examples whose ids are `lit` stand out."""
     map_view(
         [panel],
         key=map_key(frames),
@@ -80,7 +82,7 @@ def draw(frames: Frames, panel: Panel, choices: Choices, told: MapState, spec: M
         view=told.view,
         height=HEIGHT,
         description=f"Map of {len(frames.probe.ids):,} texts, {COLOURINGS[choices.colour].label.lower()} as colour.",
-        lit=found(frames, choices),
+        lit=lit,
         name=f"{frames.run.id}-{spec.method}",
         unit="layer" if frames.layers_at is not None else "step",
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
 from core.errors import PlaygroundError
 from core.figures.map_data import Arrow
 from core.representation.examples import ExampleScores
-from core.representation.projections import MapSpec
+from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from pages.ui import state
 from pages.ui.bound import bound_segments
@@ -22,7 +23,7 @@ from pages.ui.explore.downloads import downloads
 from pages.ui.explore.forces import ForceChoice, arrows_of, choose_forces, forces
 from pages.ui.explore.measures import measures
 from pages.ui.explore.movement import movement
-from pages.ui.explore.neighbours import neighbours
+from pages.ui.explore.neighbours import Near, choose_near, nearest_ids, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, warm_up
 from pages.ui.explore.texts import texts
@@ -49,6 +50,17 @@ class Looked:
     number: int
     rows: tuple[int, ...]
     anchor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was chosen in the panel beside the map, and whether the model still reads a sentence for it."""
+
+    side: str
+    near: Near | None
+    forces: ForceChoice | None
+    own: Own | None
+    reading: bool
 
 
 def view(store: Store, run: RunRecord, steps_with_weights: Sequence[int]) -> None:
@@ -96,32 +108,60 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     with below:  # what comes and goes moves neither the map nor what stands beside it
         spec, maps, busy = the_map.maps_for(frames, choices.spec)
     with right:
-        side = _side()
-        chosen_forces = choose_forces(frames) if side == "forces" else None
-        own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
+        beside = _choose_beside(frames)
     with above:  # where the address asks for nonsense, it says so
         told = _told(frames)
     looked = _looked(frames, told)
-    with above:
-        panel = the_map.panel_of(
-            frames,
-            spec,
-            maps,
-            choices,
-            arrows=_arrows(frames, looked, chosen_forces),
-            own=[own_point(own, frames, maps, spec)] if own is not None else (),
-            centroids=side == "classes",
-            anchor=frames.probe.ids[looked.anchor] if side == "forces" and looked.anchor is not None else None,
-        )
-        _found(frames, choices)
-        the_map.draw(frames, panel, choices, told, spec)
-        the_map.honesty_line(frames, spec, looked.number)
-        st.caption(the_map.method_line(frames, spec, choices.spec, choices))
-    with below:
-        downloads(frames, spec, maps, looked.number)
-    with right:
-        _beside(side, frames, spec, looked, chosen_forces, own)
-    return measures(frames, looked.number) or busy or reading
+    try:
+        with above:
+            _found(frames, choices)
+            panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, looked, maps, spec, beside))
+            the_map.draw(frames, panel, choices, told, spec, _lit(frames, looked, choices, beside))
+            the_map.honesty_line(frames, spec, looked.number)
+            st.caption(the_map.method_line(frames, spec, choices.spec, choices))
+        with below:
+            downloads(frames, spec, maps, looked.number)
+        with right:
+            _draw_beside(beside, frames, spec, looked)
+        return measures(frames, looked.number) or busy or beside.reading
+    finally:  # last, since a browser that writes its address lets the answer to a click wait
+        _follow(frames, told, looked)
+
+
+def _choose_beside(frames: Frames) -> Beside:
+    """Draw the controls of the panel beside the map and read them: the map shows what they ask for."""
+    side = bound_segments("Beside the map", SIDE, SIDES, "texts", "there is no such panel")
+    if side == "sentence":
+        warm_up()
+    own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
+    return Beside(
+        side,
+        near=choose_near(frames) if side == "neighbours" else None,
+        forces=choose_forces(frames) if side == "forces" else None,
+        own=own,
+        reading=reading,
+    )
+
+
+def _extras(
+    frames: Frames, looked: Looked, maps: Mapping[int, Points], spec: MapSpec, beside: Beside
+) -> dict[str, Any]:
+    """What the panel beside the map adds to it."""
+    anchor = looked.anchor if beside.forces is not None else None
+    return {
+        "arrows": _arrows(frames, looked, beside.forces),
+        "own": [own_point(beside.own, frames, maps, spec)] if beside.own is not None else (),
+        "centroids": beside.side == "classes",
+        "anchor": None if anchor is None else frames.probe.ids[anchor],
+    }
+
+
+def _lit(frames: Frames, looked: Looked, choices: Choices, beside: Beside) -> list[int] | None:
+    """Ids of the examples that stand out: those that were searched for, else the nearest of one."""
+    found = the_map.found(frames, choices)
+    if found is not None or beside.near is None:
+        return found
+    return nearest_ids(frames, looked.number, looked.anchor, beside.near)
 
 
 def _found(frames: Frames, choices: Choices) -> None:
@@ -136,15 +176,8 @@ def _found(frames: Frames, choices: Choices) -> None:
             st.rerun()
 
 
-def _side() -> str:
-    side = bound_segments("Beside the map", SIDE, SIDES, "texts", "there is no such panel")
-    if side == "sentence":
-        warm_up()
-    return side
-
-
 def _told(frames: Frames) -> MapState:
-    """What the map reports, or the address asks for; the address follows."""
+    """What the map reports, or the address asks for."""
     ids, key = frames.probe.ids, the_map.map_key(frames)
     pinned = state.text_in_url(state.FRAME) is not None  # else the newest is followed
     frame = state.frame_in_url(frames.numbers, default=frames.numbers[-1]) if pinned else None
@@ -165,12 +198,6 @@ def _told(frames: Frames) -> MapState:
     )
     if told.clicked is None:
         told = replace(told, clicked=known.clicked)
-    last = frames.numbers[-1]
-    state.put_in_url(
-        frame=told.frame if told.frame in frames.numbers and told.frame != last else None,
-        sel=ids_as_text(told.selected) or None,
-        view=told.view or None,
-    )
     return told
 
 
@@ -180,9 +207,18 @@ def _looked(frames: Frames, told: MapState) -> Looked:
     number = told.frame if told.frame in frames.numbers else frames.numbers[-1]
     clicked = place.get(told.clicked) if told.clicked is not None else None
     anchor = clicked if clicked in rows else rows[0] if rows else None
-    first = min(rows, default=None)
-    state.put_in_url(**{ANCHOR: frames.probe.ids[anchor] if anchor is not None and anchor != first else None})
     return Looked(number, rows, anchor)
+
+
+def _follow(frames: Frames, told: MapState, looked: Looked) -> None:
+    """Have the address say what is looked at."""
+    last, first = frames.numbers[-1], min(looked.rows, default=None)
+    state.put_in_url(
+        frame=told.frame if told.frame in frames.numbers and told.frame != last else None,
+        sel=ids_as_text(told.selected) or None,
+        view=told.view or None,
+        at=frames.probe.ids[looked.anchor] if looked.anchor not in (None, first) else None,
+    )
 
 
 def _arrows(frames: Frames, looked: Looked, chosen: ForceChoice | None) -> tuple[Arrow, ...]:
@@ -192,28 +228,21 @@ def _arrows(frames: Frames, looked: Looked, chosen: ForceChoice | None) -> tuple
         return arrows_of(frames, looked.number, looked.anchor, chosen)
 
 
-def _beside(
-    side: str,
-    frames: Frames,
-    spec: MapSpec,
-    looked: Looked,
-    chosen_forces: ForceChoice | None,
-    own: Own | None,
-) -> None:
+def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked) -> None:
     scores: ExampleScores = run_reads.scores(frames, looked.number)
     chosen = None
-    match side:
-        case "neighbours":
-            neighbours(frames, looked.number, scores, looked.anchor)
+    match beside.side:
+        case "neighbours" if beside.near is not None:
+            neighbours(frames, looked.number, scores, looked.anchor, beside.near)
         case "classes":
             chosen = classes(frames, looked.number, scores)
         case "moved":
             chosen = movement(frames, looked.number, scores)
-        case "forces" if chosen_forces is not None:
-            forces(frames, looked.number, looked.anchor, chosen_forces)
+        case "forces" if beside.forces is not None:
+            forces(frames, looked.number, looked.anchor, beside.forces)
         case "sentence":
-            if own is not None:
-                sentence(own, frames, looked.number)
+            if beside.own is not None:
+                sentence(beside.own, frames, looked.number)
         case _:
             texts(frames, looked.number, scores, looked.rows, run_reads.honesty(frames, spec, looked.number))
     if chosen is not None:

@@ -107,7 +107,10 @@ function listenToPointer(panel, view) {
     drag = null;
     const outline = panel.drawn;
     panel.drawn = null;
-    if (!done || event.type === "pointercancel") return view.draw();
+    if (!done || event.type === "pointercancel") {
+      view.draw();
+      return;
+    }
     const adds = event.shiftKey || event.ctrlKey || event.metaKey;
     if (outline) view.choose(idsInside(panel, outline), adds);
     else if (!done.far) {
@@ -116,7 +119,6 @@ function listenToPointer(panel, view) {
       if (row !== null && event.pointerType !== "mouse") showTip(panel, tipLines(panel, row), ...done.start);
       else if (event.pointerType !== "mouse") hideTip(panel);
     }
-    return view.draw();
   };
   canvas.addEventListener("pointerup", ended);
   canvas.addEventListener("pointercancel", ended);

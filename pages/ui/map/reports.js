@@ -8,6 +8,12 @@ class Reports {
     this.send = () => {};
   }
 
+  // A value that goes out with the next report, so that the page hears both at once.
+  note(field, value) {
+    this.last = Math.max(this.last + 1, Date.now());
+    this.sent = { ...this.sent, [field]: { number: this.last, value } };
+  }
+
   // Later reports of a field replace the earlier one. `delay` 0 sends at once.
   tell(field, value, delay) {
     this.last = Math.max(this.last + 1, Date.now());

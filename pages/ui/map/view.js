@@ -72,9 +72,10 @@ class MapView {
 
   show() {
     const { data } = this;
+    this.theme = readTheme(this.node);
+    if (!this.isNews(data)) return;
     const newest = this.panels.length === 0 || this.at >= this.timeline.playable.length - 1;
     const step = this.panels.length ? this.step() : null;
-    this.theme = readTheme(this.node);
     const moved = makePanels(this, data.panels);
     this.timeline = makeTimeline(this.panels);
     if (!this.timeline.playable.length || this.panels.every((panel) => !panel.places.points)) return this.say(data.empty);
@@ -93,6 +94,15 @@ class MapView {
     this.setTool(this.tool);
     this.measure();
     this.updates += 1;
+  }
+
+  // Whether it differs from what is drawn: most answers of the page are about what stands beside the map. What page and
+  // visitor both set counts when its number has grown.
+  isNews({ selected, frame, view, ...rest }) {
+    const shown = JSON.stringify([rest, frame === null, this.theme]);
+    const news = shown !== this.shown;
+    this.shown = shown;
+    return news;
   }
 
   // What was hidden of one colouring says nothing about another.
@@ -242,14 +252,15 @@ class MapView {
 
   click(id, adds) {
     const rest = [...this.chosen].filter((other) => other !== id);
-    this.reports.tell("clicked", id, 1);
+    this.reports.note("clicked", id);
     this.choose(adds ? (this.chosen.has(id) ? rest : [...rest, id]) : [id], false);
   }
 
   choose(ids, adds) {
     this.chosen = new Set(adds ? [...this.chosen, ...ids] : ids);
     this.reports.tell("selected", [...this.chosen], 0);
-    this.draw();
+    // The report goes out behind this task: the picture, which takes longer, waits for it.
+    setTimeout(() => this.draw());
   }
 
   close() {
