@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -41,35 +41,52 @@ def choose_near(frames: Frames) -> Near:
     return Near(k, metric)
 
 
-def nearest_ids(frames: Frames, number: int, anchor: int | None, near: Near) -> list[int] | None:
-    """Ids of the nearest examples of one, None while none is chosen."""
-    if anchor is None:
-        return None
-    rows = run_reads.index(frames, number, near.metric).nearest(anchor, near.k).indices
-    return [frames.probe.ids[row] for row in rows]
+@dataclass(frozen=True, slots=True)
+class NearOne:
+    """The examples nearest to one, the anchor; rows of the probe.
+
+    Attributes:
+        rows: in this frame, the nearest first; values: their cosines or distances.
+        before: in the first frame.
+        dimensions: in which distances are taken.
+    """
+
+    anchor: int
+    metric: str
+    rows: list[int]
+    values: list[float]
+    before: frozenset[int]
+    dimensions: int
 
 
-def neighbours(frames: Frames, number: int, scores: ExampleScores, anchor: int | None, near: Near) -> None:
-    """Draw the nearest examples of the one that was clicked last."""
+def find_near(frames: Frames, number: int, anchor: int | None, near: Near) -> NearOne | None:
+    """What is nearest to the example that was clicked last; None while none is."""
     # Both are made ready before the first click, which then has its answer at once.
     now, start = (run_reads.index(frames, place, near.metric) for place in (number, frames.numbers[0]))
     if anchor is None:
+        return None
+    found = now.nearest(anchor, near.k)
+    before = frozenset(start.nearest(anchor, near.k).indices.tolist())
+    return NearOne(anchor, near.metric, found.indices.tolist(), found.values.tolist(), before, now.width)
+
+
+def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None) -> None:
+    """Draw the nearest examples of the one that was clicked last."""
+    if found is None:
         st.caption("Click a point to see which examples are nearest to it, in all dimensions of this frame.")
         return
-    found, before = now.nearest(anchor, near.k), start.nearest(anchor, near.k)
-    old = set(before.indices.tolist())
-    rows = found.indices.tolist()
-    stayed = sum(row in old for row in rows)
+    rows, anchor = found.rows, found.anchor
+    stayed = sum(row in found.before for row in rows)
     st.markdown(_about(frames, scores, anchor))
     first = "the first layer" if frames.layers_at is not None else f"step {frames.numbers[0]:,}"
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
     st.caption(
         f"{stayed} of its {len(rows)} nearest were so at {first}; {same} share its label. Of {len(frames.probe.ids):,} "
-        f"examples, vectors as they are, {now.width} dimensions. On the map they stand out."
+        f"examples, vectors as they are, {found.dimensions} dimensions. On the map they stand out."
     )
-    first_columns: dict[str, list[Cell]] = {
-        "Cosine" if near.metric == "cosine" else "Distance": [float(value) for value in found.values],
-        "New": [row not in old for row in rows],
+    first_columns: dict[str, Sequence[Cell]] = {
+        "Cosine" if found.metric == "cosine" else "Distance": found.values,
+        "New": [row not in found.before for row in rows],
     }
     text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
 

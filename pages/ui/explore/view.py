@@ -23,7 +23,7 @@ from pages.ui.explore.downloads import downloads
 from pages.ui.explore.forces import ForceChoice, arrows_of, choose_forces, forces
 from pages.ui.explore.measures import measures
 from pages.ui.explore.movement import movement
-from pages.ui.explore.neighbours import Near, choose_near, nearest_ids, neighbours
+from pages.ui.explore.neighbours import Near, NearOne, choose_near, find_near, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, warm_up
 from pages.ui.explore.texts import texts
@@ -112,17 +112,18 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     with above:  # where the address asks for nonsense, it says so
         told = _told(frames)
     looked = _looked(frames, told)
+    near = None if beside.near is None else find_near(frames, looked.number, looked.anchor, beside.near)
     try:
         with above:
             _found(frames, choices)
             panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, looked, maps, spec, beside))
-            the_map.draw(frames, panel, choices, told, spec, _lit(frames, looked, choices, beside))
+            the_map.draw(frames, panel, choices, told, spec, _lit(frames, choices, near))
             the_map.honesty_line(frames, spec, looked.number)
             st.caption(the_map.method_line(frames, spec, choices.spec, choices))
         with below:
             downloads(frames, spec, maps, looked.number)
         with right:
-            _draw_beside(beside, frames, spec, looked)
+            _draw_beside(beside, frames, spec, looked, near)
         return measures(frames, looked.number) or busy or beside.reading
     finally:  # last, since a browser that writes its address lets the answer to a click wait
         _follow(frames, told, looked)
@@ -156,12 +157,12 @@ def _extras(
     }
 
 
-def _lit(frames: Frames, looked: Looked, choices: Choices, beside: Beside) -> list[int] | None:
+def _lit(frames: Frames, choices: Choices, near: NearOne | None) -> list[int] | None:
     """Ids of the examples that stand out: those that were searched for, else the nearest of one."""
     found = the_map.found(frames, choices)
-    if found is not None or beside.near is None:
+    if found is not None or near is None:
         return found
-    return nearest_ids(frames, looked.number, looked.anchor, beside.near)
+    return [frames.probe.ids[row] for row in near.rows]
 
 
 def _found(frames: Frames, choices: Choices) -> None:
@@ -228,12 +229,12 @@ def _arrows(frames: Frames, looked: Looked, chosen: ForceChoice | None) -> tuple
         return arrows_of(frames, looked.number, looked.anchor, chosen)
 
 
-def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked) -> None:
+def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked, near: NearOne | None) -> None:
     scores: ExampleScores = run_reads.scores(frames, looked.number)
     chosen = None
     match beside.side:
-        case "neighbours" if beside.near is not None:
-            neighbours(frames, looked.number, scores, looked.anchor, beside.near)
+        case "neighbours":
+            neighbours(frames, scores, near)
         case "classes":
             chosen = classes(frames, looked.number, scores)
         case "moved":

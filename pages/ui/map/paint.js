@@ -77,9 +77,11 @@ const PAINTERS = {
   },
 };
 
+const pixelRatio = () => Math.min(window.devicePixelRatio || 1, 2);
+
 function paint(panel, view) {
   const { canvas, width, height } = panel;
-  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const ratio = pixelRatio();
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
   const pen = canvas.getContext("2d");
@@ -91,6 +93,15 @@ function paint(panel, view) {
   const look = { ratio, width, height, crisp, font: view.theme.font };
   for (const item of sceneOf(panel, view)) PAINTERS[item.kind](pen, item, look);
   if (panel.drawn) drawRegion(pen, panel.drawn, view.theme);
+}
+
+// Rings around what is selected, on the picture as it is.
+function paintRings(panel, view) {
+  if (view.chosen.size > MOST_RINGS) return;
+  const pen = panel.canvas.getContext("2d");
+  const ratio = pixelRatio();
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  for (const id of view.chosen) if (screenOf(panel, id)) PAINTERS.ring(pen, ringOf(emphasisedMark(panel, view, panel.rowOf.get(id)), view));
 }
 
 // The box or lasso that is being drawn.

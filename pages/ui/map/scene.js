@@ -37,6 +37,13 @@ function visibleRows(panel) {
   return rows;
 }
 
+function emphasisedMark(panel, view, row) {
+  const mark = markOf(panel, view, row, markSize(panel.places.points, panel.width));
+  return { ...mark, alpha: 1, r: 1.25 * mark.r };
+}
+
+const ringOf = ({ x, y, r }, view) => ({ kind: "ring", x, y, r: r + 2.6, colour: view.theme.text, width: 1.5 });
+
 function sceneOf(panel, view) {
   project(panel, view);
   if (panel.moment.from < 0) return [];
@@ -48,11 +55,10 @@ function sceneOf(panel, view) {
     const id = panel.examples.ids[row];
     const chosen = view.chosen.has(id);
     const emphasised = chosen || view.lit?.has(id);
-    const mark = markOf(panel, view, row, size);
-    if (focused) mark.alpha = emphasised ? 1 : 0.18;
-    if (emphasised) mark.r *= 1.25;
+    const mark = emphasised ? emphasisedMark(panel, view, row) : markOf(panel, view, row, size);
+    if (focused && !emphasised) mark.alpha = 0.18;
     (emphasised ? strong : ordinary).push(mark);
-    if (chosen && id !== panel.anchor && view.chosen.size <= MOST_RINGS) strong.push({ kind: "ring", x: mark.x, y: mark.y, r: mark.r + 2.6, colour: view.theme.text, width: 1.5 });
+    if (chosen && id !== panel.anchor && view.chosen.size <= MOST_RINGS) strong.push(ringOf(mark, view));
   }
   return [
     ...(panel.places.axes === 3 ? boxLines(panel, view) : []),

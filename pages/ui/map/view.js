@@ -4,6 +4,10 @@ const FRAME_REST_MS = 150;
 const PLAY_REPORT_MS = 700;
 const VIEW_REST_MS = 400;
 const SAY_REST_MS = 500;
+// A picture of more points takes longer than 5 ms. How long one waits for an answer at most, and for what comes with it.
+const SLOW_POINTS = 1500;
+const ANSWER_MS = 250;
+const BESIDE_MS = 60;
 const TOOLS = [
   ["move", "Move the map"],
   ["box", "Select with a box"],
@@ -92,7 +96,8 @@ class MapView {
     drawStrip(this);
     drawLegend(this);
     this.setTool(this.tool);
-    this.measure();
+    if (this.updates) this.drawLater(BESIDE_MS);
+    else this.measure();
     this.updates += 1;
   }
 
@@ -157,6 +162,16 @@ class MapView {
       this.pending = null;
       this.drawNow();
     });
+  }
+
+  // A picture of many points takes the time in which an answer would be shown, so it lets that pass.
+  drawLater(ms) {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.measure(), this.isSlow() ? ms : 0);
+  }
+
+  isSlow() {
+    return this.panels.reduce((sum, panel) => sum + panel.places.points, 0) > SLOW_POINTS;
   }
 
   drawNow() {
@@ -259,8 +274,8 @@ class MapView {
   choose(ids, adds) {
     this.chosen = new Set(adds ? [...this.chosen, ...ids] : ids);
     this.reports.tell("selected", [...this.chosen], 0);
-    // The report goes out behind this task: the picture, which takes longer, waits for it.
-    setTimeout(() => this.draw());
+    this.drawLater(ANSWER_MS);
+    if (this.isSlow()) this.panels.forEach((panel) => paintRings(panel, this));
   }
 
   close() {
@@ -268,6 +283,7 @@ class MapView {
     this.reports.stop();
     this.sizes.disconnect();
     cancelAnimationFrame(this.pending);
+    clearTimeout(this.later);
     clearTimeout(this.speaking);
     shelf.waiting.delete(this.arrived);
   }
