@@ -39,7 +39,7 @@ def serve(path: Path) -> int:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(path))
     # Clients may connect from here on; they are served once the imports are done.
-    listener.listen(16)
+    listener.listen(128)
     listener.settimeout(IDLE_EXIT_S)
     for name in PREPARED:
         importlib.import_module(name)

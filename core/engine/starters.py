@@ -81,13 +81,10 @@ class WarmStarter:
         """A line to the store's launcher, None when there is none."""
         if not HAS_FORK:
             return None
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection.connect(str(socket_path(store)))
+            return cls(_connect(store))
         except OSError:
-            connection.close()
             return None
-        return cls(connection)
 
     def holder(self) -> Liveness | None:
         credentials = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -112,12 +109,36 @@ def start_launcher(store: Store) -> None:
     """Start the store's launcher in a session of its own, unless one runs; returns at once."""
     if not HAS_FORK:
         return
-    existing = WarmStarter.connected(store)
-    if existing is not None:
-        existing.close()
+    if _is_there(store):
         return
     with (socket_folder() / "launcher.log").open("ab") as log:
         _detach(["-m", "core.engine.launcher", str(socket_path(store))], log.fileno())
+
+
+def _is_there(store: Store) -> bool:
+    try:
+        _connect(store).close()
+    except BlockingIOError:
+        return True  # with many callers, and still importing
+    except OSError:
+        return False
+    return True
+
+
+def _connect(store: Store) -> socket.socket:
+    """A connection to the store's launcher, at once or not at all: a page must not wait for a full queue of callers.
+
+    Raises: BlockingIOError where the queue is full, OSError where there is no launcher.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.connect(str(socket_path(store)))
+        connection.setblocking(True)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def wait_for_launcher(store: Store, timeout_s: float) -> bool:

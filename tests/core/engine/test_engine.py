@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 from core.config import parse_config
-from core.engine import LocalEngine
+from core.engine import LocalEngine, starters
 from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
 from core.errors import EngineError, PlaygroundError
 from core.store import RunRecord, Status, Store, rows_path
@@ -334,6 +335,21 @@ def test_a_launcher_that_dies_with_a_request_leaves_the_run_interrupted(store: S
 
     run_id = LocalEngine(store, starter=lambda _: Dying(), slots=range(1)).submit(draft())
     assert store.run(run_id).status == Status.INTERRUPTED
+
+
+def test_nobody_waits_for_a_launcher_that_has_many_callers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no calls while it imports; twenty pages that are opened meanwhile fill its queue."""
+    monkeypatch.setattr(starters, "_detach", lambda *_: pytest.fail("a second launcher was started"))
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as importing:
+        importing.bind(str(starters.socket_path(store)))
+        importing.listen(2)
+        waiting = [WarmStarter.connected(store) for _ in range(6)]
+        assert waiting[0] is not None
+        assert waiting[-1] is None
+        start_launcher(store)
+        for starter in filter(None, waiting):
+            starter.close()
+    starters.socket_path(store).unlink()
 
 
 def test_a_running_run_cannot_be_resumed(store: Store, draft: Any) -> None:
