@@ -226,3 +226,16 @@ def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opene
 def test_labels_that_repeat_get_their_marks() -> None:
     assert told_apart(["a", "b", "a"], ["1", "2", "3"]) == ["a (1)", "b", "a (3)"]
     assert told_apart([], []) == []
+
+
+def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made: Callable[[str], str]) -> None:
+    """Its label in the list changes, and a browser still tells the old one."""
+    first = made("same")
+    app = opened(run=first)
+    app = checked(app.selectbox[0].set_value(first).run())
+    second = made("same")
+    app = checked(app.run())
+    assert address(app)["run"] == first
+    assert app.selectbox[0].value == first
+    app = checked(app.selectbox[0].set_value(second).run())
+    assert address(app)["run"] == second
