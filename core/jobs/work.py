@@ -98,6 +98,9 @@ class _State:
 
     def end(self, status: Status, *, message: str = "", result: Mapping[str, Any] | None = None) -> None:
         self._values |= {"status": status, "message": message, "result": dict(result or {})}
+        # Whoever reads that it has ended finds its whole log.
+        sys.stdout.flush()
+        sys.stderr.flush()
         self._write()
 
     def look(self) -> None:
