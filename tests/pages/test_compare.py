@@ -17,7 +17,6 @@ from streamlit.testing.v1 import AppTest
 
 from core.comparison.seeds import Spread
 from core.config import RunConfig
-from core.engine import LocalEngine
 from core.events import Frame, Probe, Started, Step
 from core.jobs import Jobs
 from core.representation.projections import pca_map
@@ -37,16 +36,6 @@ CLASSES = ("no", "<b>yes</b>")
 SPLITS = ("validation",) * 4 + ("train",) * 2
 # What the last frames say of the four validation texts, then of the two training texts.
 GOOD, BAD = (1, 0, 1, 1, 1, 0), (1, 1, 0, 0, 0, 0)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, an engine and jobs that start no process."""
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    return tmp_path / "runs"
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from streamlit.testing.v1 import AppTest
 from core.encoders import source
 from core.encoders.catalogue import KOREAN, LISTED
 from core.encoders.source import BUNDLED
-from core.engine import LocalEngine
 from core.jobs import Jobs, kinds
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.rows import Rows
@@ -32,14 +31,10 @@ Row = tuple[str, str]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, an engine and jobs that start no process, and no Hub."""
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, and no Hub."""
     monkeypatch.setattr(source, "hub_answers", lambda: False)
-    return tmp_path / "runs"
+    return folder
 
 
 @pytest.fixture

@@ -12,9 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
-from core.engine import LocalEngine
 from core.events import Frame, Probe, Started, Step
-from core.jobs import Jobs
 from core.representation.projections import pca_map
 from core.store import Status
 from pages.ui.parts import told_apart
@@ -25,16 +23,6 @@ CLASSES = ("no <b>way</b>", "yes", "an uncommonly long name of a class, forty ch
 TEXTS = tuple(f"text {i} is {'lovely' if i % 3 == 0 else 'dull'}" for i in range(COUNT))
 
 Opener = Callable[..., AppTest]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, an engine and jobs that start no process."""
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
-    return tmp_path / "runs"
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig, parse_config
-from core.engine import LocalEngine
 from core.events import Frame, Started, Step
 from core.presets import PRESETS
 from core.representation.projections import pca_map
@@ -25,15 +24,6 @@ from tests.conftest import made_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, and an engine that starts no process."""
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    return tmp_path / "runs"
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from streamlit.testing.v1 import AppTest
 from core.analysis.sentence import Deletions, Inspected, write_deletions, write_inspected
 from core.analysis.weights import weight_stamps
 from core.config import RunConfig
-from core.engine import LocalEngine
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.jobs import JobRecord, Jobs
 from core.representation.projections import pca_map
@@ -81,15 +80,6 @@ class Made:
     @property
     def folder(self) -> Path:
         return self.store.run_folder(self.run_id)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, and an engine that starts no process."""
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
-    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
-    return tmp_path / "runs"
 
 
 @pytest.fixture

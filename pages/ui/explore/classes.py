@@ -57,6 +57,7 @@ def _confusion(frames: Frames, scores: ExampleScores, held_out: int) -> tuple[in
             key="explore.confusion.csv",
             icon=":material/download:",
             type="tertiary",
+            on_click="ignore",
         )
     if cell is None:
         return None

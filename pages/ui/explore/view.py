@@ -112,12 +112,13 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     with above:  # where the address asks for nonsense, it says so
         told = _told(frames)
     looked = _looked(frames, told)
+    found = the_map.found(frames, choices)
     near = None if beside.near is None else find_near(frames, looked.number, looked.anchor, beside.near)
     try:
         with above:
-            _found(frames, choices)
+            _offer_found(frames, found)
             panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, looked, maps, spec, beside))
-            the_map.draw(frames, panel, choices, told, spec, _lit(frames, choices, near))
+            the_map.draw(frames, panel, choices, told, spec, _lit(frames, found, near))
             the_map.honesty_line(frames, spec, looked.number)
             st.caption(the_map.method_line(frames, spec, choices.spec, choices))
         with below:
@@ -157,17 +158,15 @@ def _extras(
     }
 
 
-def _lit(frames: Frames, choices: Choices, near: NearOne | None) -> list[int] | None:
+def _lit(frames: Frames, found: list[int] | None, near: NearOne | None) -> list[int] | None:
     """Ids of the examples that stand out: those that were searched for, else the nearest of one."""
-    found = the_map.found(frames, choices)
     if found is not None or near is None:
         return found
     return [frames.probe.ids[row] for row in near.rows]
 
 
-def _found(frames: Frames, choices: Choices) -> None:
+def _offer_found(frames: Frames, ids: list[int] | None) -> None:
     """What the search has found, and a way to select it without a pointer."""
-    ids = the_map.found(frames, choices)
     if ids is None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):

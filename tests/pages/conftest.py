@@ -1,0 +1,20 @@
+"""What the tests of pages share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.engine import LocalEngine
+from core.jobs import Jobs
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, an engine and jobs that start no process."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    return tmp_path / "runs"
