@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from benchmarks.measure import own_folders
 from core.config import ReadingConfig, parse_config
 from core.encoders.source import BUNDLED
-from core.engine.machine import has_gpu
+from core.engine.machine import has_bfloat16, has_gpu
 from core.errors import PlaygroundError
 from core.events import Evaluation
 from core.tasks import TaskLibrary, load_task
@@ -104,7 +104,7 @@ def measured(folder: Path, floor: float | None, steps: int, library: TaskLibrary
         load = partial(load_task, library=library)
         learned = library.add(with_fewer_tests(rows), name=f"{folder.name}, fewer tests", source=folder.name)
         draft["task"] = {"id": learned.id}
-        config, data = prepare(parse_config(draft), gpu=has_gpu(), load=load)
+        config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"), load=load)
         scores = [e for e in train(config, data) if isinstance(e, Evaluation) and e.split == "test"]
     except PlaygroundError as error:
         return Outcome(folder.name, "", 0, 0, 0.0, 0.0, floor, None, str(error)), True

@@ -18,7 +18,7 @@ from core.cli_options import COLUMNS, column_options, drop_option, json_option, 
 from core.cli_tasks import tasks
 from core.config import FILE_TASK, PhaseConfig, RunConfig, parse_config
 from core.engine import LocalEngine
-from core.engine.machine import has_gpu
+from core.engine.machine import has_bfloat16, has_gpu
 from core.engine.rows import TaskSource, library
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.objectives import ObjectiveConfig
@@ -76,6 +76,7 @@ def cli() -> None:
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
 @click.option("--sampler", metavar="random|balanced", help="How batches are drawn. [default: random]")
 @click.option("--device", metavar="auto|cpu|cuda|mps", help="[default: auto]")
+@click.option("--precision", metavar="auto|float32|bfloat16", help="Of the encoder's passes. [default: auto]")
 @click.option("--name", help="A name for the list of runs.")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A whole RunConfig as JSON, instead of the options above."
@@ -91,7 +92,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     place = Path(folder or default_folder()).expanduser()
     draft = parse_config(_read(config_file)) if config_file else draft_from(given, library(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
-    config, data = prepare(draft, gpu=has_gpu(), load=TaskSource(place))
+    config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
     for note in data.notes:
         click.echo(note, err=True)
     engine = _engine(folder)
@@ -195,7 +196,10 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     if "drop" in options:
         task["drop"] = kinds_to_drop(options["drop"])
     encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
-    given = picked(seed="seed", name="name", device="device") | {"task": task, "encoder": encoder}
+    given = picked(seed="seed", name="name", device="device", precision="precision") | {
+        "task": task,
+        "encoder": encoder,
+    }
     given["phases"] = [
         with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)
     ]

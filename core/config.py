@@ -19,6 +19,7 @@ from core.objectives import ObjectiveConfig
 from core.validation import Part, build
 
 MAX_STEPS = 1_000_000
+Precision = Literal["auto", "float32", "bfloat16"]
 FILE_TASK = "file"
 
 
@@ -186,7 +187,11 @@ class KnobTurn(Part):
 
 
 class RunConfig(Part):
-    """Everything about a run."""
+    """Everything about a run.
+
+    `precision` is that of the encoder's passes; losses, norms and the classifier are always float32. "auto" becomes one
+    of the others when the run is prepared: bfloat16 where the hardware computes in it.
+    """
 
     version: Literal[1] = 1
     name: Annotated[str, Field(max_length=80)] = ""
@@ -196,6 +201,7 @@ class RunConfig(Part):
     probe: ProbeConfig = ProbeConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Precision = "auto"
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
 

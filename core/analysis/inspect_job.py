@@ -28,7 +28,7 @@ from core.analysis.sentence import (
 )
 from core.analysis.similarity import PAIRS_MAX, SimilarityScores, read_similarity, write_similarity
 from core.analysis.weights import load_at, weight_stamps
-from core.config import TaskConfig
+from core.config import Precision, TaskConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
 from core.engine.rows import TaskSource, library
@@ -41,6 +41,7 @@ from core.store import RunRecord, Store
 from core.tasks import TaskData
 from core.tasks.rows import Rows
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
+from core.training.precision import encoder_autocast
 from core.training.untrained import probe_rows
 
 Text = str | tuple[str, str]
@@ -90,7 +91,7 @@ def _looked_at(
         progress(number, len(stamps), f"Reading the text with the weights of step {step}")
         if (step, stamp) not in rows:
             encoder, tokenizer = load_at(store, run, step)
-            one = _encoded(encoder, tokenizer, [text], attended=[0])
+            one = _encoded(encoder, tokenizer, [text], precision=run.config.precision, attended=[0])
             assert one.attention is not None
             rows[step, stamp] = one.pooled[0].numpy(), one.logits[0].numpy(), one.attention
         found.append(rows[step, stamp])
@@ -113,7 +114,8 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
         if words is None:
             raise TaskError("This encoder's tokenizer does not tell where words are, so that none can be deleted.")
         texts = [text, *without_each_word(words[0])]
-        logits = _encoded(encoder, tokenizer, texts, tell=_teller(progress, len(texts))).logits
+        tell = _teller(progress, len(texts))
+        logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, tell=tell).logits
         shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
         write_deletions(folder, step, stamp, Deletions(words[0], shares[0], shares[1:]))
     return _answer(folder, deletions_path(folder, first, second, step), [step])
@@ -128,16 +130,18 @@ def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: 
         assert run.probe is not None
         train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
         texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
-        write_layers(folder, step, _all_layers(encoder, tokenizer, texts, progress), stamp)
+        write_layers(folder, step, _all_layers(encoder, tokenizer, texts, run.config.precision, progress), stamp)
     return _answer(folder, layers_path(folder, step), [step])
 
 
-def _all_layers(encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], progress: Progress) -> FloatArray:
+def _all_layers(
+    encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], precision: Precision, progress: Progress
+) -> FloatArray:
     """Pooled vectors [L, N, H] behind every block, from batches like those of a frame."""
     tokens, every = tokenizer(texts), tuple(range(1, len(encoder.blocks) + 1))
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
     found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)
-    with torch.inference_mode():
+    with torch.inference_mode(), encoder_autocast(precision, torch.device("cpu")):
         for start in range(0, len(order), ENCODE_BATCH):
             progress(start, len(order), "Reading the examples behind every block")
             batch = order[start : start + ENCODE_BATCH]
@@ -152,12 +156,13 @@ def _encoded(
     tokenizer: Tokenizer,
     texts: Sequence[Text],
     *,
+    precision: Precision,
     attended: Sequence[int] = (),
     tell: Callable[[], bool] = lambda: False,
 ) -> Encodings:
-    whole = torch.autocast("cpu", torch.bfloat16, enabled=False)
+    autocast = encoder_autocast(precision, torch.device("cpu"))
     # This process goes on for long, and nobody asks for the same text twice.
-    return encode(encoder, tokenizer, texts, autocast=whole, interrupted=tell, attended=attended, keep=False)
+    return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=tell, attended=attended, keep=False)
 
 
 def _teller(progress: Progress, count: int) -> Callable[[], bool]:
@@ -207,7 +212,10 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
             values[step] = known.values[step]
             continue
         encoder, tokenizer = load_at(store, run, step)
-        first, second = (_encoded(encoder, tokenizer, side).pooled.numpy() for side in (rows.texts, rows.seconds or ()))
+        first, second = (
+            _encoded(encoder, tokenizer, side, precision=run.config.precision).pooled.numpy()
+            for side in (rows.texts, rows.seconds or ())
+        )
         values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
     path = write_similarity(folder, task, SimilarityScores(values, stamps, len(rows)))
     return _answer(folder, path, stamps)

@@ -86,7 +86,10 @@ PROBE = {
     "size": Named("Points on the map", {None: "The default"}),
     "train_size": Named("Training rows on the map", {None: "The default"}),
 }
-WHOLE = {"device": Named("Device", {"auto": "Chosen by itself", "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"})}
+WHOLE = {
+    "device": Named("Device", {"auto": "Chosen by itself", "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}),
+    "precision": Named("Precision", {"auto": "The default"}),
+}
 LAYERS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
 SWITCH = {True: "On", False: "Off"}
 

@@ -204,8 +204,9 @@ class Encoder(nn.Module):
         return self.model.config._attn_implementation == "sdpa"
 
     def logits(self, pooled: Tensor) -> Tensor:
-        """[B, H] → [B, C] in float32, through the family's own head."""
-        return self.family.head(self.model, pooled).float()
+        """[B, H] → [B, C] through the family's own head, in float32 also under autocast."""
+        with torch.autocast(pooled.device.type, enabled=False):
+            return self.family.head(self.model, pooled.float())
 
     @property
     def first_position(self) -> int:

@@ -48,7 +48,12 @@ class LocalEngine:
 
         Raises: ConfigError, TaskError, EncoderError or StoreError; then nothing was created.
         """
-        config, data = prepare(draft, gpu=machine.has_gpu(), load=TaskSource(self.store.folder))
+        config, data = prepare(
+            draft,
+            gpu=machine.has_gpu(),
+            bfloat16=machine.has_bfloat16(draft.device),
+            load=TaskSource(self.store.folder),
+        )
         keep_rows(self.store.folder, data)
         run_id = self.store.create(config)
         self.dispatch()

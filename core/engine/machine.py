@@ -10,6 +10,9 @@ from pathlib import Path
 import psutil
 
 NVIDIA = Path("/proc/driver/nvidia/gpus")
+CPU_FACTS = Path("/proc/cpuinfo")
+# Instruction sets that multiply matrices of bfloat16, as Linux names them.
+BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 
 
 @cache
@@ -25,6 +28,30 @@ def gpu_ids() -> tuple[str, ...]:
 def has_gpu() -> bool:
     """Whether runs will execute on a GPU: NVIDIA's, or Apple's own."""
     return bool(gpu_ids()) or (platform.system() == "Darwin" and platform.machine() == "arm64")
+
+
+def has_bfloat16(device: str) -> bool:
+    """Whether a run's encoder computes faster in bfloat16 than in float32: on NVIDIA's GPUs, and on processors that
+    have instructions for it.
+
+    Args:
+        device: as in RunConfig.
+    """
+    if device in ("auto", "cuda") and gpu_ids():
+        return True
+    if device == "mps" or (device == "auto" and has_gpu()):
+        return False
+    return bool(BFLOAT16_FLAGS & _cpu_flags())
+
+
+@cache
+def _cpu_flags() -> frozenset[str]:
+    """Where they can be read without running a program: on Linux; none elsewhere."""
+    try:
+        lines = CPU_FACTS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line for line in lines if line.startswith("flags")), "").split())
 
 
 def slots() -> range:

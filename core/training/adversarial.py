@@ -33,11 +33,11 @@ def embedding_gradients(
     with torch.enable_grad():
         with autocast:
             pooled = encoder.encode([*texts, *texts], change=capture).pooled[len(encoder.blocks)]
-            first, second = pooled.chunk(2)
-            if plan.term.entry.reads == "logits":
-                given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
-            else:
-                given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
+        first, second = pooled.chunk(2)
+        if plan.term.entry.reads == "logits":
+            given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
+        else:
+            given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
         value = TERMS[plan.term.loss](given, labels, plan.term.parameters)
         loss = value[0] if isinstance(value, tuple) else value
         gradients = torch.autograd.grad(loss, [embeddings for embeddings, _ in seen], allow_unused=True)

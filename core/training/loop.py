@@ -39,6 +39,7 @@ from core.training.encode import Interrupted, encode
 from core.training.frames import ProbeFrames
 from core.training.passes import Machine
 from core.training.phase import Phase
+from core.training.precision import encoder_autocast
 from core.training.prepare import inert_terms
 from core.training.scores import classification_scores
 from core.training.untrained import (
@@ -130,7 +131,7 @@ class _Run:
         self.frame_steps = frozenset(config.probe.frame_steps or ())
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
         device = _device(config.device)
-        self.machine = Machine(device, torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"))
+        self.machine = Machine(device, encoder_autocast(config.precision, device))
         torch.manual_seed(config.seed)
         self.encoder, self.tokenizer = _loaded(config, data, device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
@@ -148,8 +149,9 @@ class _Run:
     def _remember_untrained(self, resume: bool) -> None:
         """Before any weight changes: the untrained vectors if they are at hand, else what is needed to compute them."""
         fingerprint = _fingerprint(self.encoder.folder)
-        device, attended = self.machine.device.type, self.frames.attended_rows
-        self.cache_key = cache_key(self.config.encoder, fingerprint, self.data, device, attended)
+        arithmetic = f"{self.machine.device.type} {self.machine.precision}"
+        attended = self.frames.attended_rows
+        self.cache_key = cache_key(self.config.encoder, fingerprint, self.data, arithmetic, attended)
         self._vectors = self.cache.get(self.cache_key)
         self._untrained: Encoder | None = None
         if self._vectors is None or resume:
@@ -297,7 +299,7 @@ class _Run:
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()
         pooled, attention = self.frames.untrained(vectors)
-        with torch.inference_mode(), self.machine.autocast:
+        with torch.inference_mode():
             logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device))
         yield from self.frames.events(0, pooled, logits.cpu().numpy(), attention)
 

@@ -62,10 +62,9 @@ class Reader:
         encoder: Encoder,
         plan: Plan,
         *,
-        autocast: torch.autocast,
         queue: Callable[[str], tuple[Tensor, Tensor] | None] = lambda key: None,
     ) -> None:
-        self._outputs, self._encoder, self._autocast, self._queue = outputs, encoder, autocast, queue
+        self._outputs, self._encoder, self._queue = outputs, encoder, queue
         self._plans = {term.key: term for term in plan.terms}
         self._last = len(encoder.blocks)
         self._logits: dict[LogitsOf, Tensor] = {}
@@ -96,19 +95,15 @@ class Reader:
     def _answers(self, plan: TermPlan) -> tuple[Tensor, ...]:
         for wanted in plan.logits:
             if wanted not in self._logits:
-                self._logits[wanted] = self._classified(self._outputs.pooled[self._last][wanted.number])
+                self._logits[wanted] = self._encoder.logits(self._outputs.pooled[self._last][wanted.number])
         return tuple(self._logits[wanted] for wanted in plan.logits)
-
-    def _classified(self, pooled: Tensor) -> Tensor:
-        with self._autocast:
-            return self._encoder.logits(pooled)
 
     def _mixed(self, plan: TermPlan, concentration: float) -> TermInput:
         """One draw of pairs and share for the batch, as in the paper's code."""
         pooled = self._outputs.pooled[self._last]
         share = torch.distributions.Beta(concentration, concentration).sample().to(pooled.device)
         partners = torch.randperm(pooled.shape[1], device=pooled.device)
-        logits = tuple(self._classified(mix(pooled[of.number], partners, share)) for of in plan.logits)
+        logits = tuple(self._encoder.logits(mix(pooled[of.number], partners, share)) for of in plan.logits)
         return TermInput(logits=logits, mixed=Mixed(partners, share))
 
     def _stacked(self, group: Sequence[VectorOf]) -> Tensor:

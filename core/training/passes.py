@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from core.config import Precision
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
@@ -31,6 +32,11 @@ class Machine(NamedTuple):
 
     device: torch.device
     autocast: torch.autocast
+
+    @property
+    def precision(self) -> Precision:
+        """Of the encoder's passes."""
+        return "bfloat16" if self.autocast._enabled else "float32"
 
 
 class Batch(NamedTuple):

@@ -135,7 +135,7 @@ class Phase:
         set_rates(self.optimiser, self._rate(step))
         batch = self._batch(step)
         outputs, cache = self.passes.encode(step, batch)
-        reader = Reader(outputs, self.encoder, self.plan, autocast=self.machine.autocast, queue=self._queued)
+        reader = Reader(outputs, self.encoder, self.plan, queue=self._queued)
         value = self.objective(reader, batch.labels)
         measures = output_gradients(value, self.objective.terms, outputs.vectors) | self._lines(reader, batch.labels)
         value.total.backward()

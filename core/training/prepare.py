@@ -36,11 +36,14 @@ def default_probe_size(gpu: bool) -> int:
     return PROBE_ON_GPU if gpu else PROBE_ON_CPU
 
 
-def prepare(draft: RunConfig, *, gpu: bool, load: Load = load_task) -> tuple[RunConfig, TaskData]:
+def prepare(
+    draft: RunConfig, *, gpu: bool, bfloat16: bool = False, load: Load = load_task
+) -> tuple[RunConfig, TaskData]:
     """The draft with every default filled in, and its data.
 
     Args:
         gpu: whether a GPU is there; it decides the default probe size.
+        bfloat16: whether the run's device computes in bfloat16; it decides the default precision.
         load: gives the rows of a task under a seed; by itself, of bundled tasks and files.
     Returns: a config that says everything (content hash, steps, frame steps, sizes), and the rows.
     Raises: ConfigError, TaskError or EncoderError in one sentence.
@@ -66,6 +69,8 @@ def prepare(draft: RunConfig, *, gpu: bool, load: Load = load_task) -> tuple[Run
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
     _check_whole(phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
+    if config.precision == "auto":
+        config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
     config = config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)})
     return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
 

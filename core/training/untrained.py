@@ -93,14 +93,15 @@ def probe_rows(rows: int, size: int) -> list[int]:
     return [chosen[i] for i in np.linspace(0, len(chosen) - 1, min(size, len(chosen))).astype(np.int64)] if size else []
 
 
-def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData, device: str, attended: Sequence[int]) -> str:
-    """One key per encoder, pooling, length, rows and kind of device (their arithmetic differs).
+def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData, arithmetic: str, attended: Sequence[int]) -> str:
+    """One key per encoder, pooling, length, rows and arithmetic.
 
     Args:
         fingerprint: tells two encoders under one name apart, e.g. their weights' size and date.
+        arithmetic: kind of device and precision, whose rounding differs.
         attended: as `untrained_vectors` takes them.
     """
-    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS, device, list(attended)]
+    parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS, arithmetic, list(attended)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -141,12 +141,16 @@ def _estimate(store: Store, config: RunConfig, data: TaskData) -> Estimate:
 
 
 def _measured(store: Store, config: RunConfig) -> float | None:
-    """The speed of the newest finished run with this encoder that computed all of it in every step."""
+    """The speed of the newest finished run with this encoder and precision that computed all of it in every step."""
     for run in store.runs():
-        fits = run.config.encoder.id == config.encoder.id and run.last_step > 5 and _computes_all(run.config)
+        fits = _same_arithmetic(run.config, config) and run.last_step > 5 and _computes_all(run.config)
         if run.status == Status.FINISHED and fits:
             return _run_flops(store, run.id, run)
     return None
+
+
+def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
+    return (one.encoder.id, one.precision) == (other.encoder.id, other.precision)
 
 
 def _computes_all(config: RunConfig) -> bool:

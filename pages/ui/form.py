@@ -14,6 +14,7 @@ from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
+PRECISION = {"auto": "Automatic", "float32": "float32", "bfloat16": "bfloat16"}
 POOLING = {"cls": "[CLS]", "mean": "Mean of tokens"}
 
 
@@ -92,10 +93,19 @@ def _frames(start: RunConfig) -> int:
 
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
-    with st.expander("Name, seed, points and frames"):
-        left, right = st.columns(2)
+    with st.expander("Name, seed, precision, points and frames"):
+        left, middle, right = st.columns(3)
         name = left.text_input("Name", start.name, max_chars=80, placeholder="Run and number", key="form.name")
-        seed = right.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
+        seed = middle.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
+        precision = right.selectbox(
+            "Precision",
+            list(PRECISION),
+            index=list(PRECISION).index(start.precision),
+            format_func=lambda name: PRECISION[name],
+            help="Of the encoder's passes. Automatic takes bfloat16 where this machine computes in it, for about twice "
+            "the speed. Losses, norms and the classifier are float32 either way.",
+            key="form.precision",
+        )
         left, middle, right = st.columns(3)
         points = left.number_input(
             "Validation texts on the map",
@@ -124,4 +134,4 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             key="form.frames",
         )
     probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
-    return {"name": name, "seed": int(seed), "probe": probe}
+    return {"name": name, "seed": int(seed), "precision": precision, "probe": probe}

@@ -10,7 +10,7 @@ import streamlit as st
 from core.analysis.maps import read_maps, steps_source
 from core.config import RunConfig
 from core.engine import LocalEngine, rows
-from core.engine.machine import has_gpu
+from core.engine.machine import has_bfloat16, has_gpu
 from core.errors import StoreError
 from core.events import Probe, Step
 from core.figures.map import hover_texts, map_extent
@@ -115,7 +115,9 @@ def hovers(run_id: str, _probe: Probe) -> list[str]:
 def _prepared(
     draft_json: str, stamps: tuple[tuple[str, int, int], ...], _draft: RunConfig
 ) -> tuple[RunConfig, TaskData]:
-    return prepare(_draft, gpu=has_gpu(), load=rows.TaskSource(default_folder().absolute()))
+    return prepare(
+        _draft, gpu=has_gpu(), bfloat16=has_bfloat16(_draft.device), load=rows.TaskSource(default_folder().absolute())
+    )
 
 
 def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:

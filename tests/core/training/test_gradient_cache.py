@@ -17,7 +17,7 @@ from core.training.outputs import Outputs, Reader, joined, outputs_of
 from core.training.phase import Phase
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_same_gradients, made
-from tests.core.training.made import CPU, Draft, made_phase, preset_phases
+from tests.core.training.made import Draft, made_phase, preset_phases
 
 TAPS = Taps(layers=(2, 3), tokens=((3, 2),))
 Run = Callable[[int, int], Outputs]
@@ -179,7 +179,7 @@ def test_with_dropout_a_step_is_that_of_a_pass_in_parts_that_keeps_its_graph(dra
     torch.set_rng_state(state)
     batch = phase._batch(1)
     outputs = joined([phase.passes.run(batch, start, min(start + 3, 8)) for start in (0, 3, 6)])
-    value = phase.objective(Reader(outputs, phase.encoder, phase.plan, autocast=CPU.autocast), batch.labels)
+    value = phase.objective(Reader(outputs, phase.encoder, phase.plan), batch.labels)
     value.total.backward()
     torch.nn.utils.clip_grad_norm_(phase.parameters, phase.config.optimiser.max_gradient_norm)
     assert values["loss"] == pytest.approx(value.total.item())

@@ -17,7 +17,6 @@ from core.training.plan import Plan, plan_phase
 from core.validation import build
 from core.views.clusters import cluster_views
 from tests.core.encoders.test_model import made
-from tests.core.training.made import CPU
 
 B, H, K, BLOCKS = 5, 16, 6, 2
 
@@ -57,7 +56,7 @@ def encoder() -> Counting:
 
 
 def reader(encoder: Encoder, plan: Plan, outputs: Outputs, **queue: Any) -> Reader:
-    return Reader(outputs, encoder, plan, autocast=CPU.autocast, **queue)
+    return Reader(outputs, encoder, plan, **queue)
 
 
 def vectors_of(given: TermInput) -> Tensor:

@@ -1,0 +1,144 @@
+"""Which passes compute in bfloat16, what stays float32, and that a run in bfloat16 repeats and resumes exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.config import RunConfig
+from core.encoders.model import Encoder
+from core.events import Evaluation, Event, Frame
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.precision import encoder_autocast, in_bfloat16
+from core.training.prepare import prepare
+from core.training.untrained import MemoryCache
+from tests.core.training.made import Draft, curve, in_attempts, made_phase, preset_phases, take_steps
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "lowered"),
+    [
+        ("bfloat16", "cpu", True),
+        ("float32", "cpu", False),
+        ("bfloat16", "cuda", True),
+        ("float32", "cuda", False),
+        ("auto", "cpu", False),
+        ("auto", "cuda", True),
+    ],
+)
+def test_the_encoder_computes_in_the_precision_of_the_run(precision: Any, device: str, lowered: bool) -> None:
+    assert in_bfloat16(precision, device) is lowered
+    if device == "cpu":  # torch warns of CUDA's autocast where there is no GPU
+        with encoder_autocast(precision, CPU):
+            assert torch.is_autocast_enabled("cpu") is lowered
+            assert torch.get_autocast_dtype("cpu") == torch.bfloat16
+
+
+@pytest.mark.parametrize(("bfloat16", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_a_prepared_run_says_its_precision(draft: Draft, bfloat16: bool, precision: str) -> None:
+    assert prepare(draft(), gpu=False, bfloat16=bfloat16)[0].precision == precision
+    chosen = draft(more={"precision": "float32"})
+    assert prepare(chosen, gpu=False, bfloat16=bfloat16)[0].precision == "float32"
+
+
+def dtypes(encoder: Encoder, act: Callable[[], object]) -> dict[str, torch.dtype]:
+    """What each linear layer and norm of the encoder gives meanwhile."""
+    seen: dict[str, torch.dtype] = {}
+    hooks = []
+    for name, module in encoder.named_modules():
+        if isinstance(module, nn.Linear | nn.LayerNorm):
+
+            def hook(_module: Any, _inputs: Any, output: Tensor, name: str = name) -> None:
+                seen[name] = output.dtype
+
+            hooks.append(module.register_forward_hook(hook))
+    act()
+    for one in hooks:
+        one.remove()
+    return seen
+
+
+def lowered_phase(given: RunConfig) -> Any:
+    phase = made_phase(given)
+    phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
+    phase.passes = phase._passes(phase.plan)
+    return phase
+
+
+@pytest.mark.parametrize("preset", ["ce-scl", "rdrop-two-stage", "token-scl", "multi-view-scl", "dropout-contrast-logits"])
+def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(draft: Draft, preset: str) -> None:
+    phase = lowered_phase(draft(more={"phases": preset_phases(preset)}))
+    seen = dtypes(phase.encoder, lambda: take_steps(phase, 1))
+    head = phase.encoder.family.head_modules
+    blocks = {name: dtype for name, dtype in seen.items() if "encoder.layer" in name and "LayerNorm" not in name}
+    assert blocks
+    assert set(blocks.values()) == {torch.bfloat16}
+    others = {n: d for n, d in seen.items() if "LayerNorm" in n or any(f"model.{path}" in n for path in head)}
+    assert others
+    assert set(others.values()) == {torch.float32}
+    assert {parameter.dtype for parameter in phase.encoder.parameters()} == {torch.float32}
+    assert {p.grad.dtype for p in phase.encoder.parameters() if p.grad is not None} <= {torch.float32}
+
+
+@pytest.mark.parametrize(
+    "preset", ["ce", "ce-scl", "token-scl", "multi-layer-sentence", "rdrop-one-stage", "dscl", "simcse"]
+)
+def test_a_step_in_bfloat16_is_one_in_float32_but_for_rounding(draft: Draft, preset: str) -> None:
+    given = draft(more={"phases": preset_phases(preset)})
+    torch.manual_seed(0)
+    (whole,) = take_steps(made_phase(given, dropout=0.0), 1)
+    phase = made_phase(given, dropout=0.0)
+    phase.machine = phase.machine._replace(autocast=encoder_autocast("bfloat16", CPU))
+    phase.passes = phase._passes(phase.plan)
+    (lowered,) = take_steps(phase, 1)
+    for name, value in whole.items():
+        if name.startswith(("loss", "collapse_line", "lower_bound")):
+            assert lowered[name] == pytest.approx(value, rel=2e-2, abs=2e-3), name
+    assert any(lowered[name] != value for name, value in whole.items() if name.startswith("loss"))
+
+
+def lowered(draft: Draft, **given: Any) -> RunConfig:
+    more = {"precision": "bfloat16", **given.pop("more", {})}
+    return draft(more=more, **given)
+
+
+def test_a_run_in_bfloat16_repeats_to_the_last_bit(draft: Draft) -> None:
+    config, data = prepare(lowered(draft), gpu=False)
+    one, other = (list(train(config, data)) for _ in range(2))
+    assert curve(one) == curve(other)
+    assert vectors(one) == vectors(other)
+    whole = list(train(config.model_copy(update={"precision": "float32"}), data))
+    assert curve(one) != curve(whole)
+
+
+def vectors(events: list[Event]) -> list[list[list[float]]]:
+    return [event.embeddings.tolist() for event in events if isinstance(event, Frame)]
+
+
+def test_a_run_in_bfloat16_resumes_bit_for_bit(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(lowered(draft), gpu=False)
+    straight = list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight")))
+    resumed = in_attempts(config, data, tmp_path / "resumed", [3, 6])
+    assert curve(resumed) == curve(straight)
+    tests = [
+        [e.values for e in events if isinstance(e, Evaluation) and e.split == "test"] for events in (straight, resumed)
+    ]
+    assert tests[0] == tests[1]
+
+
+def test_untrained_vectors_of_the_two_precisions_are_kept_apart(draft: Draft) -> None:
+    cache = MemoryCache()
+    config, data = prepare(lowered(draft), gpu=False)
+    first = next(e for e in train(config, data, cache=cache) if isinstance(e, Frame) and e.step == 0)
+    whole = config.model_copy(update={"precision": "float32"})
+    second = next(e for e in train(whole, data, cache=cache) if isinstance(e, Frame) and e.step == 0)
+    assert first.embeddings.tolist() != second.embeddings.tolist()
+    assert abs(first.embeddings - second.embeddings).max() < 0.1
