@@ -71,7 +71,9 @@ def cli() -> None:
 @click.option("--lr", type=float, help="Peak learning rate. [default: 5e-05]")
 @click.option("--seed", type=int, metavar="K", help="Seed of sample, head, batches and dropout. [default: 0]")
 @click.option("--encoder", metavar="ID", help="Hub name or folder. [default: all-MiniLM-L6-v2, bundled]")
-@click.option("--pooling", metavar="cls|mean", help="How a text becomes one vector. [default: cls]")
+@click.option(
+    "--pooling", metavar="auto|cls|mean", help="How a text becomes one vector. [default: auto, the encoder's own]"
+)
 @click.option("--max-length", type=int, metavar="T", help="Tokens read of a text. [default: 128]")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
 @click.option("--sampler", metavar="random|balanced", help="How batches are drawn. [default: random]")

@@ -74,10 +74,14 @@ class TaskConfig(Part):
 
 
 class EncoderConfig(Part):
-    """Which pre-trained encoder, and how a text becomes one vector."""
+    """Which pre-trained encoder, and how a text becomes one vector.
+
+    `pooling` "auto" becomes the encoder's own when the run is prepared: what its sentence-transformers files say, or
+    [CLS] for a plain language model.
+    """
 
     id: str = "all-MiniLM-L6-v2"
-    pooling: Literal["cls", "mean"] = "cls"
+    pooling: Literal["auto", "cls", "mean"] = "auto"
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128
 
 

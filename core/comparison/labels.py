@@ -51,7 +51,7 @@ READING = {
 }
 ENCODER = {
     "id": Named("Encoder"),
-    "pooling": Named("One vector per text", {"cls": "[CLS]", "mean": "Mean of tokens"}),
+    "pooling": Named("One vector per text", {"auto": "The encoder’s own", "cls": "[CLS]", "mean": "Mean of tokens"}),
     "max_length": Named("Tokens read"),
 }
 TRAINABLE = {

@@ -90,7 +90,8 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
     largest = max(phase.batch_size for phase in config.phases)
     yield _train_size(config.task.train_size, largest)
     words = labels.ENCODER["pooling"]
-    yield _choice("encoder.pooling", words, config.encoder.pooling, EncoderConfig().pooling, tuple(words.words))
+    named = tuple(name for name in words.words if name != "auto")  # a run that was prepared has one of these
+    yield _choice("encoder.pooling", words, config.encoder.pooling, EncoderConfig().pooling, named)
 
 
 def _presets(objective: ObjectiveConfig) -> Offer:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 import transformers
@@ -19,9 +19,10 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from core.encoders.attention_row import attention_row
 from core.encoders.families import family_of
 from core.encoders.first_token import first_tokens_only
+from core.encoders.own_pooling import Pooling, pooling_of
 from core.encoders.packing import NO_TEXT, PackedBatch, Tokens, length_sorted_chunks, pack
 from core.encoders.partial import check_start, only_blocks, output_module
-from core.encoders.readout import Pooling, pooled_vectors, token_views
+from core.encoders.readout import pooled_vectors, token_views
 from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
@@ -226,12 +227,12 @@ class Encoder(nn.Module):
 
 
 def load_encoder(
-    encoder_id: str, *, classes: Sequence[str], pooling: Pooling = "cls", max_length: int = 128
+    encoder_id: str, *, classes: Sequence[str], pooling: Pooling | Literal["auto"] = "auto", max_length: int = 128
 ) -> tuple[Encoder, Tokenizer]:
     """Load an encoder with a fresh classification head (drawn from torch's random state) and its tokenizer.
 
     Only safetensors are read; an encoder that has nothing but a .bin file goes through torch's weights_only loader.
-    No code that comes with an encoder is run.
+    No code that comes with an encoder is run. `pooling` "auto" is the encoder's own.
 
     Raises: EncoderError or ConfigError in one sentence.
     """
@@ -260,7 +261,7 @@ def load_encoder(
             f"Encoder {shown(encoder_id)} could not be loaded ({reason}): "
             "give a transformers encoder with safetensors weights and a tokenizer."
         ) from error
-    encoder = Encoder(model, pooling, folder)
+    encoder = Encoder(model, pooling_of(folder, encoder_id) if pooling == "auto" else pooling, folder)
     encoder.special_ids = special_ids(tokenizer)
     if max_length > limit:
         raise ConfigError("encoder.max_length", max_length, f"{shown(encoder_id)} reads at most {limit} tokens.")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
+from core.encoders.own_pooling import Pooling
 from core.encoders.packing import NO_TEXT, PackedBatch
 from core.encoders.taps import TokenViews
 from core.views.topk_tokens import topk_token_views
-
-Pooling = Literal["cls", "mean"]
 
 
 def pooled_vectors(hidden: Tensor, batch: PackedBatch, pooling: Pooling) -> Tensor:

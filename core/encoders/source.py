@@ -92,7 +92,7 @@ def encoder_shape(encoder_id: str) -> EncoderShape:
 
     Raises: EncoderError when it is unknown, unreachable or of a family that is not supported.
     """
-    folder = _local_folder(encoder_id)
+    folder = local_folder(encoder_id)
     return read_shape(folder / "config.json", encoder_id) if folder else _hub_shape(encoder_id)
 
 
@@ -128,7 +128,7 @@ def encoder_folder(encoder_id: str) -> Path:
 
     Raises: EncoderError when it cannot be had, or when a published checksum does not match.
     """
-    local = _local_folder(encoder_id)
+    local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
         folder = local or _snapshot(BUNDLED_REPOSITORY, [*SMALL_FILES, SAFE_WEIGHTS], BUNDLED_REVISION)
         verify(folder, BUNDLED_SHA256)
@@ -143,7 +143,7 @@ def tokenizer_folder(encoder_id: str) -> Path:
 
     Raises: EncoderError when it cannot be had, or when a published checksum does not match; ConfigError for no name.
     """
-    local = _local_folder(encoder_id)
+    local = local_folder(encoder_id)
     if encoder_id == BUNDLED:
         folder = local or _snapshot(BUNDLED_REPOSITORY, SMALL_FILES, BUNDLED_REVISION)
         verify(folder, {"tokenizer.json": BUNDLED_SHA256["tokenizer.json"]})
@@ -156,7 +156,7 @@ def tokenizer_file(encoder_id: str) -> Path | None:
 
     Raises: EncoderError or ConfigError for what can be no encoder.
     """
-    local = _local_folder(encoder_id)
+    local = local_folder(encoder_id)
     if local:
         return local / TOKENIZER_FILE if (local / TOKENIZER_FILE).is_file() else None
     from huggingface_hub import try_to_load_from_cache
@@ -180,7 +180,7 @@ def model_folder(
         small_files: patterns of the files besides the weights.
     Raises: EncoderError when it cannot be had, ConfigError when the name can be none.
     """
-    local = _local_folder(name, what)
+    local = local_folder(name, what)
     if local:
         check(local)
         return local
@@ -221,14 +221,18 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
 
 def is_local(encoder_id: str) -> bool:
     """Whether an id names a folder here (the bundled encoder is a name, wherever its folder lies)."""
-    return encoder_id != BUNDLED and _local_folder(encoder_id) is not None
+    return encoder_id != BUNDLED and local_folder(encoder_id) is not None
 
 
 def has_safe_weights(folder: Path) -> bool:
     return any(folder.glob(SAFE_WEIGHTS))
 
 
-def _local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
+def local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
+    """The folder that an id names on this machine, None for a name of the Hub.
+
+    Raises: EncoderError or ConfigError for what can be no encoder.
+    """
     if encoder_id == BUNDLED:
         spec = importlib.util.find_spec(BUNDLED_PACKAGE)
         return Path(spec.origin).parent / "model" if spec and spec.origin else None
@@ -245,13 +249,29 @@ def _local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
     return None
 
 
-def _hub_file(repository: str, name: str) -> Path:
+def hub_small_file(encoder_id: str, name: str) -> Path | None:
+    """One small file of an encoder on the Hub; None where the repository has none of that name.
+
+    Without a network, what was not fetched counts as absent: a snapshot has all small files.
+
+    Raises: EncoderError or ConfigError when the repository cannot be asked.
+    """
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        return _hub_file(encoder_id, name, absent=EntryNotFoundError)
+    except EntryNotFoundError:
+        return None
+
+
+def _hub_file(repository: str, name: str, absent: type[Exception] | tuple[()] = ()) -> Path:
+    """`absent` is what is raised as it is when the repository has no such file."""
     from huggingface_hub import hf_hub_download
 
     revision = None
     if repository == BUNDLED:
         repository, revision = BUNDLED_REPOSITORY, BUNDLED_REVISION
-    with _plain_hub_errors(repository):
+    with _plain_hub_errors(repository, unchanged=absent):
         offline = not hub_answers()
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline))
 
@@ -287,14 +307,18 @@ def _answers(endpoint: str, moment: int) -> bool:
 
 
 @contextmanager
-def _plain_hub_errors(repository: str, what: str = "Encoder") -> Iterator[None]:
-    """Turns what the Hub client raises into one sentence."""
+def _plain_hub_errors(
+    repository: str, what: str = "Encoder", unchanged: type[Exception] | tuple[()] = ()
+) -> Iterator[None]:
+    """Turns what the Hub client raises into one sentence, `unchanged` aside."""
     import httpx2
     from huggingface_hub import errors
 
     name = shown(repository)
     try:
         yield
+    except unchanged:
+        raise
     except errors.HFValidationError:
         raise _no_name(repository, what) from None
     except errors.GatedRepoError:

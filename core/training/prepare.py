@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.config import FILE_TASK, CheckpointConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
+from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
@@ -52,6 +53,8 @@ def prepare(
     shape = encoder_shape(draft.encoder.id)
     _check_encoder(draft, shape)
     encoder = draft.encoder
+    if encoder.pooling == "auto":
+        encoder = encoder.model_copy(update={"pooling": own_pooling(encoder.id)})
     if is_local(encoder.id):
         encoder = encoder.model_copy(update={"id": _absolute(encoder.id)})
     task = draft.task

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.config import RunConfig, parse_config
 from core.encoders.catalogue import ENGLISH, LISTED
+from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
 from core.training.prepare import BASELINE_ROWS, DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
@@ -15,7 +16,7 @@ from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
 PRECISION = {"auto": "Automatic", "float32": "float32", "bfloat16": "bfloat16"}
-POOLING = {"cls": "[CLS]", "mean": "Mean of tokens"}
+POOLING = {"auto": "The encoder’s own", "cls": "[CLS]", "mean": "Mean of tokens"}
 
 
 def draft_form(start: RunConfig, origin: str) -> RunConfig:
@@ -55,16 +56,16 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         "Type any Hub name or folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder.",
         key="form.encoder",
     )
-    pooling = (
-        middle.segmented_control(
-            "One vector per text",
-            list(POOLING),
-            default=start.encoder.pooling,
-            format_func=POOLING.get,
-            help="What is classified, contrasted and drawn: the first token's last hidden state, or the mean of all.",
-            key="form.pooling",
-        )
-        or "cls"
+    own = known_pooling(encoder_id or BUNDLED)
+    labels = POOLING | {"auto": "The encoder’s own" + (f": {POOLING[own].lower()}" if own else "")}
+    pooling = middle.selectbox(
+        "One vector per text",
+        list(POOLING),
+        index=list(POOLING).index(start.encoder.pooling),
+        format_func=lambda name: labels[name],
+        help="What is classified, contrasted and drawn: the first token's last hidden state, or the mean of all. "
+        "Sentence encoders were trained with one of them, plain language models with [CLS].",
+        key="form.pooling",
     )
     length = right.number_input(
         "Tokens read",

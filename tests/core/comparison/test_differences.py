@@ -53,7 +53,7 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
     [
         (run(seed=0), run(seed=12_345), "Seed", ("0", "12345")),
         (run(device="cpu"), run(device="cuda"), "Device", ("CPU", "CUDA")),
-        (run(encoder={"pooling": "mean"}), run(), "One vector per text", ("Mean of tokens", "[CLS]")),
+        (run(encoder={"pooling": "mean"}), run(encoder={"pooling": "cls"}), "One vector per text", ("Mean of tokens", "[CLS]")),
         (run(encoder={"max_length": 2048}), run(), "Tokens read", ("2,048", "128")),
         (run(task={"train_size": 20}), run(), "Training rows", ("20", "All")),
         (run(task={"label_noise": 0.1}), run(), "Label noise ρ", ("0.1", "0")),

@@ -47,7 +47,7 @@ def test_what_people_tune() -> None:
         "Learning rate": ("5e-05", ["2e-05", "2e-04"]),
         "Batch size": ("16", ["8", "32"]),
         "Training rows": ("All", ["20", "100"]),
-        "One vector per text": ("[CLS]", ["Mean of tokens"]),
+        "One vector per text": ("The encoder’s own", ["[CLS]", "Mean of tokens"]),
     }
 
 

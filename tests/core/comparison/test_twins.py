@@ -44,7 +44,7 @@ def told(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
         ("task.validation_size", 40, "Validation rows", ("120", "40")),
         ("task.label_noise", 0.2, "Label noise ρ", ("0", "0.2")),
         ("task.sampler", "balanced", "Batches", ("Random", "Class-balanced")),
-        ("encoder.pooling", "mean", "One vector per text", ("[CLS]", "Mean of tokens")),
+        ("encoder.pooling", "cls", "One vector per text", ("Mean of tokens", "[CLS]")),
         ("seed", 4, "Seed", ("3", "4")),
     ],
 )

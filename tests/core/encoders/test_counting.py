@@ -214,7 +214,7 @@ class TestFolder:
         from core.encoders import source
 
         assert tokenizer_folder(BUNDLED) == encoder_folder(BUNDLED)
-        monkeypatch.setattr(source, "_local_folder", lambda encoder_id: tiny_encoder)
+        monkeypatch.setattr(source, "local_folder", lambda encoder_id: tiny_encoder)
         with pytest.raises(EncoderError, match=r"tokenizer\.json has the SHA-256"):
             tokenizer_folder(BUNDLED)
 

@@ -18,6 +18,10 @@ from transformers import AutoModel, AutoTokenizer
 from tests.hub_server import HubServer, Served
 
 ROOT = Path(__file__).resolve().parents[3]
+MODULES = [
+    {"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+]
 TEXTS = ["a lovely film", "the story was dull and its music cold"]
 
 # Loads encoders by name and prints the vector of each text's first token, or the message.
@@ -25,6 +29,7 @@ CLIENT = """
 import json, sys
 import torch
 from core.encoders.model import load_encoder
+from core.encoders.own_pooling import own_pooling
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
 
@@ -32,11 +37,11 @@ names, texts = json.load(sys.stdin)
 answers = []
 for name in names:
     try:
-        blocks = encoder_shape(name).blocks
+        blocks, pooling = encoder_shape(name).blocks, own_pooling(name)
         encoder, tokenizer = load_encoder(name, pooling="cls", classes=["bad", "good"], max_length=16)
         encoder.eval()
         with torch.no_grad():
-            answers.append({"blocks": blocks, "vectors": encoder.pooled(tokenizer(texts)).tolist()})
+            answers.append({"blocks": blocks, "pooling": pooling, "vectors": encoder.pooled(tokenizer(texts)).tolist()})
     except PlaygroundError as error:
         answers.append({"error": str(error), "kind": type(error).__name__})
 print("ANSWERS" + json.dumps(answers))
@@ -75,11 +80,16 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Load
         files = {path.name: path.read_bytes() for path in tiny_encoder.iterdir()}
         hub.add("model", "acme/gated-bert", files, gated=True)
         hub.add("model", "acme/with-code", files | {"modeling.py": b"raise SystemExit", "tf_model.h5": b"x" * 1000})
-        online = load(hub, home, ["acme/tiny-bert", "acme/with-code", "acme/none", "acme/gated-bert"])
+        pooled = {
+            "modules.json": json.dumps(MODULES).encode(),
+            "1_Pooling/config.json": b'{"pooling_mode_mean_tokens": true}',
+        }
+        hub.add("model", "acme/sentences", files | pooled)
+        online = load(hub, home, ["acme/tiny-bert", "acme/with-code", "acme/none", "acme/gated-bert", "acme/sentences"])
         with socket.socket() as held:
             held.bind(("127.0.0.1", 0))  # taken, and nobody listens
             away = f"http://127.0.0.1:{held.getsockname()[1]}"
-            offline = load(hub, home, ["acme/tiny-bert", "acme/other"], HF_ENDPOINT=away)
+            offline = load(hub, home, ["acme/tiny-bert", "acme/other", "acme/sentences"], HF_ENDPOINT=away)
         return Loaded(online, offline, list(hub.served))
 
 
@@ -94,6 +104,12 @@ def test_an_encoder_of_the_hub_gives_the_vectors_of_its_files(loaded: Loaded, ti
     answer = loaded.online["acme/tiny-bert"]
     assert answer["blocks"] == 2
     torch.testing.assert_close(torch.tensor(answer["vectors"]), expected_vectors(tiny_encoder), atol=1e-5, rtol=1e-5)
+
+
+def test_its_pooling_is_its_own_with_and_without_the_hub(loaded: Loaded) -> None:
+    for answers in (loaded.online, loaded.offline):
+        assert answers["acme/tiny-bert"]["pooling"] == "cls"
+        assert answers["acme/sentences"]["pooling"] == "mean"
 
 
 def test_its_weights_are_fetched_once(loaded: Loaded) -> None:

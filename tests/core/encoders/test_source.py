@@ -157,7 +157,7 @@ class TestBundled:
         assert EncoderConfig().id == BUNDLED
 
     def test_a_tampered_one_is_refused(self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(source, "_local_folder", lambda encoder_id: tiny_encoder)
+        monkeypatch.setattr(source, "local_folder", lambda encoder_id: tiny_encoder)
         with pytest.raises(EncoderError, match="has the SHA-256"):
             encoder_folder(BUNDLED)
 

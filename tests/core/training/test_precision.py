@@ -73,7 +73,9 @@ def lowered_phase(given: RunConfig) -> Any:
     return phase
 
 
-@pytest.mark.parametrize("preset", ["ce-scl", "rdrop-two-stage", "token-scl", "multi-view-scl", "dropout-contrast-logits"])
+@pytest.mark.parametrize(
+    "preset", ["ce-scl", "rdrop-two-stage", "token-scl", "multi-view-scl", "dropout-contrast-logits"]
+)
 def test_blocks_compute_in_bfloat16_and_norms_classifier_and_weights_in_float32(draft: Draft, preset: str) -> None:
     phase = lowered_phase(draft(more={"phases": preset_phases(preset)}))
     seen = dtypes(phase.encoder, lambda: take_steps(phase, 1))
