@@ -18,7 +18,7 @@ from torch import nn
 
 from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared
 from benchmarks.measure import in_turn, options, progress, report
-from core.config import RunConfig
+from core.config import RunConfig, peak_rates
 from core.encoders.model import load_encoder
 from core.encoders.trainable import apply_trainable, training_mode
 from core.losses import scl_objective
@@ -35,7 +35,12 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
     """The same fine-tune, with nobody watching."""
     phase = config.phases[0]
     torch.manual_seed(config.seed)
-    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
+    encoder, tokenizer = load_encoder(
+        config.encoder.id,
+        classes=data.classes,
+        pooling=config.encoder.pooling,
+        max_length=config.encoder.max_length,
+    )
     learning = apply_trainable(encoder, phase.trainable)
     training_mode(encoder, learning)
     parameters = list(encoder.parameters())
@@ -53,7 +58,7 @@ def bare_run(config: RunConfig, data: TaskData) -> Timed:
         rows = sampler.rows(step)
         factor = learning_rate_factor(step, config.steps, phase.optimiser.warmup_fraction)
         for group in optimiser.param_groups:
-            group["lr"] = phase.optimiser.learning_rate * factor
+            group["lr"] = peak_rates(phase.optimiser)[0] * factor
         pooled = encoder.pooled(tokenizer([data.train.texts[row] for row in rows]))  # [B, H]
         logits = encoder.logits(pooled)
         loss = scl_objective(logits, labels[rows], pooled, weight=WEIGHT, temperature=temperature)

@@ -69,11 +69,15 @@ def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
     steps = min(steps, available // BATCH)
     draft = {
         "task": task | {"train_size": steps * BATCH, "validation_size": HELD_OUT},
-        "encoder": {"id": BUNDLED, "max_length": MAX_LENGTH},
+        "encoder": {"id": BUNDLED, "max_length": MAX_LENGTH, "pooling": "cls"},
         "phases": [
             {
                 "objective": mixed_objective(weight).model_dump(),
-                "optimiser": {"learning_rate": LEARNING_RATE, "max_gradient_norm": 1.0},
+                "optimiser": {
+                    "learning_rate": LEARNING_RATE,
+                    "classifier_learning_rate": LEARNING_RATE,
+                    "max_gradient_norm": 1.0,
+                },
                 "batch_size": BATCH,
                 "steps": SKIPPED + steps,
             }

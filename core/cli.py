@@ -68,7 +68,9 @@ def cli() -> None:
     metavar="FIELD=VALUE",
     help="Any field of the config, such as objective.terms.0.temperature=0.1; repeatable.",
 )
-@click.option("--lr", type=float, help="Peak learning rate. [default: 5e-05]")
+@click.option(
+    "--lr", type=float, help="Peak learning rate of the encoder. [default: by what learns and the encoder's size]"
+)
 @click.option("--seed", type=int, metavar="K", help="Seed of sample, head, batches and dropout. [default: 0]")
 @click.option("--encoder", metavar="ID", help="Hub name or folder. [default: all-MiniLM-L6-v2, bundled]")
 @click.option(

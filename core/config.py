@@ -107,12 +107,12 @@ class TrainableConfig(Part):
 class OptimiserConfig(Part):
     """AdamW or Adafactor with a linear warm-up and a linear decay to zero.
 
-    `layer_decay` multiplies the rate of each block below the last once more (1: the same rate everywhere);
-    `classifier_learning_rate` None gives the classifier the encoder's rate.
+    `layer_decay` multiplies the rate of each block below the last once more (1: the same rate everywhere). A rate that
+    is None becomes the default for what learns and for the encoder's size when the run is prepared.
     """
 
     name: Literal["adamw", "adafactor"] = "adamw"
-    learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] = 5e-5
+    learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     classifier_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     bias_correction: bool = True
@@ -197,7 +197,7 @@ class RunConfig(Part):
     of the others when the run is prepared: bfloat16 where the hardware computes in it.
     """
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     name: Annotated[str, Field(max_length=80)] = ""
     task: TaskConfig = TaskConfig()
     encoder: EncoderConfig = EncoderConfig()
@@ -208,6 +208,17 @@ class RunConfig(Part):
     precision: Precision = "auto"
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_version_1(cls, given: Any) -> Any:
+        """There, a classifier without a rate had the encoder's."""
+        if not isinstance(given, dict) or given.get("version") != 1:
+            return given
+        phases = given.get("phases", [{}])
+        if isinstance(phases, list | tuple):
+            phases = [_with_one_rate(phase) for phase in phases]
+        return given | {"version": 2, "phases": phases}
 
     @model_validator(mode="after")
     def _check_turns(self) -> RunConfig:
@@ -244,6 +255,26 @@ class RunConfig(Part):
 
 RATE = "learning_rate"
 LEARNING_RATE_FACTOR_MAX = 100.0
+
+
+FORMER_RATE = 5e-5
+
+
+def _with_one_rate(phase: Any) -> Any:
+    """A phase of version 1 with its rates written out; what is no phase is left for validation to refuse."""
+    optimiser = phase.get("optimiser", {}) if isinstance(phase, dict) else None
+    if not isinstance(optimiser, dict):
+        return phase
+    rate = optimiser.get("learning_rate", FORMER_RATE)
+    written = {"learning_rate": rate, "classifier_learning_rate": optimiser.get("classifier_learning_rate") or rate}
+    return phase | {"optimiser": optimiser | written}
+
+
+def peak_rates(optimiser: OptimiserConfig) -> tuple[float, float]:
+    """The encoder's and the classifier's rate of a prepared run. Raises: ConfigError when it was not prepared."""
+    if optimiser.learning_rate is None or optimiser.classifier_learning_rate is None:
+        raise ConfigError("learning_rate", None, "prepare the run first.")
+    return optimiser.learning_rate, optimiser.classifier_learning_rate
 
 
 def phase_steps(phase: PhaseConfig) -> int:

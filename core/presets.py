@@ -11,6 +11,8 @@ from core.errors import ConfigError
 from core.losses.registry import loss_entry
 
 JSON = dict[str, Any]
+# A classifier alone needs far larger rates than the encoder of the phase before.
+OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
 SIMCSE = "Gao et al. 2021, arXiv:2104.08821"
@@ -24,7 +26,7 @@ class Preset:
     Attributes:
         objectives: one per phase, in the JSON form of ObjectiveConfig.
         shares: of the steps, one per phase.
-        parts: what learns in a phase, where the paper says so; None leaves it as it is.
+        parts: what learns in a phase, where the paper says so, at the default rates for that; None leaves it as it is.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Preset:
         for one, part in zip(made, self.parts, strict=False):
             if part is not None:
                 one["trainable"] = {**one.get("trainable", {}), "part": part}
+                one["optimiser"] = one.get("optimiser", {}) | OWN_RATES
         steps, epochs = phase.get("steps"), phase.get("epochs")
         if len(made) == 1:
             return made

@@ -68,8 +68,8 @@ TRAINABLE = {
 }
 OPTIMISER = {
     "name": Named("Optimiser", {"adamw": "AdamW", "adafactor": "Adafactor"}),
-    "learning_rate": Named("Learning rate", told=True),
-    "classifier_learning_rate": Named("Classifier’s rate", {None: "The same"}),
+    "learning_rate": Named("Learning rate", {None: "The default"}, told=True),
+    "classifier_learning_rate": Named("Classifier’s rate", {None: "The default"}),
     "layer_decay": Named("Layer-wise decay"),
     "bias_correction": Named("Bias correction", {True: "On", False: "Off"}),
     "weight_decay": Named("Weight decay"),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Adafactor
 
-from core.config import OptimiserConfig
+from core.config import OptimiserConfig, peak_rates
 from core.encoders.model import Encoder
 
 # Where β2^t, with β2 = 0.999, has vanished even in float64, and float32 still counts in ones.
@@ -23,7 +23,7 @@ def parameter_groups(encoder: Encoder, optimiser: OptimiserConfig) -> list[dict[
 
     Block b of L gets learning_rate · layer_decay^(L − b), so the last block gets learning_rate. The embeddings get
     layer_decay^L, and so does what the blocks share: DeBERTa's and MPNet's relative positions and the norms around
-    them. The head, projection heads included, gets classifier_learning_rate, or learning_rate where that is None.
+    them. The head, projection heads included, gets classifier_learning_rate.
     Biases and normalisation weights, the parameters of fewer than two dimensions, do not decay.
 
     Returns: dictionaries of `params`, `weight_decay` and `rate`, the peak learning rate. With layer_decay 1 and no
@@ -124,11 +124,11 @@ def _stored(key: str, value: Tensor | float) -> tuple[str, Tensor]:
 def _rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[nn.Parameter, float]:
     """The peak rate of every parameter. A later line overrules an earlier one: BERT's pooler lies in its base model."""
     count = len(encoder.blocks)
-    head_rate = optimiser.classifier_learning_rate or optimiser.learning_rate
+    rate, head_rate = peak_rates(optimiser)
     rates = dict.fromkeys(encoder.parameters(), head_rate)
-    rates |= dict.fromkeys(encoder.base.parameters(), optimiser.learning_rate * optimiser.layer_decay**count)
+    rates |= dict.fromkeys(encoder.base.parameters(), rate * optimiser.layer_decay**count)
     for b, block in enumerate(encoder.blocks, start=1):
-        rates |= dict.fromkeys(block.parameters(), optimiser.learning_rate * optimiser.layer_decay ** (count - b))
+        rates |= dict.fromkeys(block.parameters(), rate * optimiser.layer_decay ** (count - b))
     return rates | dict.fromkeys(_head_parameters(encoder), head_rate)
 
 

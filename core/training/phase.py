@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from core.config import PhaseConfig, RunConfig
+from core.config import PhaseConfig, RunConfig, peak_rates
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.trainable import (
     apply_trainable,
@@ -167,7 +167,7 @@ class Phase:
     def _settings(self, step: int) -> dict[str, float]:
         """Where the knobs stand at a step."""
         values = {
-            "learning_rate": self.config.optimiser.learning_rate * self._rate(step),
+            "learning_rate": peak_rates(self.config.optimiser)[0] * self._rate(step),
             "lambda": self.objective_config.weight,
             "temperature": self.objective_config.temperature,
             "phase": self.number + 1.0,

@@ -15,12 +15,12 @@ from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
+from core.training.defaults import DEFAULT_STEPS, with_rates
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
 Load = Callable[[TaskConfig, int], TaskData]
 
-DEFAULT_STEPS = 120
 PROBE_ON_CPU = 120
 PROBE_ON_GPU = 500
 # For so many validation rows on the map there is one training row.
@@ -118,7 +118,8 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     steps = phase.steps
     if steps is None and phase.epochs is not None:
         steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
-    return phase.model_copy(update={"steps": steps or DEFAULT_STEPS, "epochs": None})
+    optimiser = with_rates(phase.optimiser, phase.trainable, shape)
+    return phase.model_copy(update={"steps": steps or DEFAULT_STEPS, "epochs": None, "optimiser": optimiser})
 
 
 def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:

@@ -10,7 +10,8 @@ from core.config import RunConfig, parse_config
 from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
-from core.training.prepare import BASELINE_ROWS, DEFAULT_STEPS
+from core.training.defaults import DEFAULT_STEPS
+from core.training.prepare import BASELINE_ROWS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
@@ -28,7 +29,7 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
     """
     task = task_form(start.task)
     encoder = _encoder(start)
-    phases = phases_form(list(start.phases), origin)
+    phases = phases_form(list(start.phases), origin, encoder["id"])
     more = _more(start, sum(phase["steps"] for phase in phases))
     return parse_config(
         {

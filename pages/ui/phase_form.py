@@ -6,10 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import PhaseConfig
+from core.config import PhaseConfig, TrainableConfig
+from core.encoders.source import EncoderShape, encoder_shape
+from core.errors import PlaygroundError
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS
-from core.training.prepare import DEFAULT_STEPS
+from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from core.validation import build
 from pages.ui import phases_state
 from pages.ui.objective_form import objective_form, structure
@@ -20,18 +22,20 @@ OPTIMISERS = {"adamw": "AdamW", "adafactor": "Adafactor"}
 CUSTOM = "Your own"
 
 
-def phases_form(start: list[PhaseConfig], origin: str) -> list[JSON]:
+def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str) -> list[JSON]:
     """Draw the phases and read them, in the JSON form of PhaseConfig.
 
     Args:
+        encoder_id: the encoder that learns, whose size decides the default rates.
         origin: where `start` comes from; the form begins anew when it changes.
     Raises: ConfigError for a mix that cannot go together.
     """
     phases = phases_state.start_from([_editable(phase) for phase in start], origin)
     st.subheader("Objective")
     _preset(phases)
+    shape = _shape(encoder_id)
     if len(phases) == 1:
-        read = [_phase(0, phases[0])]
+        read = [_phase(0, phases[0], shape)]
         st.button(
             "Train in two phases",
             icon=":material/add:",
@@ -44,7 +48,7 @@ def phases_form(start: list[PhaseConfig], origin: str) -> list[JSON]:
     read = []
     for number, tab in enumerate(st.tabs([f"Phase {i + 1} · {_kind(phase)}" for i, phase in enumerate(phases)])):
         with tab:
-            read.append(_phase(number, phases[number]))
+            read.append(_phase(number, phases[number], shape))
             st.button(
                 "Remove this phase",
                 icon=":material/delete:",
@@ -96,14 +100,23 @@ def _structure(objective: JSON) -> Any:
         return None  # not valid at the moment, so no preset
 
 
-def _phase(number: int, phase: JSON) -> JSON:
+def _shape(encoder_id: str) -> EncoderShape | None:
+    """None for an encoder that cannot be had now, which the launch card explains."""
+    try:
+        return encoder_shape(encoder_id)
+    except PlaygroundError:
+        return None
+
+
+def _phase(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
     objective = objective_form(number, phase["objective"])
     st.markdown("**What learns**")
     trainable = _trainable(number, phase["trainable"])
     st.markdown("**Optimiser**")
-    lengths, rate = _optimiser(number, phase)
+    default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
+    lengths, rate = _optimiser(number, phase, default)
     with st.expander("More: rates, method, memory"):
-        more, memory, drawn = _more(number, phase, str(trainable["part"]))
+        more, memory, drawn = _more(number, phase, str(trainable["part"]), default)
     optimiser = phase["optimiser"] | rate | more
     changed = {"objective": objective, "trainable": trainable | drawn, "optimiser": optimiser}
     read = phase | lengths | memory | changed
@@ -140,7 +153,7 @@ def _trainable(number: int, start: JSON) -> JSON:
     return read
 
 
-def _optimiser(number: int, phase: JSON) -> tuple[JSON, JSON]:
+def _optimiser(number: int, phase: JSON, default: Rates | None) -> tuple[JSON, JSON]:
     start = phase["optimiser"]
     left, middle, right = st.columns(3)
     steps = left.number_input("Steps", 1, 1_000_000, phase["steps"], key=key(number, "steps"))
@@ -152,13 +165,19 @@ def _optimiser(number: int, phase: JSON) -> tuple[JSON, JSON]:
         start["learning_rate"],
         step=1e-5,
         format="%.1e",
-        help="The peak of a linear warm-up over a tenth of the steps and a linear decay.",
+        placeholder=_placeholder(default.encoder if default else None),
+        help="The peak of a linear warm-up over a tenth of the steps and a linear decay. Empty: the default for what "
+        "learns and for the encoder's size.",
         key=key(number, "learning_rate"),
     )
     return {"steps": int(steps), "batch_size": int(batch)}, {"learning_rate": rate}
 
 
-def _more(number: int, phase: JSON, part: str) -> tuple[JSON, JSON, JSON]:
+def _placeholder(rate: float | None) -> str:
+    return "the default" if rate is None else f"{rate:.1e}"
+
+
+def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[JSON, JSON, JSON]:
     """Of the optimiser, of memory, and how many top blocks are drawn anew."""
     start = phase["optimiser"]
     left, middle, right = st.columns(3)
@@ -177,8 +196,8 @@ def _more(number: int, phase: JSON, part: str) -> tuple[JSON, JSON, JSON]:
         start["classifier_learning_rate"],
         step=1e-5,
         format="%.1e",
-        placeholder="the same",
-        help="Empty: the classifier learns at the encoder's rate.",
+        placeholder=_placeholder(default.classifier if default else None),
+        help="Of the layers behind the encoder, which start from random weights. Empty: the default.",
         key=key(number, "classifier_rate"),
     )
     decay = right.number_input(

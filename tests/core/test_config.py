@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from core.config import RunConfig, check_turn, parse_config
+from core.config import RunConfig, check_turn, parse_config, peak_rates
 from core.errors import SHOWN_CHARS, ConfigError
 from core.objectives import ObjectiveConfig, mixed_objective
 from core.validation import build
 
 FULL: dict[str, Any] = {
-    "version": 1,
+    "version": 2,
     "name": "λ sweep",
     "task": {
         "id": "file",
@@ -151,7 +151,7 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
         (phase(learning_rate=1), "phases.0.learning_rate", 1),
         (optimiser(lr=3), "phases.0.optimiser.lr", 3),
         ({"task": {"kind": "x"}}, "task.kind", "x"),
-        ({"version": 2}, "version", 2),
+        ({"version": 3}, "version", 3),
         ({"name": "x" * 81}, "name", "x" * 81),
         ({"name": 3}, "name", 3),
         ({"name": "\ud800"}, "name", "\ud800"),
@@ -338,9 +338,26 @@ class TestBeforeThereWereViews:
             True,
             1,
         )
-        assert found.optimiser.classifier_learning_rate is None
+        assert peak_rates(found.optimiser) == (5e-5, 5e-5)
         assert (found.micro_batch, found.gradient_checkpointing) == (None, False)
         assert found.trainable.reinitialised_blocks == 0
+
+    def test_a_classifier_without_a_rate_had_the_encoders(self) -> None:
+        given = {"learning_rate": 1e-4, "classifier_learning_rate": None}
+        own = given | {"classifier_learning_rate": 1e-3}
+        old = parse_config({"version": 1, "phases": [{"optimiser": given}, {"optimiser": own}]})
+        assert [peak_rates(phase.optimiser) for phase in old.phases] == [(1e-4, 1e-4), (1e-4, 1e-3)]
+        assert old.version == 2
+        assert parse_config(old.to_json()) == old
+        today = parse_config({"phases": [{"optimiser": given}]})
+        assert today.phases[0].optimiser.classifier_learning_rate is None
+        with pytest.raises(ConfigError, match="prepare the run first"):
+            peak_rates(today.phases[0].optimiser)
+
+    @pytest.mark.parametrize("phases", ["one", [1], [{"optimiser": 1}], [{"optimiser": {"learning_rate": "fast"}}], 3])
+    def test_what_is_no_phase_of_an_old_run_is_refused(self, phases: Any) -> None:
+        with pytest.raises(ConfigError, match="phases"):
+            parse_config({"version": 1, "phases": phases})
 
     @pytest.mark.parametrize(("ce", "combine"), [(0.1, "convex"), (1.0, "additive"), (0.5, "additive")])
     def test_old_turns_are_still_turns(self, ce: float, combine: str) -> None:

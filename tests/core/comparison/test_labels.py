@@ -35,7 +35,7 @@ def test_other_values_without_words(value: object, text: str) -> None:
 
 def test_words_stand_for_values() -> None:
     assert value_text(None, TASK["train_size"]) == "All"
-    assert value_text(None, OPTIMISER["classifier_learning_rate"]) == "The same"
+    assert value_text(None, OPTIMISER["classifier_learning_rate"]) == "The default"
     assert value_text(False, OPTIMISER["bias_correction"]) == "Off"
     assert value_text(None, LENGTH["epochs"]) == ABSENT
 

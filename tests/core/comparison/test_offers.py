@@ -44,7 +44,7 @@ def test_what_people_tune() -> None:
         "Weight λ": ("0.9", ["0.1", "0.5"]),
         "Temperature τ": ("0.3", ["0.1", "0.5"]),
         "What learns": ("All weights", ["Last blocks", "LoRA", "Classifier only"]),
-        "Learning rate": ("5e-05", ["2e-05", "2e-04"]),
+        "Learning rate": ("–", []),
         "Batch size": ("16", ["8", "32"]),
         "Training rows": ("All", ["20", "100"]),
         "One vector per text": ("The encoder’s own", ["[CLS]", "Mean of tokens"]),

@@ -21,7 +21,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture(scope="module")
 def original() -> RunConfig:
-    draft = {"name": "Run 7", "seed": 3, "phases": [{"steps": 40}], "task": {"train_size": 100}}
+    phase = {"steps": 40, "optimiser": {"learning_rate": 5e-5}}
+    draft = {"name": "Run 7", "seed": 3, "phases": [phase], "task": {"train_size": 100}}
     return prepare(parse_config(draft), gpu=False)[0]
 
 
@@ -111,7 +112,7 @@ class TestTwoPhases:
 
     def test_each_has_its_own(self) -> None:
         assert told(self.BOTH, twin(self.BOTH, "phases.1.optimiser.learning_rate", 1e-4)) == {
-            "Phase 2: Learning rate": ("5e-05", "1e-04")
+            "Phase 2: Learning rate": ("The default", "1e-04")
         }
         assert told(self.BOTH, twin(self.BOTH, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
 

@@ -62,7 +62,9 @@ class TestGroups:
     def test_one_rate_is_two_groups(self, model_type: str) -> None:
         encoder = made(model_type)
         encoder.projections = nn.ModuleDict({"supcon": nn.Linear(16, 4)})
-        groups = parameter_groups(encoder, OptimiserConfig(learning_rate=1e-3, weight_decay=0.1))
+        groups = parameter_groups(
+            encoder, OptimiserConfig(learning_rate=1e-3, classifier_learning_rate=1e-3, weight_decay=0.1)
+        )
         assert [(group["rate"], group["weight_decay"]) for group in groups] == [(1e-3, 0.1), (1e-3, 0.0)]
 
     def test_what_does_not_learn_is_in_no_group(self, model_type: str) -> None:

@@ -16,7 +16,8 @@ from core.errors import ConfigError, EncoderError, PlaygroundError, TaskError
 from core.objectives import mixed_objective
 from core.presets import PRESETS
 from core.tasks import load_task
-from core.training.prepare import DEFAULT_STEPS, PROBE_ON_CPU, prepare
+from core.training.defaults import DEFAULT_STEPS
+from core.training.prepare import PROBE_ON_CPU, prepare
 from core.training.schedule import default_frame_steps
 from tests.conftest import made_rows, write_csv
 
@@ -44,7 +45,8 @@ def test_what_was_given_stays(draft: Draft) -> None:
         "probe": {"size": 10, "frame_steps": [2, 99, 5]},
         "knob_turns": [{"step": 2, "name": "lambda", "value": 0.5}],
     }
-    given = draft(task={"validation_size": 20, "train_size": 30}, more=more, steps=8)
+    rates = {"learning_rate": 1e-3, "classifier_learning_rate": 2e-3}
+    given = draft(task={"validation_size": 20, "train_size": 30}, more=more, steps=8, optimiser=rates)
     config, data = prepare(given, gpu=False)
     assert (config.name, config.seed, config.knob_turns) == (given.name, given.seed, given.knob_turns)
     assert (len(data.train), len(data.validation)) == (30, 20)

@@ -1,0 +1,53 @@
+"""Learning rates and steps that a run takes where its config leaves them open. Imports no torch.
+
+Small encoders: chosen by `benchmarks/study_defaults.py`, whose tables are in benchmarks/README.md. Larger ones cannot
+be measured on a laptop, so theirs are published: all weights at 2e-5 and 1e-5 (Devlin et al. 2019, arXiv:1810.04805,
+appendix A.3; Liu et al. 2019, arXiv:1907.11692, table 10), LoRA at 5e-4 and 4e-4 (Hu et al. 2022, arXiv:2106.09685,
+table 9), with the ratio between classifier and encoder that was measured on the small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from core.config import OptimiserConfig, TrainableConfig
+from core.encoders.source import EncoderShape
+
+Size = Literal["small", "base", "large"]
+LARGEST_SMALL, LARGEST_BASE = 30_000_000, 150_000_000
+DEFAULT_STEPS = 120
+
+
+class Rates(NamedTuple):
+    """Peak learning rates of the encoder and of the layers behind it."""
+
+    encoder: float
+    classifier: float
+
+
+RATES: Mapping[str, Mapping[Size, Rates]] = {
+    "all": {"small": Rates(1e-4, 5e-4), "base": Rates(2e-5, 1e-4), "large": Rates(1e-5, 5e-5)},
+    "last_blocks": {"small": Rates(2e-4, 1e-3), "base": Rates(4e-5, 2e-4), "large": Rates(2e-5, 1e-4)},
+    "lora": {"small": Rates(1e-3, 2e-3), "base": Rates(5e-4, 1e-3), "large": Rates(4e-4, 8e-4)},
+    "classifier": {"small": Rates(5e-3, 5e-3), "base": Rates(5e-3, 5e-3), "large": Rates(5e-3, 5e-3)},
+}
+
+
+def size_class(shape: EncoderShape) -> Size:
+    """By parameters without the embeddings, which hardly count: MiniLM and small ELECTRA, BERT base, BERT large."""
+    parameters = shape.blocks * shape.block_parameters
+    return "small" if parameters <= LARGEST_SMALL else "base" if parameters <= LARGEST_BASE else "large"
+
+
+def default_rates(trainable: TrainableConfig, shape: EncoderShape) -> Rates:
+    """The rates for a way of training and an encoder's size."""
+    return RATES[trainable.part][size_class(shape)]
+
+
+def with_rates(optimiser: OptimiserConfig, trainable: TrainableConfig, shape: EncoderShape) -> OptimiserConfig:
+    """The optimiser with both rates: those it has, and the defaults for what it leaves open."""
+    default = default_rates(trainable, shape)
+    given = optimiser.learning_rate, optimiser.classifier_learning_rate
+    encoder, classifier = (rate if rate is not None else other for rate, other in zip(given, default, strict=True))
+    return optimiser.model_copy(update={"learning_rate": encoder, "classifier_learning_rate": classifier})
