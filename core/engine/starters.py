@@ -23,6 +23,7 @@ from core.engine.machine import gpu_ids
 from core.errors import EngineError
 from core.store import Liveness, Store
 from core.store.liveness import liveness_of
+from core.threads import child_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 HAS_FORK = sys.platform == "linux"
@@ -160,7 +161,7 @@ def _detach(arguments: list[str], log: int) -> int:
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | visible,
+        env=child_environment(visible),
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,

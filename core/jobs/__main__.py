@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.jobs import kinds
-from core.jobs.files import JOB, job_folder, read_json
+from core.jobs.files import job_folder
 from core.jobs.processes import lower_priority
 from core.jobs.warm import WarmServer
 from core.jobs.work import carry_out
@@ -22,8 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     store_folder, job_id = arguments
     folder = job_folder(Path(store_folder), job_id)
     tempfile.tempdir = str(folder / "work")
-    if (read_json(folder / JOB) or {}).get("kind") in kinds.LOWERED:
-        lower_priority()
+    lower_priority()
     return 0 if carry_out(store_folder, job_id) else 1
 
 

@@ -35,6 +35,7 @@ from core.jobs.processes import GRACE_S, KEEPING_GRACE_S
 from core.jobs.records import JobRecord, read_job, read_jobs, ticket_of
 from core.store.liveness import is_alive
 from core.store.records import Liveness
+from core.threads import ONE_THREAD
 
 COMMAND = (sys.executable, "-m", "core.jobs")
 LOCK_TIMEOUT_S = 10.0
@@ -196,7 +197,7 @@ class Jobs:
         group.make()
         arguments = ["--warm", str(self.folder), group.name]
         with group.lock():
-            see_served(group, lambda: self._spawn(arguments, group.log_path, processes.ONE_THREAD))
+            see_served(group, lambda: self._spawn(arguments, group.log_path, ONE_THREAD))
 
     def _revive(self) -> None:
         for name in kinds.groups():

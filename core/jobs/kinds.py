@@ -29,8 +29,6 @@ PRELOADED: Mapping[str, tuple[str, ...]] = {
     "maps": ("core.analysis.map_job",),
     "model": ("core.analysis.inspect_job",),
 }
-# Kinds of an own interpreter that let everything else go first, as warm processes do.
-LOWERED = frozenset({"measures"})
 # How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
 # How many of a kind may work or wait.

@@ -15,6 +15,7 @@ import psutil
 
 from core.store.liveness import is_alive, liveness_of
 from core.store.records import Liveness
+from core.threads import child_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 # Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
@@ -26,10 +27,6 @@ GRACE_S = 1.0
 KEEPING_GRACE_S = 30.0
 LOOK_EVERY_S = 0.02
 NICENESS = 10
-# Thread pools are made when a library is imported. One thread also adds numbers in one order: the same map again.
-ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "RAYON")} | {
-    "VECLIB_MAXIMUM_THREADS": "1"
-}
 
 
 def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
@@ -43,7 +40,7 @@ def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]
         process = subprocess.Popen(
             list(command),
             cwd=ROOT,
-            env=os.environ | environment,
+            env=child_environment(environment),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -21,10 +21,11 @@ from pathlib import Path
 from core.jobs import kinds
 from core.jobs.files import PROCESS, job_folder, write_json
 from core.jobs.group import LOADING, NOTHING, WarmGroup, WarmProcess, job_of, see_served
-from core.jobs.processes import ONE_THREAD, ROOT, lower_priority, spawn
+from core.jobs.processes import ROOT, lower_priority, spawn
 from core.jobs.work import carry_out
 from core.store.liveness import liveness_of
 from core.store.records import Liveness
+from core.threads import ONE_THREAD
 
 IDLE_EXIT_S = 30 * 60
 # How often it looks for a job in line, and whether its code is still that on disk.

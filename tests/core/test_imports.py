@@ -17,6 +17,7 @@ APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 # What a part of core may import from the others; "losses.registry" allows that one module.
 ALLOWED = {
     "errors": set[str](),
+    "threads": set[str](),
     "parameters": {"errors"},
     "validation": {"errors"},
     "terms": {"errors", "losses.registry", "parameters", "views.registry"},
@@ -34,7 +35,7 @@ ALLOWED = {
     "figures": {"config", "errors", "events", "losses.registry", "representation"},
     # Noise in a training text is a view of it that is made once.
     "tasks": {"config", "errors", "settings", "validation", "views.eda", "encoders.source"},
-    "jobs": {"errors", "store.liveness", "store.records"},
+    "jobs": {"errors", "store.liveness", "store.records", "threads"},
     "training": {
         "config",
         "encoders",
@@ -50,7 +51,7 @@ ALLOWED = {
     },
     "store": {"config", "errors", "events", "representation", "settings"},
     "replay": {"errors", "events", "representation", "store"},
-    "engine": {"config", "encoders", "errors", "events", "representation", "store", "tasks", "training"},
+    "engine": {"config", "encoders", "errors", "events", "representation", "store", "tasks", "threads", "training"},
     "analysis": {
         "config",
         "encoders",

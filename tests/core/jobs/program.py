@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import TaskError
-from core.jobs import Progress, kinds, processes, warm
+from core.jobs import Progress, kinds, warm
 from core.jobs.__main__ import main
+from core.jobs.processes import GRACE_S
+from core.threads import ONE_THREAD, PATIENT
 
 Json = dict[str, Any]
 
@@ -47,7 +49,7 @@ def turn(request: Json, folder: Path, progress: Progress) -> Json:
 def keep(request: Json, folder: Path, progress: Progress) -> Json:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     progress(request["done"], 5, "keeping")
-    time.sleep(processes.GRACE_S + 1)
+    time.sleep(GRACE_S + 1)
     return {"kept": True}
 
 
@@ -74,7 +76,7 @@ def look(request: Json, folder: Path, progress: Progress) -> Json:
         "pid": os.getpid(),
         "session": os.getsid(0),
         "nice": os.nice(0),
-        "threads": {name: os.environ.get(name) for name in processes.ONE_THREAD},
+        "threads": {name: os.environ.get(name) for name in (*ONE_THREAD, *PATIENT)},
         "loaded": "large_library" in sys.modules,
         "temporary": tempfile.gettempdir(),
         "folder": str(folder),
@@ -97,7 +99,6 @@ KINDS = {
     name: f"__main__:{name}"
     for name in ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "look", "step")
 } | {
-    "nice": "__main__:look",
     "look_too": "__main__:look",
     "sleep": "__main__:wait",
     "fail": "__main__:refuse",
@@ -108,7 +109,6 @@ KINDS = {
 if __name__ == "__main__":
     kinds.KINDS = KINDS
     kinds.AT_ONCE = {"turn": 2}
-    kinds.LOWERED = frozenset({"nice"})
     kinds.PRELOADED = {"one": tuple(os.environ.get("JOBS_PRELOADED", "").split())}
     warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
     warm.CODE_POLL_S = 0.2

@@ -41,12 +41,15 @@ class TestJobs:
         pid = process_of(own_jobs, job_id).pid
         assert os.getsid(pid) == pid != os.getsid(0)
 
-    def test_some_kinds_let_everything_else_go_first(self, own_jobs: Jobs) -> None:
-        record = wait_until(own_jobs, own_jobs.start("nice", {}, "Nice"), ended)
+    def test_it_lets_training_go_first_and_its_threads_sleep(self, own_jobs: Jobs) -> None:
+        record = wait_until(own_jobs, own_jobs.start("look", {}, "Look"), ended)
         assert record.result["nice"] == min(19, psutil.Process().nice() + 10)
-        usual = own_jobs.start("wait", {}, "Wait")
-        wait_until(own_jobs, usual, lambda record: record.done == 1)
-        assert process_of(own_jobs, usual).nice() == psutil.Process().nice()
+        assert record.result["threads"]["OMP_WAIT_POLICY"] == "PASSIVE"
+
+    def test_the_waiting_policy_of_a_person_holds(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+        record = wait_until(own_jobs, own_jobs.start("look", {}, "Look"), ended)
+        assert record.result["threads"]["OMP_WAIT_POLICY"] == "ACTIVE"
 
     def test_every_process_sees_the_same_jobs_the_newest_first(self, own_jobs: Jobs) -> None:
         ids = [own_jobs.start("count", {"to": i}, f"job {i}") for i in range(3)]

@@ -18,8 +18,8 @@ import pytest
 from core.errors import ConfigError, EngineError
 from core.jobs import Jobs, kinds, warm
 from core.jobs.group import WarmGroup, WarmProcess
-from core.jobs.processes import ONE_THREAD
 from core.store.liveness import liveness_of
+from core.threads import ONE_THREAD, PATIENT
 from tests.core.jobs.conftest import PROGRAM
 from tests.core.jobs.watching import ended, is_gone, process_of, processes_on, wait_for, wait_until
 
@@ -69,7 +69,7 @@ class TestOneProcess:
         told = looked(own_jobs)
         assert told["session"] == told["pid"]
         assert told["nice"] == min(19, psutil.Process().nice() + 10)
-        assert told["threads"] == dict.fromkeys(ONE_THREAD, "1")
+        assert told["threads"] == dict.fromkeys(ONE_THREAD, "1") | PATIENT
 
     def test_a_warm_one_answers_at_once(self, own_jobs: Jobs) -> None:
         looked(own_jobs)

@@ -1,0 +1,89 @@
+"""A training step alone and beside one busy process: threads that sleep at barriers against threads that spin.
+
+Ours sets OMP_WAIT_POLICY=PASSIVE for every process that it starts; the peer is OpenMP's own default. Each figure is the
+median step of a fine-tune of the bundled encoder in a new interpreter, on real sentences; the busy process computes in
+Python and nothing else. One repetition runs all four in turn.
+
+Targets, ours / default: at most 0.5 beside the busy process, at most 1.08 alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+
+from benchmarks.measure import ROOT, in_turn, progress, report, spread
+from core.threads import PATIENT
+
+POLICIES = {"ours": PATIENT, "default": {}}
+PLACES = {"alone": False, "beside": True}
+BUSY = "while True: sum(range(100_000))"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="[default: 5]")
+    parser.add_argument("--steps", type=int, default=24, metavar="N", help="[default: 24]")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--measure", action="store_true", help="print the median step of this interpreter and end")
+    given = parser.parse_args()
+    if given.measure:
+        print(own_step_s(given.steps, given.precision))
+        return
+    found: dict[str, list[float]] = {f"{policy} {place}": [] for policy in POLICIES for place in PLACES}
+    for repetition in range(given.repeats):
+        now = {}
+        for name in in_turn(repetition, list(found)):
+            policy, place = name.split()
+            now[name] = step_s(POLICIES[policy], given.steps, given.precision, busy=PLACES[place])
+        progress(repetition + 1, now)
+        for name, value in now.items():
+            found[name].append(value)
+    for name, values in found.items():
+        print(f"step {name}: {spread(values)} s")
+    for place, target in (("beside", "≤ 0.5"), ("alone", "≤ 1.08")):
+        pairs = zip(found[f"ours {place}"], found[f"default {place}"], strict=True)
+        report("ratio", f"step {place}, ours / default", [ours / default for ours, default in pairs], target, 2)
+
+
+def step_s(policy: dict[str, str], steps: int, precision: str, *, busy: bool) -> float:
+    """The median step in a new interpreter."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")} | policy
+    command = [sys.executable, "-m", "benchmarks.bench_contention", "--measure"]
+    command += ["--steps", str(steps), "--precision", precision]
+    with busy_process(busy):
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+@contextmanager
+def busy_process(wanted: bool) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    process = subprocess.Popen([sys.executable, "-c", BUSY])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def own_step_s(steps: int, precision: str) -> float:
+    from benchmarks.bench_training import SKIPPED, prepared
+    from core.events import Step
+    from core.training.loop import train
+
+    config, data, _ = prepared(0.5, steps)
+    config = config.model_copy(update={"precision": precision})
+    times = [event.values["step_s"] for event in train(config, data) if isinstance(event, Step)]
+    return median(times[SKIPPED:])
+
+
+if __name__ == "__main__":
+    main()
