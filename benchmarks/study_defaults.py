@@ -1,0 +1,246 @@
+"""Which learning rates, steps and schedule the defaults take: runs over many sets, each kept as one line, resumable.
+
+    python -m benchmarks.study_defaults PART [DIR] [--results FILE] [--only SET …]
+    python -m benchmarks.study_defaults table [--results FILE]
+
+PART is a list of trials: `rates` (encoder's and classifier's rate), `length` (steps, warm-up and batch), `parts` (rates
+for what learns), `precision` (bfloat16 against float32), `confirm` (the defaults as they are, three seeds, at 20, 100
+and 1,000 training rows). DIR has a folder for each public set with train.csv and test.csv; without it the bundled
+tasks are used alone. Trials whose line is in FILE are not run again; a changed default is another trial. Every trial
+encodes its frames at the first and last step only, and is scored on up to 300 validation and 200 test rows, next to a
+linear probe of the untrained encoder fitted on the same training rows with the same pooling.
+
+`table` prints what FILE holds as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from core.config import TaskConfig, parse_config
+from core.encoders.source import BUNDLED
+from core.engine.machine import has_bfloat16, has_gpu
+from core.events import Evaluation, Step
+from core.objectives import mixed_objective
+from core.tasks import load_task
+from core.tasks.registry import TASKS
+from core.tasks.splits import stratified_order
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.untrained import FolderCache
+
+JSON = dict[str, Any]
+COARSE = ("sst2", "trec", "cr", "yelp_sentences")
+# English, one text a row, classes: what the promise is about.
+SENTENCES = (
+    "film_reviews", "product_reviews", "venue_reviews", "news_topics", "question_types", "long_film_reviews",
+    "sst2", "cr", "uci_amazon", "uci_yelp", "uci_imdb", "imdb", "yelp_polarity", "yelp_sentences",
+    "amazon_books", "amazon_electronics", "trec", "ag_news",
+)  # fmt: skip
+# What a sentence encoder hardly learns in a minute, and says so before launch.
+HARD = ("acceptability", "paraphrase", "nli", "cola", "mrpc", "paws", "snli", "mnli", "rte", "qnli")
+WEIGHTS = (0.0, 0.9)
+VALIDATION_ROWS, TEST_ROWS = 300, 200
+SEEDS = (0, 1, 2)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=[*PARTS, "table"])
+    parser.add_argument("folder", type=Path, nargs="?", default=None, metavar="DIR")
+    parser.add_argument("--results", type=Path, default=Path("runs/study.jsonl"), metavar="FILE")
+    parser.add_argument("--only", nargs="*", default=None, metavar="SET")
+    given = parser.parse_args(arguments)
+    if given.part == "table":
+        print(table(read(given.results)))
+        return 0
+    given.results.parent.mkdir(parents=True, exist_ok=True)
+    done = {line["key"] for line in read(given.results)}
+    trials = [t for t in PARTS[given.part]() if given.only is None or t["set"] in given.only]
+    for number, trial in enumerate(trials, 1):
+        key = json.dumps(trial, sort_keys=True)
+        if key in done:
+            continue
+        found = outcome(trial, given.folder, FolderCache(given.results.parent / "study-cache"))
+        if found is None:
+            continue
+        line = {"key": key, "part": given.part, **trial, **found}
+        with given.results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(f"{number}/{len(trials)} {described(trial)}: {brief(found)}", flush=True)
+    return 0
+
+
+# Trials: the set, the number of training rows, λ, the seed, and the fields of the phase that are not the defaults.
+
+
+def trial(name: str, rows: int, weight: float, seed: int = 0, *, precision: str = "auto", **phase: Any) -> JSON:
+    return {"set": name, "rows": rows, "lambda": weight, "seed": seed, "precision": precision, "phase": phase}
+
+
+def optimiser(rate: float, classifier: float | None = None, **more: Any) -> JSON:
+    return {"learning_rate": rate, "classifier_learning_rate": classifier or rate, **more}
+
+
+def rates() -> Iterator[JSON]:
+    peaks = (5e-5, 1e-4, 2e-4, 4e-4)
+    for rate, factor, name in product(peaks, (1.0, 5.0, 25.0), COARSE):
+        yield trial(name, 400, 0.9, steps=60, optimiser=optimiser(rate, rate * factor))
+    for rate, name in product(peaks, COARSE):
+        yield trial(name, 400, 0.0, steps=60, optimiser=optimiser(rate, 5 * rate))
+
+
+def length() -> Iterator[JSON]:
+    for (steps, warmup), rate, name in product(((30, 0.1), (60, 0.3), (120, 0.1)), (1e-4, 2e-4), COARSE):
+        yield trial(name, 400, 0.9, steps=steps, optimiser=optimiser(rate, 5 * rate, warmup_fraction=warmup))
+    for name in COARSE:
+        yield trial(name, 400, 0.9, steps=60, batch_size=32, optimiser=optimiser(2e-4, 1e-3))
+
+
+def parts() -> Iterator[JSON]:
+    wanted = {
+        "last_blocks": (0.9, (1e-4, 2e-4, 4e-4, 8e-4), 5.0),
+        "lora": (0.9, (5e-4, 1e-3, 2e-3, 4e-3), 2.0),
+        "classifier": (0.0, (1e-3, 3e-3, 1e-2, 3e-2), 1.0),
+    }
+    for part, (weight, peaks, factor) in wanted.items():
+        for rate, name in product(peaks, COARSE):
+            values = optimiser(rate, rate * factor)
+            yield trial(name, 400, weight, steps=60, trainable={"part": part}, optimiser=values)
+
+
+def precision() -> Iterator[JSON]:
+    for name, weight, seed, kind in product(SENTENCES, WEIGHTS, SEEDS, ("float32", "bfloat16")):
+        yield trial(name, 100, weight, seed, precision=kind)
+
+
+def confirm() -> Iterator[JSON]:
+    for seed, rows, name, weight in product(SEEDS, (100, 1000, 20), (*SENTENCES, *HARD), WEIGHTS):
+        if seed == 0 or name in SENTENCES:
+            yield trial(name, rows, weight, seed)
+
+
+PARTS = {"rates": rates, "length": length, "parts": parts, "precision": precision, "confirm": confirm}
+
+
+def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -> JSON | None:
+    """What a trial's run ended with; None for a set that is not here."""
+    task = source(given["set"], folder)
+    if task is None:
+        return None
+    draft = {
+        "task": task | sizes(task, given["rows"]),
+        "phases": [{"objective": mixed_objective(given["lambda"]).model_dump(), **given["phase"]}],
+        "probe": {"frame_steps": ()},
+        "seed": given["seed"],
+        "precision": given["precision"],
+        "encoder": {"id": BUNDLED, "pooling": "mean"},
+    }
+    began = time.perf_counter()
+    config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"))
+    tests = stratified_order(data.test.labels, 0)[:TEST_ROWS]
+    data = replace(data, test=data.test.take(sorted(tests)))
+    scores: dict[tuple[str, int], Mapping[str, float]] = {}
+    steps = []
+    for event in train(config, data, cache=cache):
+        if isinstance(event, Evaluation):
+            scores[event.split, event.step] = event.values
+        elif isinstance(event, Step):
+            steps.append(event.values["step_s"])
+    chosen = config.phases[0].optimiser
+    return {
+        "accuracy": scores["validation", config.steps]["accuracy"],
+        "probe": scores["baseline", 0]["accuracy"],
+        "probe_rows": scores["baseline", 0]["train_rows"],
+        "test": scores["test", config.steps]["accuracy"],
+        "validation_rows": len(data.validation),
+        "classes": len(data.classes),
+        "steps": config.steps,
+        "learning_rate": chosen.learning_rate,
+        "classifier_learning_rate": chosen.classifier_learning_rate,
+        "computed_in": config.precision,
+        "step_s": sum(steps) / len(steps),
+        "whole_s": time.perf_counter() - began,
+    }
+
+
+def sizes(task: Mapping[str, Any], wanted: int) -> dict[str, int]:
+    """Training and validation rows: as wanted, or three quarters of a set that has fewer, and of the rest up to 300."""
+    natural = load_task(TaskConfig.model_validate(task), 0)
+    total = len(natural.train) + len(natural.validation)
+    rows = min(wanted, 3 * total // 4)
+    return {"train_size": rows, "validation_size": min(VALIDATION_ROWS, total - rows)}
+
+
+def source(name: str, folder: Path | None) -> JSON | None:
+    if name in TASKS:
+        return {"id": name}
+    if folder is None or not (folder / name / "train.csv").is_file():
+        return None
+    return {"id": "file", "path": str(folder / name / "train.csv"), "test_path": str(folder / name / "test.csv")}
+
+
+def described(given: Mapping[str, Any]) -> str:
+    phase = json.dumps(given["phase"], sort_keys=True)
+    return (
+        f"{given['set']} {given['rows']} rows λ {given['lambda']:g} seed {given['seed']} {given['precision']} {phase}"
+    )
+
+
+def brief(found: Mapping[str, Any]) -> str:
+    return f"{found['accuracy']:.3f}, probe {found['probe']:.3f}, test {found['test']:.3f}, {found['whole_s']:.0f} s"
+
+
+# What was found
+
+
+def read(path: Path) -> list[JSON]:
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def table(lines: list[JSON]) -> str:
+    """One Markdown table for each part: settings, and accuracy less that of the probe, averaged over sets and seeds."""
+    return "\n\n".join(_part(part, [line for line in lines if line["part"] == part]) for part in PARTS if lines)
+
+
+def _part(part: str, lines: list[JSON]) -> str:
+    if not lines:
+        return f"No trials of {part} yet."
+    groups: dict[tuple[str, ...], list[JSON]] = defaultdict(list)
+    for line in lines:
+        groups[_group(part, line)].append(line)
+    heading = ["set" if part == "confirm" else "settings", "rows", "λ", "runs", "accuracy", "probe", "difference"]
+    rows = [[*group, *_figures(found)] for group, found in sorted(groups.items())]
+    return "\n".join(_row(cells) for cells in (heading, ["---"] * len(heading), *rows))
+
+
+def _group(part: str, line: Mapping[str, Any]) -> tuple[str, ...]:
+    if part == "confirm":
+        return line["set"], str(line["rows"]), f"{line['lambda']:g}"
+    settings = json.dumps(line["phase"], sort_keys=True).replace('"', "") if line["phase"] else "defaults"
+    return f"{settings}, {line['computed_in']}", str(line["rows"]), f"{line['lambda']:g}"
+
+
+def _figures(found: list[JSON]) -> list[str]:
+    accuracy, probe = mean(line["accuracy"] for line in found), mean(line["probe"] for line in found)
+    return [str(len(found)), f"{accuracy:.3f}", f"{probe:.3f}", f"{accuracy - probe:+.3f}"]
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
