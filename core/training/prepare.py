@@ -15,6 +15,7 @@ from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
+from core.training.batches import SMALLEST_BALANCED
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
@@ -71,6 +72,7 @@ def prepare(
     task = task.model_copy(update=found)
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
     _check_whole(phases)
+    _check_sampler(task.sampler, phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     if config.precision == "auto":
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
@@ -204,6 +206,16 @@ def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
             "no loss on the classifier",
             "the last of two phases trains the classifier; give it a cross-entropy.",
         )
+
+
+def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
+    smallest = min(phase.batch_size for phase in phases)
+    if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
+        remedy = (
+            f"class-balanced batches hold two rows of at least two classes; give at least {SMALLEST_BALANCED}, "
+            "or take random batches."
+        )
+        raise ConfigError("batch_size", smallest, remedy)
 
 
 def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:

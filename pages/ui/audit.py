@@ -13,7 +13,6 @@ from core.engine.machine import has_gpu, memory_bytes
 from core.parameters import whole
 from core.store import RunSummary, Status, Store
 from core.tasks import TaskData
-from core.training.batches import anchors_without_positive, expected_positives
 from core.training.estimate import (
     SPECIAL_TOKENS,
     Estimate,
@@ -23,6 +22,7 @@ from core.training.estimate import (
     measured_flops,
 )
 from core.training.plan import Plan, TermPlan, plan_phase
+from core.training.positives import anchors_without_positive, expected_positives
 from core.training.prepare import inert_terms
 from pages.ui.parts import duration
 from pages.ui.task_form import use_balanced_sampler
