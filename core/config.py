@@ -92,7 +92,8 @@ class TrainableConfig(Part):
     """Which weights learn: all, the last `blocks` blocks and the classifier, low-rank adapters on query and value
     (LoRA) and the classifier, or the classifier alone.
 
-    `reinitialised_blocks` top blocks are drawn anew before the first step (Zhang et al. 2020, arXiv:2006.05987).
+    `reinitialised_blocks` top blocks are drawn at random before the first frame (Zhang et al. 2020, arXiv:2006.05987);
+    the first phase says how many, and a later one draws none.
     """
 
     part: Literal["all", "last_blocks", "lora", "classifier"] = "all"
@@ -228,6 +229,11 @@ class RunConfig(Part):
     def steps(self) -> int:
         """Optimiser steps of a prepared run, all phases together."""
         return sum(phase_steps(phase) for phase in self.phases)
+
+    @property
+    def reinitialised_blocks(self) -> int:
+        """How many top blocks are drawn at random before frame 0."""
+        return self.phases[0].trainable.reinitialised_blocks
 
     @property
     def phase_ends(self) -> tuple[int, ...]:

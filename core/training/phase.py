@@ -15,7 +15,6 @@ from core.encoders.trainable import (
     apply_trainable,
     frozen_blocks,
     plain_name,
-    reinitialise,
     set_gradient_checkpointing,
     training_mode,
 )
@@ -76,7 +75,6 @@ class Phase:
 
     def _prepare_weights(self) -> list[nn.Module]:
         encoder, phase = self.encoder, self.config
-        reinitialise(encoder, phase.trainable.reinitialised_blocks)
         heads = {
             key: projection_head(str(term.parameters["projection"]), encoder.base.config.hidden_size)
             for key, term in zip(phase.objective.keys, phase.objective.terms, strict=True)

@@ -73,6 +73,7 @@ def prepare(
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
     _check_whole(phases)
     _check_sampler(task.sampler, phases)
+    _check_reinitialised(phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     if config.precision == "auto":
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
@@ -206,6 +207,16 @@ def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
             "no loss on the classifier",
             "the last of two phases trains the classifier; give it a cross-entropy.",
         )
+
+
+def _check_reinitialised(phases: tuple[PhaseConfig, ...]) -> None:
+    for number, phase in enumerate(phases[1:], 1):
+        if blocks := phase.trainable.reinitialised_blocks:
+            raise ConfigError(
+                f"phases.{number}.trainable.reinitialised_blocks",
+                blocks,
+                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
+            )
 
 
 def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
