@@ -16,6 +16,7 @@ from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
 from core.training.batches import SMALLEST_BALANCED
+from core.training.momentum import with_momentum
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
@@ -121,7 +122,9 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     steps = phase.steps
     if steps is None and phase.epochs is not None:
         steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
-    return phase.model_copy(update={"steps": steps or DEFAULT_STEPS, "epochs": None})
+    steps = steps or DEFAULT_STEPS
+    objective = with_momentum(phase.objective, steps)
+    return phase.model_copy(update={"objective": objective, "steps": steps, "epochs": None})
 
 
 def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
