@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -36,11 +37,13 @@ from core.training.checkpoints import (
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
 from core.training.frames import ProbeFrames
+from core.training.momentum import slow_queues
 from core.training.passes import Machine
 from core.training.phase import Phase
 from core.training.precision import encoder_autocast
 from core.training.prepare import inert_terms
 from core.training.scores import classification_scores
+from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.training.untrained import (
     MemoryCache,
     Untrained,
@@ -90,6 +93,7 @@ def train(
                 yield from run.cautions()
             yield from run.turn_knobs(controls.take_turns())
             yield run.take_step()
+            yield from run.starvation()
             yield from run.untrained_frame(controls)
             if run.step in run.frame_steps:
                 yield from run.frame(controls)
@@ -137,6 +141,8 @@ class _Run:
         self._draw_blocks(resume)
         self.step = 0
         self.learned: set[str] = set()
+        self._recent: deque[Mapping[str, float]] = deque(maxlen=STEPS_IN_A_ROW)
+        self._noticed: set[str] = set()
         restored = checkpoints.load() if resume and checkpoints else {}
         if restored and checkpoints:
             self.step = checkpoints.step() or 0
@@ -194,6 +200,8 @@ class _Run:
             yield Notice(self.step, f"{label} moves nothing: all it contrasts is frozen. Train more blocks.")
         if self.phase.number and self.phase.config.trainable.reinitialised_blocks:
             yield Notice(self.step, "Blocks are drawn once, before the first step: this phase draws none.")
+        for sentence in slow_queues(self.phase.config):
+            yield Notice(self.step, sentence)
         augmented = any(p.view is not None and p.view.view == "eda" for p in self.phase.plan.passes)
         if augmented and synonym_source() == "wordnet":
             yield Notice(self.step, "Synonyms come from WordNet: the run repeats only where nltk has it too.")
@@ -268,7 +276,15 @@ class _Run:
         self._check_finite(step, values)
         values["step_s"] = self.phase.commit()
         self.step = step
+        self._recent.append(values)
         return Step(step, values)
+
+    def starvation(self) -> Iterator[Notice]:
+        """Once for each contrastive term that has been 0 for some steps because its batches hold no positives."""
+        for sentence in starving_sentences(tuple(self._recent), self.phase.config, self.config.task.sampler):
+            if sentence not in self._noticed:
+                self._noticed.add(sentence)
+                yield Notice(self.step, sentence)
 
     def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
         for measure, name in (("loss", "loss"), ("grad_norm", "gradient norm")):

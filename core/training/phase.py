@@ -38,6 +38,7 @@ from core.training.passes import Batch, Machine, Passes
 from core.training.plan import Plan, plan_phase
 from core.training.queue import MomentumQueue
 from core.training.schedule import learning_rate_factor
+from core.training.starving import ACTIVE
 
 
 class Phase:
@@ -184,6 +185,8 @@ class Phase:
                 lines[f"collapse_line.{term.key}"] = found.collapse
                 if found.bound is not None:
                     lines[f"lower_bound.{term.key}"] = found.bound
+                if found.active is not None:
+                    lines[f"{ACTIVE}{term.key}"] = found.active
         return lines
 
     def _numbers(self, value: ObjectiveValue, norm: Tensor, measures: Mapping[str, Tensor]) -> dict[str, float]:
