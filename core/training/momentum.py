@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 
 from core.config import PhaseConfig, phase_steps
-from core.objectives import ObjectiveConfig
-from core.parameters import AUTO, number, whole
-from core.validation import build
+from core.parameters import number, whole
 
 # MoCo's momentum, for runs of hundreds of thousands of steps (He et al. 2020, arXiv:1911.05722).
 LARGEST = 0.999
@@ -23,15 +21,6 @@ def momentum_of(steps: int) -> float:
     """1 − 10/steps, rounded down to DECIMALS decimals, from 0 to LARGEST."""
     scale = 10**DECIMALS
     return min(LARGEST, max(0.0, math.floor((1 - MEMORIES_IN_A_RUN / steps) * scale) / scale))
-
-
-def with_momentum(objective: ObjectiveConfig, steps: int) -> ObjectiveConfig:
-    """The objective of a phase of so many steps, with a number where a queue's momentum was left to these."""
-    terms = [term.model_dump() for term in objective.terms]
-    for term in terms:
-        if term.get("queue") and term["momentum"] == AUTO:
-            term["momentum"] = momentum_of(steps)
-    return build(ObjectiveConfig, {"terms": terms, "combine": objective.combine})
 
 
 def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:

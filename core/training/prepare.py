@@ -16,7 +16,7 @@ from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
 from core.training.batches import SMALLEST_BALANCED
-from core.training.momentum import with_momentum
+from core.training.momentum import momentum_of
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
@@ -123,7 +123,7 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     if steps is None and phase.epochs is not None:
         steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
     steps = steps or DEFAULT_STEPS
-    objective = with_momentum(phase.objective, steps)
+    objective = phase.objective.with_momentum(momentum_of(steps))
     return phase.model_copy(update={"objective": objective, "steps": steps, "epochs": None})
 
 
