@@ -15,7 +15,7 @@ from core.training.plan import plan_phase
 from core.training.positives import anchors_without_positive, expected_positives
 from core.training.prepare import prepare
 from core.training.token_views import count_tokens, token_class_views, vectors_of
-from tests.core.training.made import CPU, Draft, made_phase, nli_csv
+from tests.core.training.made import Draft, made_phase, nli_csv
 
 DROPOUT = {"views": [{"view": "dropout"}]}
 
@@ -38,7 +38,7 @@ def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings:
     for step in (1, 2):
         batch = made._batch(step)
         outputs, _ = made.passes.encode(step, batch)
-        found = Reader(outputs, made.encoder, made.plan, autocast=CPU.autocast)(term.key).layers[0]
+        found = Reader(outputs, made.encoder, made.plan)(term.key).layers[0]
         assert found.view_mask is not None
         real = found.view_mask.sum(1).tolist()
         promised = [vectors_of(counted.tokens[row], term) for row in batch.rows]
