@@ -78,7 +78,11 @@ def cli() -> None:
 )
 @click.option("--max-length", type=int, metavar="T", help="Tokens read of a text. [default: 128]")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
-@click.option("--sampler", metavar="random|balanced", help="How batches are drawn. [default: random]")
+@click.option(
+    "--sampler",
+    metavar="random|class_balanced",
+    help="How batches are drawn; class_balanced: at least two rows of every class in a batch. [default: random]",
+)
 @click.option("--device", metavar="auto|cpu|cuda|mps", help="[default: auto]")
 @click.option("--precision", metavar="auto|float32|bfloat16", help="Of the encoder's passes. [default: auto]")
 @click.option("--name", help="A name for the list of runs.")

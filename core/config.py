@@ -51,6 +51,9 @@ class TaskConfig(Part):
     the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555); `train_size` takes a stratified few-shot
     sample; `label_noise` ρ gives that share of each class's rows another label, drawn evenly; `text_noise` r changes
     that share of the words of each text (EDA, one operation per text).
+
+    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
+    "balanced" is what earlier versions called equal shares of all classes; runs that have it keep their curve.
     """
 
     id: str = "film_reviews"
@@ -65,7 +68,7 @@ class TaskConfig(Part):
     label_noise: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     text_noise: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     validation_size: Annotated[int, Field(ge=2)] | None = None
-    sampler: Literal["random", "balanced"] = "random"
+    sampler: Literal["random", "class_balanced", "balanced"] = "random"
 
     @field_validator("id", mode="before")
     @classmethod
@@ -89,7 +92,8 @@ class TrainableConfig(Part):
     """Which weights learn: all, the last `blocks` blocks and the classifier, low-rank adapters on query and value
     (LoRA) and the classifier, or the classifier alone.
 
-    `reinitialised_blocks` top blocks are drawn anew before the first step (Zhang et al. 2020, arXiv:2006.05987).
+    `reinitialised_blocks` top blocks are drawn at random before the first frame (Zhang et al. 2020, arXiv:2006.05987);
+    the first phase says how many, and a later one draws none.
     """
 
     part: Literal["all", "last_blocks", "lora", "classifier"] = "all"
@@ -236,6 +240,11 @@ class RunConfig(Part):
     def steps(self) -> int:
         """Optimiser steps of a prepared run, all phases together."""
         return sum(phase_steps(phase) for phase in self.phases)
+
+    @property
+    def reinitialised_blocks(self) -> int:
+        """How many top blocks are drawn at random before frame 0."""
+        return self.phases[0].trainable.reinitialised_blocks
 
     @property
     def phase_ends(self) -> tuple[int, ...]:

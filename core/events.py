@@ -87,8 +87,8 @@ class Step:
     """One optimiser step.
 
     `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, pooled_grad.<term>, pooled_cosine, learning_rate,
-    lambda, temperature, collapse_line.<term>, lower_bound.<term>, phase, step_s, texts and tokens; nats, unitless or as
-    named.
+    lambda, temperature, collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts
+    and tokens; nats, unitless or as named.
     """
 
     step: int

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from core.errors import ConfigError
 from core.losses.registry import loss_entry
-from core.parameters import Parameter, number
+from core.parameters import AUTO, Parameter, number
 from core.terms import WEIGHT_MAX, TermConfig
 from core.validation import Part, build
 
@@ -139,6 +139,14 @@ class ObjectiveConfig(Part):
             return self._with_setting(key, setting, value)
         has = ", ".join(["learning_rate", *self.knobs])
         raise ConfigError("knob", name, f"this objective has no such knob; it has {has}.")
+
+    def with_momentum(self, momentum: float) -> ObjectiveConfig:
+        """With a number where the momentum of a queue was left to the steps."""
+        terms = [t.model_dump() for t in self.terms]
+        for term in terms:
+            if term.get("queue") and term["momentum"] == AUTO:
+                term["momentum"] = momentum
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
 
     def _settings_of(self, key: str) -> set[str]:
         """What can be turned of one term."""

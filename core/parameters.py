@@ -15,6 +15,8 @@ Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
 LONGEST_NAME = 300
 # Layers by place, because encoders have 4 to 24 blocks.
 RELATIVE_LAYERS = ("last", "last_third", "every_third")
+# A number that follows from the rest of a run, and is there once the run is prepared.
+AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Parameter:
         choices: the valid values of a choice, and the words people read for them.
         slider: the range a slider shows first, where the valid one is too wide to aim in.
         knob: whether it may be turned while a run is going.
+        automatic: where it may be AUTO, the words people read for that.
     """
 
     name: str
@@ -40,12 +43,15 @@ class Parameter:
     choices: Mapping[str, str] | None = None
     slider: tuple[float, float] | None = None
     knob: bool = False
+    automatic: str = ""
 
     def check(self, field: str, value: object) -> Value:
         """The value if it is valid.
 
         Raises: ConfigError naming the field, the value and what would work.
         """
+        if self.automatic and value == AUTO:
+            return AUTO
         match self.kind:
             case "choice":
                 return self._choice(field, value)
@@ -100,6 +106,8 @@ class Parameter:
             parts.append(f"{'above' if self.above else 'from'} {self.low:g}")
         if self.high is not None:
             parts.append(f"{'below' if self.below else 'up to'} {self.high:g}")
+        if self.automatic:
+            parts.append(f"or {AUTO}")
         return " ".join(parts)
 
 

@@ -50,6 +50,9 @@ class Preset:
             if part is not None:
                 one["trainable"] = {**one.get("trainable", {}), "part": part}
                 one["optimiser"] = one.get("optimiser", {}) | OWN_RATES
+        for later in made[1:]:
+            if later.get("trainable", {}).get("reinitialised_blocks"):  # they are drawn once, before the first phase
+                later["trainable"]["reinitialised_blocks"] = 0
         steps, epochs = phase.get("steps"), phase.get("epochs")
         if len(made) == 1:
             return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
@@ -56,11 +56,12 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
     if step not in files:
         known = ", ".join(map(str, files))
         raise StoreError(f"Run {run.id} keeps no weights of step {shown(step)}: choose one of {known}.")
-    untrained, tokenizer = _untrained(run.config.encoder, run.probe.classes, run.config.seed)
+    start = _Start(run.config.encoder, run.probe.classes, run.config.seed, run.config.reinitialised_blocks)
+    untrained, tokenizer = _untrained(start)
     path = files[step]
     if path is None:
         return untrained, tokenizer
-    return _trained(run.config.encoder, run.probe.classes, run.config.seed, path, _changed(path)), tokenizer
+    return _trained(start, path, _changed(path)), tokenizer
 
 
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
@@ -90,28 +91,40 @@ def _changed(path: Path) -> int:
         ) from error
 
 
+class _Start(NamedTuple):
+    """What decides a run's weights before its first step."""
+
+    config: EncoderConfig
+    classes: tuple[str, ...]
+    seed: int
+    reinitialised_blocks: int
+
+
 @lru_cache(maxsize=ENCODERS_KEPT)
-def _untrained(config: EncoderConfig, classes: tuple[str, ...], seed: int) -> tuple[Encoder, Tokenizer]:
-    """The encoder as the loop loads it, whose classification head is the first that the run's seed draws."""
+def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
+    """The encoder as the loop starts from it: the seed draws the classification head, then re-initialised blocks."""
     import torch
 
     from core.encoders.model import load_encoder
+    from core.encoders.trainable import reinitialise
 
+    config = start.config
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(start.seed)
         encoder, tokenizer = load_encoder(
-            config.id, classes=classes, pooling=config.pooling, max_length=config.max_length
+            config.id, classes=start.classes, pooling=config.pooling, max_length=config.max_length
         )
+        reinitialise(encoder, start.reinitialised_blocks)
     encoder.requires_grad_(False)
     return encoder.eval(), tokenizer
 
 
 @lru_cache(maxsize=MODELS_KEPT)
-def _trained(config: EncoderConfig, classes: tuple[str, ...], seed: int, path: Path, changed: int) -> Encoder:
+def _trained(start: _Start, path: Path, changed: int) -> Encoder:
     """The encoder with a file's weights; `changed` is when the file was written, so that a new one is read."""
     from core.training.checkpoints import load_learned
 
-    untrained, _ = _untrained(config, classes, seed)
+    untrained, _ = _untrained(start)
     learned = _learned_names(path)
     shared = {id(p): p for name, p in untrained.named_parameters() if name not in learned}
     encoder = copy.deepcopy(untrained, shared)

@@ -37,7 +37,7 @@ TASK = {
     "label_noise": Named("Label noise ρ"),
     "text_noise": Named("Text noise r"),
     "validation_size": Named("Validation rows", {None: "The default"}),
-    "sampler": Named("Batches", {"random": "Random", "balanced": "Class-balanced"}),
+    "sampler": Named("Batches", {"random": "Random", "class_balanced": "Class-balanced", "balanced": "Equal shares"}),
 }
 READING = {
     "text": Named("Text column", {None: "Guessed"}),

@@ -14,10 +14,17 @@ from core.parameters import number
 
 
 class ReferenceLines(NamedTuple):
-    """Collapse line and lower bound in nats; None where a loss has no bound worth drawing."""
+    """What a term's loss on a batch is to be read against.
+
+    Attributes:
+        collapse, bound: nats; None where a loss has no bound worth drawing.
+        active: share of the anchors, in [0, 1], that have a positive and a second candidate to tell it from. Without
+            any the loss is 0 whatever the vectors are. None where every anchor is active.
+    """
 
     collapse: Tensor
     bound: Tensor | None
+    active: Tensor | None = None
 
 
 def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines | None:
@@ -38,13 +45,13 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
         hard = math.exp(number(settings, "hard_negative_weight")) - 1
         return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard)), None)
     lines = [_lines(loss, layer, given.queue, labels, settings) for layer in given.layers]
-    collapse, bound = (torch.stack(values).mean() for values in zip(*lines, strict=True))
-    return ReferenceLines(collapse, bound)
+    collapse, bound, active = (torch.stack(values).mean() for values in zip(*lines, strict=True))
+    return ReferenceLines(collapse, bound, active)
 
 
 def _lines(
     loss: str, layer: Contrasted, queue: tuple[Tensor, Tensor] | None, labels: Tensor, settings: Settings
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     n, v, _ = layer.vectors.shape
     present = torch.ones(n, v, device=labels.device) if layer.view_mask is None else layer.view_mask.double()
     views = present.sum(1)  # [N]
@@ -61,7 +68,8 @@ def _lines(
     else:
         bounds = positives.clamp(min=1).log()
     anchors = views.double() * (positives > 0)  # how many anchors each example gives
-    return collapse, (bounds * anchors).sum() / anchors.sum().clamp(min=1)
+    active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
+    return collapse, (bounds * anchors).sum() / anchors.sum().clamp(min=1), active
 
 
 def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from core.errors import ConfigError
-from core.parameters import Parameter
+from core.parameters import AUTO, Parameter
 
 Level = Literal["sentence", "token", "logits"]
 
@@ -140,12 +140,14 @@ QUEUE = (
     Parameter(
         "momentum",
         "Queue momentum",
-        0.999,
-        "How slowly the copy follows the encoder: the share of it that stays at each step.",
+        AUTO,
+        "How slowly the copy follows the encoder: the share m of it that stays at each step. From the steps: a short "
+        "run takes a smaller m, so that its copy learns too; MoCo's 0.999 is for thousands of steps.",
         low=0.0,
         high=1.0,
         below=True,
         slider=(0.9, 0.9999),
+        automatic="From the steps",
     ),
 )
 

@@ -5,14 +5,18 @@ Batches are random. Length never chooses who meets whom: in a contrastive loss t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
+
+# A text needs another of its class for a positive, and a second class for negatives.
+ROWS_OF_A_CLASS = 2
+SMALLEST_BALANCED = 2 * ROWS_OF_A_CLASS
 
 
 class Sampler(Protocol):
@@ -39,11 +43,126 @@ class RandomSampler:
         return [int(row) for row in self._order(epoch)[start : start + self._batch_size]]
 
 
-class BalancedSampler:
-    """As many rows of each class as of the others in every batch, up to one.
+class ClassBalancedSampler:
+    """P classes in every batch with at least two rows of each, in shares as equal as their rows allow.
 
-    A small class comes round more often than a large one. Where the batch does not divide evenly, the classes take
-    turns at the extra row.
+    P is ⌊B/2⌋, or the number of classes where that is smaller. Where not all classes fit, they take turns
+    (`ClassTurns`). No row comes twice in a batch: a class with fewer rows than its share gives all it has and the other
+    classes fill up, so the only row of a class comes alone. Within a class the rows come in turn.
+    """
+
+    def __init__(self, labels: Sequence[int], batch_size: int, seed: int) -> None:
+        values = np.asarray(labels)
+        self.steps_per_epoch = max(1, len(values) // batch_size)
+        self._seed = seed
+        self._members = [np.flatnonzero(values == label) for label in np.unique(values)]
+        self._turns = ClassTurns([len(members) for members in self._members], batch_size, seed)
+        self._order = lru_cache(maxsize=2 * len(self._members))(self._shuffled)
+
+    def rows(self, step: int) -> list[int]:
+        return [int(row) for share in self._turns.shares(step) for row in self._rows(share)]
+
+    def _rows(self, share: Share) -> Rows:
+        """The rows of a class's turn; those that do not fill a last turn wait for the next shuffle."""
+        size, width = len(self._members[share.label]), self._turns.width(share.label)
+        shuffles, place = divmod(share.turn, size // width)
+        wanted = np.arange(place * width, place * width + share.rows)
+        return self._order(share.label, shuffles).take(wanted, mode="wrap")
+
+    def _shuffled(self, label: int, shuffles: int) -> Rows:
+        return np.random.default_rng([self._seed, label, shuffles]).permutation(self._members[label])
+
+
+class Share(NamedTuple):
+    """A class's part in a batch.
+
+    Attributes:
+        label: place of the class among those that have rows, from 0.
+        turn: how often the class was in a batch before.
+    """
+
+    label: int
+    rows: int
+    turn: int
+
+
+class ClassTurns:
+    """Which classes are in a step's batch, and with how many rows. Knows the sizes of the classes, and no rows.
+
+    In a round of ⌈C/P⌉ batches every class has one turn. The places left over in a round's last batch go to its first
+    classes, which are others in every round until each was among them equally often; the rest is in random order.
+    """
+
+    def __init__(self, sizes: Sequence[int], batch_size: int, seed: int) -> None:
+        self._sizes, self._batch_size, self._seed = tuple(sizes), batch_size, seed
+        classes = len(sizes)
+        self._together = min(classes, max(1, batch_size // ROWS_OF_A_CLASS))
+        self.batches_per_round = -(-classes // self._together)
+        all_meet = self.batches_per_round == 1
+        # Where all classes meet in every batch, being first in it means one of the rows that do not divide evenly.
+        self._first = batch_size % classes if all_meet else self.batches_per_round * self._together - classes
+        self._level = _level(sizes, batch_size) if all_meet else batch_size // self._together
+        self._cycle = np.random.default_rng(seed).permutation(classes)
+        self._place = np.argsort(self._cycle)
+        self._order = lru_cache(maxsize=2)(self._drawn)
+
+    def width(self, label: int) -> int:
+        """Rows that a class gives at every turn; where it gives more, these are the first of its next turn."""
+        return min(self._sizes[label], self._level)
+
+    def shares(self, step: int) -> Iterator[Share]:
+        """The classes in the batch of step 1, 2, …"""
+        number, batch = divmod(step - 1, self.batches_per_round)
+        classes, start, together = len(self._sizes), batch * self._together, self._together
+        order = np.roll(self._order(number), -start)
+        sizes = [self._sizes[label] for label in order[:together]]
+        while sum(sizes) < self._batch_size and together < classes:  # these classes cannot fill the batch
+            sizes.append(self._sizes[order[together]])
+            together += 1
+        for place, rows in enumerate(_equal_shares(sizes, self._batch_size)):
+            label = int(order[place])
+            yield Share(label, rows, self._turns_before(number, label) + (start + place >= classes))
+
+    def _turns_before(self, number: int, label: int) -> int:
+        """Turns of a class before a round: one in each, and one more in each round that it came first in."""
+        if self.batches_per_round == 1:
+            return number
+        classes = len(self._sizes)
+        return number + (number * self._first + classes - 1 - int(self._place[label])) // classes
+
+    def _drawn(self, number: int) -> Rows:
+        """The classes of a round in their order."""
+        turned = np.roll(self._cycle, -(number * self._first % len(self._cycle)))
+        first, others = turned[: self._first], turned[self._first :]
+        return np.concatenate([first, np.random.default_rng([self._seed, number]).permutation(others)])
+
+
+def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
+    """`total` in shares as equal as the sizes allow; what does not divide evenly goes to the first with room."""
+    level = _level(sizes, total)
+    shares = [min(size, level) for size in sizes]
+    left = min(total, sum(sizes)) - sum(shares)
+    for place in [i for i, size in enumerate(sizes) if size > level][:left]:
+        shares[place] += 1
+    return shares
+
+
+def _level(sizes: Sequence[int], total: int) -> int:
+    """The largest number of which every class can give as much, or all it has, without exceeding `total`."""
+    left, level = total, 0
+    for smaller, size in enumerate(sorted(sizes)):
+        level = left // (len(sizes) - smaller)
+        if size > level:
+            break
+        left -= size
+    return level
+
+
+class EqualSharesSampler:
+    """What runs of earlier versions call "balanced", kept so that they resume on their own curve.
+
+    As many rows of each class as of the others in every batch, up to one: with as many classes as rows in a batch no
+    text meets another of its class. A small class may give a row twice.
     """
 
     def __init__(self, labels: Sequence[int], batch_size: int, seed: int) -> None:
@@ -73,45 +192,9 @@ class BalancedSampler:
 
 
 def make_sampler(name: str, labels: Sequence[int], batch_size: int, seed: int) -> Sampler:
-    """The sampler a TaskConfig names."""
+    """The sampler that a TaskConfig names."""
+    if name == "class_balanced":
+        return ClassBalancedSampler(labels, batch_size, seed)
     if name == "balanced":
-        return BalancedSampler(labels, batch_size, seed)
+        return EqualSharesSampler(labels, batch_size, seed)
     return RandomSampler(len(labels), batch_size, seed)
-
-
-def expected_positives(class_counts: Sequence[int], batch_size: int, sampler: str, views: int = 1) -> list[float]:
-    """Expected number of positives per anchor in a batch, for each class.
-
-    Random batches are drawn without replacement, so an anchor's B − 1 companions hold (B − 1)(n_c − 1)/(n − 1) of its
-    class. Balanced ones hold k = ⌊B/C⌋ of every class, and one more of each of B mod C classes, which take turns. With
-    V views every one of these texts counts V times, and the anchor has its own V − 1 others.
-    """
-    return [(texts + 1) * views - 1 for texts in _expected_texts(class_counts, batch_size, sampler)]
-
-
-def _expected_texts(class_counts: Sequence[int], batch_size: int, sampler: str) -> list[float]:
-    rows, classes = sum(class_counts), len(class_counts)
-    if sampler == "balanced":
-        k, extra = divmod(batch_size, classes)
-        return [(extra * (k + 1) * k + (classes - extra) * k * (k - 1)) / batch_size] * classes
-    return [(batch_size - 1) * (count - 1) / max(1, rows - 1) for count in class_counts]
-
-
-def anchors_without_positive(class_counts: Sequence[int], batch_size: int, sampler: str, views: int = 1) -> list[float]:
-    """For each class, the chance that an anchor has no positive in its batch (hypergeometric for random batches).
-
-    With more than one view an anchor always has its own other view.
-    """
-    if views > 1:
-        return [0.0] * len(class_counts)
-    rows, classes = sum(class_counts), len(class_counts)
-    if sampler == "balanced":
-        k, extra = divmod(batch_size, classes)
-        alone = extra if k == 0 else classes - extra if k == 1 else 0
-        return [alone / batch_size] * classes
-    chances = []
-    for count in class_counts:
-        others, companions = rows - count, batch_size - 1
-        draws = np.arange(companions)
-        chances.append(float(np.prod(np.clip((others - draws) / np.maximum(1, rows - 1 - draws), 0, 1))))
-    return chances

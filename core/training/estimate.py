@@ -97,15 +97,16 @@ def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
 
 def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
     """Roughly how many tokens of a text are read, from its characters."""
-    return mean(min(max_length, count) for count in _token_counts(texts, sample))
+    return mean(min(max_length, count) for count in estimated_tokens(texts, sample))
 
 
 def cut_share(texts: Sequence[str], max_length: int, sample: int = 200) -> float:
     """Roughly the share of the texts that are longer than what is read of them."""
-    return mean(count > max_length for count in _token_counts(texts, sample))
+    return mean(count > max_length for count in estimated_tokens(texts, sample))
 
 
-def _token_counts(texts: Sequence[str], sample: int) -> list[float]:
+def estimated_tokens(texts: Sequence[str], sample: int) -> list[float]:
+    """Roughly how many tokens each of up to `sample` texts has, special ones included, from its characters."""
     chosen = [texts[i] for i in np.linspace(0, len(texts) - 1, min(sample, len(texts))).astype(int)]
     wide = [sum(ord(c) > 0x2E7F for c in text) for text in chosen]
     return [w + (len(t) - w) / CHARACTERS_PER_TOKEN + SPECIAL_TOKENS for t, w in zip(chosen, wide, strict=True)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from core.config import KnobTurn, RunConfig, check_turn
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.encoders.trainable import merge_adapters, merged_names, plain_name
+from core.encoders.trainable import merge_adapters, merged_names, plain_name, reinitialise
 from core.errors import ConfigError, TrainingError
 from core.events import (
     Checkpointed,
@@ -37,18 +37,20 @@ from core.training.checkpoints import (
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
 from core.training.frames import ProbeFrames
+from core.training.momentum import slow_queues
 from core.training.passes import Machine
 from core.training.phase import Phase
 from core.training.precision import encoder_autocast
 from core.training.prepare import inert_terms
 from core.training.scores import classification_scores
+from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.training.untrained import (
     MemoryCache,
+    Untrained,
     VectorCache,
     Vectors,
     baseline_scores,
     cache_key,
-    untrained_vectors,
 )
 from core.views.synonyms import synonym_source
 
@@ -91,6 +93,7 @@ def train(
                 yield from run.cautions()
             yield from run.turn_knobs(controls.take_turns())
             yield run.take_step()
+            yield from run.starvation()
             yield from run.untrained_frame(controls)
             if run.step in run.frame_steps:
                 yield from run.frame(controls)
@@ -135,9 +138,11 @@ class _Run:
         torch.manual_seed(config.seed)
         self.encoder, self.tokenizer = _loaded(config, data, device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
-        self._remember_untrained(resume)
+        self._draw_blocks(resume)
         self.step = 0
         self.learned: set[str] = set()
+        self._recent: deque[Mapping[str, float]] = deque(maxlen=STEPS_IN_A_ROW)
+        self._noticed: set[str] = set()
         restored = checkpoints.load() if resume and checkpoints else {}
         if restored and checkpoints:
             self.step = checkpoints.step() or 0
@@ -146,16 +151,23 @@ class _Run:
             self._restore(restored)
         self._follow_recorded_turns()
 
-    def _remember_untrained(self, resume: bool) -> None:
-        """Before any weight changes: the untrained vectors if they are at hand, else what is needed to compute them."""
+    def _draw_blocks(self, resume: bool) -> None:
+        """Draw the re-initialised blocks, and remember the encoder as it was before and as it starts."""
+        blocks, seed = self.config.reinitialised_blocks, self.config.seed
+        self._pretrained: Untrained | None = self._as_it_is(keep=resume and not blocks)
+        self._start: Untrained | None = self._pretrained
+        if blocks:
+            # On the CPU, so that the draws do not depend on the device.
+            reinitialise(self.encoder.cpu(), blocks)
+            self.encoder.to(self.machine.device)
+            self._start = self._as_it_is(drawn=(blocks, seed), keep=resume)
+
+    def _as_it_is(self, *, drawn: tuple[int, int] | None = None, keep: bool) -> Untrained:
         fingerprint = _fingerprint(self.encoder.folder)
         arithmetic = f"{self.machine.device.type} {self.machine.precision}"
         attended = self.frames.attended_rows
-        self.cache_key = cache_key(self.config.encoder, fingerprint, self.data, arithmetic, attended)
-        self._vectors = self.cache.get(self.cache_key)
-        self._untrained: Encoder | None = None
-        if self._vectors is None or resume:
-            self._untrained = copy.deepcopy(self.encoder)
+        key = cache_key(self.config.encoder, fingerprint, self.data, arithmetic, attended, drawn)
+        return Untrained(self.encoder, key, self.cache, keep=keep)
 
     def started(self) -> Started:
         data = self.data
@@ -186,6 +198,10 @@ class _Run:
         """What a person should know of the phase before its numbers mislead."""
         for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
             yield Notice(self.step, f"{label} moves nothing: all it contrasts is frozen. Train more blocks.")
+        if self.phase.number and self.phase.config.trainable.reinitialised_blocks:
+            yield Notice(self.step, "Blocks are drawn once, before the first step: this phase draws none.")
+        for sentence in slow_queues(self.phase.config):
+            yield Notice(self.step, sentence)
         augmented = any(p.view is not None and p.view.view == "eda" for p in self.phase.plan.passes)
         if augmented and synonym_source() == "wordnet":
             yield Notice(self.step, "Synonyms come from WordNet: the run repeats only where nltk has it too.")
@@ -260,7 +276,15 @@ class _Run:
         self._check_finite(step, values)
         values["step_s"] = self.phase.commit()
         self.step = step
+        self._recent.append(values)
         return Step(step, values)
+
+    def starvation(self) -> Iterator[Notice]:
+        """Once for each contrastive term that has been 0 for some steps because its batches hold no positives."""
+        for sentence in starving_sentences(tuple(self._recent), self.phase.config, self.config.task.sampler):
+            if sentence not in self._noticed:
+                self._noticed.add(sentence)
+                yield Notice(self.step, sentence)
 
     def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
         for measure, name in (("loss", "loss"), ("grad_norm", "gradient norm")):
@@ -274,27 +298,29 @@ class _Run:
 
     def untrained_frame_if_cached(self) -> Iterator[Event]:
         """The frame of step 0 before any step, where its vectors are at hand; the linear probe waits for a step."""
-        if self._vectors is not None:
-            yield from self._untrained_events(self._vectors, self._untrained or self.encoder)
-            self._untrained = None
+        if self._start is not None and self._start.vectors is not None:
+            yield from self._first_frame(NoControls())
 
     def untrained_frame(self, controls: Controls) -> Iterator[Event]:
-        """After a step, what must not delay the first: the frame of step 0 from the copy, and the linear probe."""
-        if self._vectors is None and self._untrained is not None:
-            encoder, self._untrained = self._untrained, None
-            self._vectors = untrained_vectors(
-                encoder,
-                self.tokenizer,
-                self.data,
-                autocast=self.machine.autocast,
-                interrupted=controls.stop_requested,
-                attended=self.frames.attended_rows,
-            )
-            self.cache.put(self.cache_key, self._vectors)
-            yield from self._untrained_events(self._vectors, encoder)
-        if self._vectors is not None:
-            vectors, self._vectors = self._vectors, None
+        """After a step, what must not delay the first: the frame of step 0 from a copy, and the linear probe."""
+        yield from self._first_frame(controls)
+        if self._pretrained is not None:
+            vectors, self._pretrained = self._vectors_of(self._pretrained, controls), None
             yield Evaluation(0, "baseline", baseline_scores(vectors, self.data))
+
+    def _first_frame(self, controls: Controls) -> Iterator[Event]:
+        if self._start is not None:
+            start, self._start = self._start, None
+            yield from self._untrained_events(self._vectors_of(start, controls), start.encoder or self.encoder)
+
+    def _vectors_of(self, untrained: Untrained, controls: Controls) -> Vectors:
+        return untrained.computed(
+            self.tokenizer,
+            self.data,
+            autocast=self.machine.autocast,
+            interrupted=controls.stop_requested,
+            attended=self.frames.attended_rows,
+        )
 
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()

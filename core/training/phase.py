@@ -15,7 +15,6 @@ from core.encoders.trainable import (
     apply_trainable,
     frozen_blocks,
     plain_name,
-    reinitialise,
     set_gradient_checkpointing,
     training_mode,
 )
@@ -39,6 +38,7 @@ from core.training.passes import Batch, Machine, Passes
 from core.training.plan import Plan, plan_phase
 from core.training.queue import MomentumQueue
 from core.training.schedule import learning_rate_factor
+from core.training.starving import ACTIVE
 
 
 class Phase:
@@ -76,7 +76,6 @@ class Phase:
 
     def _prepare_weights(self) -> list[nn.Module]:
         encoder, phase = self.encoder, self.config
-        reinitialise(encoder, phase.trainable.reinitialised_blocks)
         heads = {
             key: projection_head(str(term.parameters["projection"]), encoder.base.config.hidden_size)
             for key, term in zip(phase.objective.keys, phase.objective.terms, strict=True)
@@ -186,6 +185,8 @@ class Phase:
                 lines[f"collapse_line.{term.key}"] = found.collapse
                 if found.bound is not None:
                     lines[f"lower_bound.{term.key}"] = found.bound
+                if found.active is not None:
+                    lines[f"{ACTIVE}{term.key}"] = found.active
         return lines
 
     def _numbers(self, value: ObjectiveValue, norm: Tensor, measures: Mapping[str, Tensor]) -> dict[str, float]:

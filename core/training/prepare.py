@@ -15,7 +15,9 @@ from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.tasks import TaskData, load_task
+from core.training.batches import SMALLEST_BALANCED
 from core.training.defaults import DEFAULT_STEPS, with_rates
+from core.training.momentum import momentum_of
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
 
@@ -71,6 +73,8 @@ def prepare(
     task = task.model_copy(update=found)
     phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
     _check_whole(phases)
+    _check_sampler(task.sampler, phases)
+    _check_reinitialised(phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
     if config.precision == "auto":
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
@@ -118,8 +122,12 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     steps = phase.steps
     if steps is None and phase.epochs is not None:
         steps = max(1, math.ceil(phase.epochs * (rows // phase.batch_size)))
-    optimiser = with_rates(phase.optimiser, phase.trainable, shape)
-    return phase.model_copy(update={"steps": steps or DEFAULT_STEPS, "epochs": None, "optimiser": optimiser})
+    steps = steps or DEFAULT_STEPS
+    found = {
+        "objective": phase.objective.with_momentum(momentum_of(steps)),
+        "optimiser": with_rates(phase.optimiser, phase.trainable, shape),
+    }
+    return phase.model_copy(update={"steps": steps, "epochs": None, **found})
 
 
 def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
@@ -205,6 +213,26 @@ def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
             "no loss on the classifier",
             "the last of two phases trains the classifier; give it a cross-entropy.",
         )
+
+
+def _check_reinitialised(phases: tuple[PhaseConfig, ...]) -> None:
+    for number, phase in enumerate(phases[1:], 1):
+        if blocks := phase.trainable.reinitialised_blocks:
+            raise ConfigError(
+                f"phases.{number}.trainable.reinitialised_blocks",
+                blocks,
+                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
+            )
+
+
+def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
+    smallest = min(phase.batch_size for phase in phases)
+    if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
+        remedy = (
+            f"class-balanced batches hold two rows of at least two classes; give at least {SMALLEST_BALANCED}, "
+            "or take random batches."
+        )
+        raise ConfigError("batch_size", smallest, remedy)
 
 
 def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:

@@ -1,11 +1,14 @@
 """The encoder before any step: the first frame, and the linear probe that a fine-tune has to beat.
 
-Both depend on encoder and rows only, so they are kept under a key and computed once for all runs.
+The first frame shows the model that starts, with its blocks that were drawn at random; the probe is fitted on the
+encoder as it was pre-trained, which is what a person has without a fine-tune. Both are kept under a key that says all
+that they depend on, and computed once for all runs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import logging
@@ -93,16 +96,56 @@ def probe_rows(rows: int, size: int) -> list[int]:
     return [chosen[i] for i in np.linspace(0, len(chosen) - 1, min(size, len(chosen))).astype(np.int64)] if size else []
 
 
-def cache_key(config: EncoderConfig, fingerprint: str, data: TaskData, arithmetic: str, attended: Sequence[int]) -> str:
+def cache_key(
+    config: EncoderConfig,
+    fingerprint: str,
+    data: TaskData,
+    arithmetic: str,
+    attended: Sequence[int],
+    drawn: tuple[int, int] | None = None,
+) -> str:
     """One key per encoder, pooling, length, rows and arithmetic.
 
     Args:
         fingerprint: tells two encoders under one name apart, e.g. their weights' size and date.
         arithmetic: kind of device and precision, whose rounding differs.
         attended: as `untrained_vectors` takes them.
+        drawn: how many top blocks were drawn at random, and the seed that drew them; None for a pre-trained encoder.
     """
     parts = [config.model_dump(mode="json"), fingerprint, data.content_hash, BASELINE_ROWS, arithmetic, list(attended)]
+    parts += [drawn] if drawn else []
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class Untrained:
+    """An encoder before its first step: its vectors where the cache has them, else a copy to compute them from."""
+
+    def __init__(self, encoder: Encoder, key: str, cache: VectorCache, *, keep: bool = False) -> None:
+        """
+        Args:
+            keep: make the copy in any case, because `encoder` is about to get other weights.
+        """
+        self._key, self._cache = key, cache
+        self.vectors = cache.get(key)
+        self.encoder = copy.deepcopy(encoder) if keep or self.vectors is None else None
+
+    def computed(
+        self,
+        tokenizer: Tokenizer,
+        data: TaskData,
+        *,
+        autocast: torch.autocast,
+        interrupted: Callable[[], bool],
+        attended: Sequence[int],
+    ) -> Vectors:
+        """Its vectors, computed and kept for other runs where they are not known; as `untrained_vectors`."""
+        if self.vectors is None:
+            assert self.encoder is not None
+            self.vectors = untrained_vectors(
+                self.encoder, tokenizer, data, autocast=autocast, interrupted=interrupted, attended=attended
+            )
+            self._cache.put(self._key, self.vectors)
+        return self.vectors
 
 
 def untrained_vectors(

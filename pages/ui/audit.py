@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from statistics import mean
 
 import pandas as pd
 import streamlit as st
 
 from core.config import PhaseConfig, RunConfig
-from core.encoders.source import encoder_shape
+from core.encoders.source import encoder_shape, tokenizer_file
 from core.engine.machine import has_gpu, memory_bytes
-from core.parameters import whole
+from core.parameters import number, whole
 from core.store import RunSummary, Status, Store
-from core.tasks import TaskData
-from core.training.batches import anchors_without_positive, expected_positives
-from core.training.estimate import (
-    SPECIAL_TOKENS,
-    Estimate,
-    assumed_flops,
-    estimate,
-    mean_tokens,
-    measured_flops,
-)
+from core.tasks import Split, TaskData
+from core.training.batches import SMALLEST_BALANCED
+from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
+from core.training.momentum import slow_queues
 from core.training.plan import Plan, TermPlan, plan_phase
+from core.training.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
 from core.training.prepare import inert_terms
+from core.training.token_views import TokenCounts, count_tokens, token_class_views
 from pages.ui.parts import duration
 from pages.ui.task_form import use_balanced_sampler
 
@@ -34,8 +32,8 @@ MAX_CLASS_ROWS = 8
 def batch_audit(config: RunConfig, data: TaskData) -> None:
     """What anchors will find in a batch: positives class by class, following views and levels, and a remedy."""
     blocks = encoder_shape(config.encoder.id).blocks
-    for number, phase in enumerate(config.phases):
-        where = f", phase {number + 1}" if len(config.phases) > 1 else ""
+    for place, phase in enumerate(config.phases):
+        where = f", phase {place + 1}" if len(config.phases) > 1 else ""
         plan = plan_phase(phase.objective, blocks)
         audited = [t for t in plan.terms if t.term.entry.contrastive]
         if not audited:
@@ -47,6 +45,8 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         st.caption(_readings(plan))
         for label in inert_terms(phase, blocks):
             st.warning(f"{label} will move nothing, because all it contrasts is frozen: train more blocks.")
+        for sentence in slow_queues(phase):
+            st.warning(sentence)
         if sentence := _selects_nothing(config, plan, data):
             st.info(sentence)
 
@@ -58,9 +58,11 @@ def _readings(plan: Plan) -> str:
 
 def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
     """Where k is not smaller than a text, the choice by attention chooses everything."""
-    words = mean_tokens(data.train.shown, config.encoder.max_length) - SPECIAL_TOKENS
     largest = max((k for _, k in plan.tokens), default=0)
-    if largest < words or not largest:
+    if not largest:
+        return ""
+    words = mean(_tokens(config, data).tokens)
+    if largest < words:
         return ""
     return (
         f"A text here has about {words:.0f} tokens, so k = {largest} takes nearly all of them and attention selects "
@@ -69,7 +71,7 @@ def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
 
 
 def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: TermPlan) -> None:
-    batch, sampler, views = phase.batch_size, config.task.sampler, term.views
+    batch, sampler = phase.batch_size, config.task.sampler
     if term.term.entry.reads == "triplets":
         st.caption(
             f"One positive per premise, what it entails, against the other {batch - 1:,} and all {batch:,} "
@@ -81,34 +83,98 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
             f"One positive per anchor, its own other view, against {batch - 1:,} other texts. No labels are used."
         )
         return
-    if views > 1:
-        st.caption(f"{views} views of a text: {batch * views:,} vectors are contrasted.")
-    counts = [Counter(data.train.labels)[label] for label in range(len(data.classes))]
-    positives = expected_positives(counts, batch, sampler, views)
-    starving = anchors_without_positive(counts, batch, sampler, views)
+    found = Counter(data.train.labels)
+    counts = [found[label] for label in range(len(data.classes))]
+    shares = class_shares(counts, batch, sampler, seed=config.seed)
+    views: int | list[ClassViews] = term.views
+    if term.term.level == "token":
+        counted = _tokens(config, data)
+        views = token_class_views(counted, term, len(counts))
+        st.caption(_token_vectors(term, counted, views, shares, batch))
+    elif term.views > 1:
+        st.caption(f"{term.views} views of a text: {batch * term.views:,} vectors are contrasted.")
+    positives = expected_positives(counts, batch, sampler, views, seed=config.seed)
+    starving = anchors_without_positive(counts, batch, sampler, views, seed=config.seed)
+    queue = whole(term.term.parameters, "queue")
+    columns = {"Class": data.classes, "Rows": counts, "Per anchor": positives}
+    columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
+    _table(columns | {"No positive": [s * 100 for s in starving]})
+    if queue:
+        _queue(phase, term, queue)
+    elif max(starving) > STARVING and phase.objective.contrastive:
+        _starving(sampler, batch, max(starving))
+
+
+def _table(columns: dict[str, Sequence[object]]) -> None:
     st.dataframe(
-        pd.DataFrame(
-            {"Class": data.classes, "Rows": counts, "Per anchor": positives, "No positive": [s * 100 for s in starving]}
-        ),
+        pd.DataFrame(columns),
         hide_index=True,
-        height="content" if len(counts) <= MAX_CLASS_ROWS else 320,
+        height="content" if len(columns["Class"]) <= MAX_CLASS_ROWS else 320,
         column_config={
             "Class": st.column_config.TextColumn(help="Training rows by class"),
             "Per anchor": st.column_config.NumberColumn(
                 format="%.1f", help="Expected number of vectors of its class in an anchor's batch, itself aside"
             ),
+            "In the queue": st.column_config.NumberColumn(
+                format="%.0f", help="Expected number of vectors of its class in the queue, once that is full"
+            ),
             "No positive": st.column_config.NumberColumn(
-                format="%.1f %%", help="Chance that an anchor finds none; it then adds nothing to the contrastive loss"
+                format="%.1f %%",
+                help="Chance that an anchor finds none in its batch; without a queue it then adds nothing to the "
+                "contrastive loss",
             ),
         },
     )
-    if queue := whole(term.term.parameters, "queue"):
-        st.caption(f"Beside these, up to {queue:,} vectors of past batches, which also hold positives.")
-    elif max(starving) > STARVING and phase.objective.contrastive:
-        share = max(starving)
-        st.warning(f"Up to {share:.0%} of the anchors of a class will find no positive. A larger batch helps.")
-        if sampler == "random" and batch >= 2 * len(counts):
-            st.button("Use class-balanced batches", on_click=use_balanced_sampler)
+
+
+def _starving(sampler: str, batch: int, share: float) -> None:
+    if sampler == "class_balanced":
+        st.warning("A class with a single training row has no positive in any batch: give it more rows.")
+        return
+    st.warning(
+        f"Up to {share:.0%} of the anchors of a class will find no positive. "
+        "A larger batch or class-balanced batches help."
+    )
+    if batch >= SMALLEST_BALANCED:
+        st.button("Use class-balanced batches", on_click=use_balanced_sampler)
+
+
+def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
+    """When the queue is full, and how fast the encoder behind it moves."""
+    full, steps = -(-queue // phase.batch_size), phase.steps or 0
+    held = (
+        f"The queue is full, {queue:,} vectors, from step {full + 1:,} on"
+        if full < steps
+        else f"The queue never fills: it holds {phase.batch_size * (steps - 1):,} of {queue:,} vectors at the last step"
+    )
+    momentum = number(term.term.parameters, "momentum")
+    st.caption(f"{held}. Its copy of the encoder keeps {momentum:g} of itself at each step.")
+
+
+def _token_vectors(
+    term: TermPlan, counted: TokenCounts, views: Sequence[ClassViews], shares: Sequence[float], batch: int
+) -> str:
+    """How many vectors there are, where texts may have fewer tokens than are asked for."""
+    k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
+    vectors = batch * sum(share * view.mean for share, view in zip(shares, views, strict=True))
+    basis = "" if counted.exact else " Tokens are estimated from characters until the encoder's tokenizer is here."
+    if clusters:
+        short = mean(min(tokens, k) < clusters for tokens in counted.tokens)
+        few = f"; {short:.0%} of the texts have too few tokens for that and none" if short else ""
+        return f"{clusters} vectors of a text{few}: about {vectors:,.0f} in a batch.{basis}"
+    of_a_text = mean(min(tokens, k) for tokens in counted.tokens)
+    return f"{of_a_text:.1f} of at most {k} tokens of a text: about {vectors:,.0f} vectors in a batch.{basis}"
+
+
+def _tokens(config: RunConfig, data: TaskData) -> TokenCounts:
+    file = tokenizer_file(config.encoder.id)
+    stamp = file.stat().st_mtime_ns if file else 0
+    return _counted_tokens(config.encoder.id, stamp, config.encoder.max_length, data.content_hash, data.train)
+
+
+@st.cache_data(show_spinner="Counting tokens", max_entries=16)
+def _counted_tokens(encoder: str, stamp: int, max_length: int, content: str, _train: Split) -> TokenCounts:
+    return count_tokens(encoder, _train, max_length)
 
 
 def cost(store: Store, config: RunConfig, data: TaskData) -> None:

@@ -20,6 +20,7 @@ from core.objectives import Knob
 from core.representation.geometry import collapse_verdict
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, RunSummary, Status
+from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from pages.ui import reads, state
 from pages.ui.controls import run_buttons, show_notice
 from pages.ui.live_figure import live_figure
@@ -71,7 +72,8 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     steps = reads.steps(store, run)
     evaluations = store.evaluations(run_id)
     _progress(run, steps)
-    _message(run)
+    starving = _starving(run, steps)
+    _message(run, shown=starving)
     if run.probe is None:
         st.caption(_waiting(engine, run))
         return
@@ -118,13 +120,23 @@ def _progress(run: RunRecord, steps: Sequence[Step]) -> None:
     st.progress(share, " · ".join(words))
 
 
-def _message(run: RunRecord) -> None:
+def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
+    """Warn of contrastive terms that are 0 for want of positives; returns what was said."""
+    phase = run.config.phases[run.config.phase_at(max(1, run.last_step))]
+    sentences = starving_sentences([step.values for step in steps[-STEPS_IN_A_ROW:]], phase, run.config.task.sampler)
+    for sentence in sentences:
+        st.warning(escaped(sentence))
+    return sentences
+
+
+def _message(run: RunRecord, shown: Sequence[str]) -> None:
+    """How the run ended, or what it had to say that is not `shown` already."""
     if run.status == Status.FAILED:
         st.error(escaped(run.message or "The run failed: its log has the details."))
     elif run.status == Status.INTERRUPTED:
         kept = f"from step {run.checkpoint_step:,}" if run.checkpoint_step else "from the start"
         st.warning(f"The worker is gone. Nothing that was written is lost; Resume goes on {kept}, on the same curve.")
-    elif run.message:
+    elif run.message and run.message not in shown:
         st.info(escaped(run.message))
 
 

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import ConfigError
 from core.objectives import Knob
-from core.parameters import RELATIVE_LAYERS, Parameter, Value
+from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
 
 RELATIVE_LABELS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
 CHOSEN = "chosen"
@@ -22,6 +22,8 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
 
     Raises: ConfigError for block numbers that cannot be read.
     """
+    if parameter.automatic:
+        return _automatic(place, parameter, value, key)
     match parameter.kind:
         case "choice":
             choices = parameter.choices or {}
@@ -44,6 +46,24 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
             return int(place.number_input(parameter.label, low, high, int(value), help=parameter.help, key=key))
     knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
     return number_slider(place, knob, parameter.help, key)
+
+
+def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> Value:
+    """A number that may be left to the rest of the run, or chosen."""
+    options = [AUTO, CHOSEN]
+    picked = place.selectbox(
+        parameter.label,
+        options,
+        index=options.index(AUTO if value == AUTO else CHOSEN),
+        format_func=lambda option: parameter.automatic if option == AUTO else "Chosen",
+        help=parameter.help,
+        key=key,
+    )
+    if picked == AUTO:
+        return AUTO
+    span = parameter.slider or (0.0, 1.0)
+    start = span[0] if value == AUTO else float(value)
+    return number_slider(place, Knob("Chosen", start, span), "", f"{key}.chosen")
 
 
 def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Callable[[], None] | None = None) -> float:

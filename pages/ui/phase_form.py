@@ -232,14 +232,15 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
         help="Keeps only the blocks' inputs and computes the rest again: less memory, about a third more time.",
         key=key(number, "checkpointing"),
     )
-    learns = part in ("all", "last_blocks")
+    learns = part in ("all", "last_blocks") and number == 0
     drawn = left.number_input(
         "Re-initialised top blocks",
         0,
         100,
         phase["trainable"]["reinitialised_blocks"] if learns else 0,
         disabled=not learns,
-        help="Draw so many top blocks anew before the first step (Zhang et al. 2020). They have to learn.",
+        help="Draw the weights of so many top blocks at random, once, before the first frame (Zhang et al. 2020). They "
+        "have to learn, from the first phase on.",
         key=key(number, f"reinitialised.{learns}"),
     )
     more = {

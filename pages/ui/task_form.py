@@ -12,7 +12,9 @@ from core.tasks import TASKS, LibraryTask
 from pages.ui import reads, state
 from pages.ui.parts import escaped, task_names
 
-SAMPLERS = {"random": "Random", "balanced": "Class-balanced"}
+SAMPLERS = {"random": "Random", "class_balanced": "Class-balanced"}
+# Offered where the settings of a run of an earlier version are used again.
+FORMER_SAMPLERS = {"balanced": "Equal shares"}
 
 
 def task_form(start: TaskConfig) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
 
 def use_balanced_sampler() -> None:
     """Set the form's sampler, before it is drawn."""
-    state.set_widget("form.sampler", "balanced")
+    state.set_widget("form.sampler", "class_balanced")
 
 
 def _rows(start: TaskConfig) -> dict[str, Any]:
@@ -69,12 +71,15 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
         "Empty: all rows that validation leaves.",
         key="form.train_size",
     )
+    samplers = SAMPLERS | {name: label for name, label in FORMER_SAMPLERS.items() if name == start.sampler}
     sampler = right.segmented_control(
         "Batches",
-        list(SAMPLERS),
+        list(samplers),
         default=start.sampler,
-        format_func=SAMPLERS.get,
-        help="Class-balanced batches hold as many rows of each class, so that every anchor finds positives.",
+        format_func=samplers.get,
+        help="Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts there, so "
+        "that every text finds a positive (unless its class has no other); where the classes do not all fit, they take "
+        "turns. Small classes come round more often.",
         key="form.sampler",
     )
     return {"train_size": size, "sampler": sampler or "random"}

@@ -210,7 +210,7 @@ class TestDraft:
             ("name=some words", lambda c: c.name, "some words"),
             ('name="3"', lambda c: c.name, "3"),
             ("name=", lambda c: c.name, ""),
-            ("task.sampler=balanced", lambda c: c.task.sampler, "balanced"),
+            ("task.sampler=class_balanced", lambda c: c.task.sampler, "class_balanced"),
             ("task.train_size=null", lambda c: c.task.train_size, None),
             ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
             ("objective.terms.0.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from core.store.liveness import boot_id, host_name
 from core.tasks import TaskLibrary
 from core.tasks.rows import Rows
 from core.training.prepare import prepare
+from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from pages.ui.parts import duration, escaped
 from tests.conftest import made_rows
 
@@ -271,6 +273,68 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
     assert not any("will find no positive" in warning.value for warning in app.warning)
 
 
+def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable[..., AppTest], folder: Path) -> None:
+    rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
+    task = TaskLibrary(folder / "tasks").add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
+    app = opened("fine_tune", task=task.id)
+    widget(app, "form.0.batch_size").set_value(8).run()
+    assert app.dataframe[0].value["No positive"].min() > 50
+    button(app, "Use class-balanced batches").click().run()
+    assert set(app.dataframe[0].value["No positive"]) == {0.0}
+    assert set(app.dataframe[0].value["Per anchor"]) == {1.0}
+    assert not app.warning
+
+
+def test_settings_of_an_earlier_version_keep_their_batches(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    run_id = Store(folder).create(draft(task={"sampler": "balanced"}))
+    app = opened("fine_tune", **{"from": run_id})
+    assert widget(app, "form.sampler").value == "balanced"
+    assert "Equal shares" in options(app, "form.sampler")
+    assert "Equal shares" not in options(opened("fine_tune"), "form.sampler")
+
+
+def test_tokens_are_counted_as_texts_have_them(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("token-scl").run()
+    (said,) = (caption.value for caption in app.caption if "vectors in a batch" in caption.value)
+    of_a_text, vectors = map(float, re.findall(r"^([\d.]+) of at most 30 tokens of a text: about (\d+) ", said)[0])
+    assert 1 < of_a_text < 30
+    assert vectors == pytest.approx(16 * of_a_text, rel=0.02)
+
+
+def test_a_queue_says_when_it_is_full_and_warns_of_one_that_lags(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    def queued(**settings: Any) -> AppTest:
+        terms = [{"loss": "supcon", "weight": 0.5, "queue": 64} | settings, {"loss": "cross_entropy", "weight": 0.5}]
+        return opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
+
+    app = queued()
+    assert "from step 9 on" in words(app)
+    assert "keeps 0.916 of itself" in words(app)
+    assert sum(app.dataframe[0].value["In the queue"]) == pytest.approx(64)
+    assert not app.warning
+    assert any("lags behind" in warning.value for warning in queued(momentum=0.999).warning)
+    assert "never fills" in words(queued(queue=4096))
+
+
+def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    terms = [{"loss": "supcon", "weight": 0.5, "queue": 64}, {"loss": "cross_entropy", "weight": 0.5}]
+    app = opened("fine_tune", **{"from": Store(folder).create(draft(objective={"terms": terms}, steps=120))})
+    (choice,) = (box for box in app.selectbox if box.label == "Queue momentum")
+    assert choice.value == "auto"
+    choice.set_value("chosen").run()
+    (slider,) = (one for one in app.slider if one.label == "Chosen")
+    slider.set_value(0.95).run()
+    assert "keeps 0.95 of itself" in words(app)
+    next(box for box in app.selectbox if box.label == "Queue momentum").set_value("auto").run()
+    assert "keeps 0.916 of itself" in words(app)
+
+
 def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.steps").set_value(77).run()
@@ -280,6 +344,25 @@ def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) 
 
 
 # Fine-tune, a run
+
+
+@pytest.mark.parametrize(("share", "warned"), [(0.0, True), (0.5, False)])
+def test_a_contrastive_term_without_positives_is_said_once(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], share: float, warned: bool
+) -> None:
+    store, run_id = made_run(folder, draft())
+    trained(store, run_id, steps=8)
+    attempt = store.attempt(run_id, 1)
+    values = {"loss": 0.1, "loss.supcon": 0.0, "pooled_grad.supcon": 0.0, "active_anchors.supcon": share, "step_s": 0.1}
+    steps = [Step(step, values) for step in range(9, 9 + STEPS_IN_A_ROW)]
+    attempt.steps(steps)
+    sentences = starving_sentences([step.values for step in steps], store.run(run_id).config.phases[0], "random")
+    for sentence in sentences:
+        attempt.notice(sentence)  # as the run does
+    app = opened("fine_tune", run=run_id)
+    assert [warning.value for warning in app.warning if "SCL is 0" in warning.value] == [*map(escaped, sentences)]
+    assert len(sentences) == warned
+    assert "SCL is 0" not in "".join(info.value for info in app.info)
 
 
 def test_every_status_has_its_words_and_its_buttons(

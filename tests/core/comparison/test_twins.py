@@ -44,7 +44,7 @@ def told(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
         ("task.train_size", None, "Training rows", ("100", "All")),
         ("task.validation_size", 40, "Validation rows", ("120", "40")),
         ("task.label_noise", 0.2, "Label noise ρ", ("0", "0.2")),
-        ("task.sampler", "balanced", "Batches", ("Random", "Class-balanced")),
+        ("task.sampler", "class_balanced", "Batches", ("Random", "Class-balanced")),
         ("encoder.pooling", "cls", "One vector per text", ("Mean of tokens", "[CLS]")),
         ("seed", 4, "Seed", ("3", "4")),
     ],
@@ -63,7 +63,7 @@ def test_one_setting_changes_and_the_twin_can_run(
 def test_the_rows_stay_where_they_are_not_what_changes(original: RunConfig) -> None:
     hashes = {
         path: twin(original, path, value).task.content_hash
-        for path, value in ((TAU, 0.1), ("task.sampler", "balanced"), ("task.train_size", 40), ("seed", 1))
+        for path, value in ((TAU, 0.1), ("task.sampler", "class_balanced"), ("task.train_size", 40), ("seed", 1))
     }
     kept = original.task.content_hash
     assert kept is not None

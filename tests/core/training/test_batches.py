@@ -1,19 +1,17 @@
-"""Which rows meet in a batch, and what the audit says of it beforehand."""
+"""Which rows meet in a batch."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from itertools import combinations
 
-import numpy as np
 import pytest
 
 from core.training.batches import (
-    BalancedSampler,
+    ClassBalancedSampler,
+    EqualSharesSampler,
     RandomSampler,
     Sampler,
-    anchors_without_positive,
-    expected_positives,
     make_sampler,
 )
 
@@ -25,7 +23,7 @@ def epoch(sampler: Sampler, number: int = 0) -> list[int]:
     return [row for step in range(first, first + sampler.steps_per_epoch) for row in sampler.rows(step)]
 
 
-@pytest.mark.parametrize("name", ["random", "balanced"])
+@pytest.mark.parametrize("name", ["random", "class_balanced", "balanced"])
 class TestEverySampler:
     def test_a_batch_depends_on_seed_and_step_alone(self, name: str) -> None:
         steps = list(range(1, 40))
@@ -70,10 +68,133 @@ class TestRandom:
         assert {row for number in range(20) for row in epoch(sampler, number)} == set(range(53))
 
 
-class TestBalanced:
+SHAPES = {
+    "77 classes": [40] * 77,
+    "2 classes": [70, 70],
+    "12 classes": [30] * 12,
+    "imbalance": [90, 40, 12, 5, 3],
+    "one class": [80],
+}
+
+
+def labels_of(counts: list[int]) -> list[int]:
+    return [label for label, count in enumerate(counts) for _ in range(count)]
+
+
+def class_rows(labels: list[int], batch: list[int]) -> Counter[int]:
+    return Counter(labels[row] for row in batch)
+
+
+class TestClassBalanced:
+    @pytest.mark.parametrize("batch_size", [2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64])
+    @pytest.mark.parametrize("counts", SHAPES.values(), ids=SHAPES)
+    def test_a_batch_is_full_of_distinct_rows_and_no_class_with_another_row_comes_alone(
+        self, counts: list[int], batch_size: int
+    ) -> None:
+        labels = labels_of(counts)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        for step in range(1, 160):
+            batch = sampler.rows(step)
+            assert len(batch) == len(set(batch)) == batch_size
+            assert min(class_rows(labels, batch).values()) >= 2
+
+    @pytest.mark.parametrize("batch_size", [4, 5, 8, 16, 31, 32, 64])
+    @pytest.mark.parametrize("name", ["77 classes", "2 classes", "12 classes"])
+    def test_as_many_classes_as_fit_have_shares_within_one_of_each_other(self, name: str, batch_size: int) -> None:
+        counts = SHAPES[name]
+        sampler = ClassBalancedSampler(labels_of(counts), batch_size, seed=1)
+        for step in range(1, 160):
+            shares = class_rows(labels_of(counts), sampler.rows(step))
+            assert len(shares) == min(len(counts), batch_size // 2)
+            assert max(shares.values()) - min(shares.values()) <= 1
+
+    @pytest.mark.parametrize("batch_size", [2, 4, 8, 9, 32, 64])
+    def test_the_classes_take_turns(self, batch_size: int) -> None:
+        """In a round each comes at least once; over all rounds the left-over places are shared out to within one."""
+        labels = labels_of(SHAPES["77 classes"])
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        batches = -(-77 // (batch_size // 2))
+        turns = Counter[int]()
+        for number in range(30):
+            found = [class_rows(labels, sampler.rows(number * batches + batch)) for batch in range(1, batches + 1)]
+            seen = Counter(label for shares in found for label in shares)
+            assert set(seen) == set(range(77))
+            turns += seen
+        assert max(turns.values()) - min(turns.values()) <= 1
+
+    def test_which_classes_meet_is_drawn_for_every_round(self) -> None:
+        labels = labels_of(SHAPES["77 classes"])
+        sampler = ClassBalancedSampler(labels, 32, seed=0)
+        met = Counter[tuple[int, int]]()
+        for step in range(1, 401):
+            met.update(combinations(sorted(class_rows(labels, sampler.rows(step))), 2))
+        pairs = 77 * 76 // 2
+        assert len(met) == pairs
+        assert max(met.values()) < 4 * met.total() / pairs
+
+    @pytest.mark.parametrize(("classes", "batch_size"), [(2, 5), (3, 7), (12, 32), (5, 64)])
+    def test_the_classes_take_turns_at_the_rows_that_do_not_divide_evenly(self, classes: int, batch_size: int) -> None:
+        labels = labels_of([40] * classes)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        dealt = sum((class_rows(labels, sampler.rows(step)) for step in range(1, 10 * classes + 1)), Counter[int]())
+        assert dealt == dict.fromkeys(range(classes), 10 * batch_size)
+
+    @pytest.mark.parametrize(("counts", "batch_size"), [([40] * 77, 32), ([12, 12], 8), ([20, 8, 4], 12)])
+    def test_every_row_of_a_class_comes_once_before_any_comes_again(self, counts: list[int], batch_size: int) -> None:
+        labels = labels_of(counts)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        dealt = [row for step in range(1, 1500) for row in sampler.rows(step)]
+        for label, count in enumerate(counts):
+            mine = [row for row in dealt if labels[row] == label]
+            for start in range(0, len(mine) - count, count):
+                assert len(set(mine[start : start + count])) == count
+
+    def test_a_small_class_gives_all_it_has_and_the_others_fill_up(self) -> None:
+        labels = labels_of([37, 11, 5])
+        sampler = ClassBalancedSampler(labels, 32, seed=0)
+        for step in range(1, 60):
+            assert class_rows(labels, sampler.rows(step)) == {0: 16, 1: 11, 2: 5}
+
+    def test_the_only_row_of_a_class_comes_alone_and_comes(self) -> None:
+        labels = labels_of([50, 1, 1])
+        sampler = ClassBalancedSampler(labels, 8, seed=0)
+        for step in range(1, 60):
+            assert class_rows(labels, sampler.rows(step)) == {0: 6, 1: 1, 2: 1}
+
+    @pytest.mark.parametrize("batch_size", [2, 5, 8, 16, 30])
+    def test_classes_too_small_to_fill_a_batch_are_joined_by_others(self, batch_size: int) -> None:
+        labels = labels_of([1] * 20 + [2] * 10)
+        sampler = ClassBalancedSampler(labels, batch_size, seed=0)
+        seen = set[int]()
+        for step in range(1, 160):
+            batch = sampler.rows(step)
+            assert len(batch) == len(set(batch)) == batch_size
+            seen |= set(batch)
+        assert seen == set(range(40))
+
+    def test_a_batch_of_everything_is_everything(self) -> None:
+        assert sorted(ClassBalancedSampler(LABELS, len(LABELS), seed=0).rows(5)) == list(range(len(LABELS)))
+        assert sorted(ClassBalancedSampler(LABELS, 1000, seed=0).rows(5)) == list(range(len(LABELS)))
+
+    def test_labels_need_not_count_from_zero(self) -> None:
+        sampler = ClassBalancedSampler([7, 7, 7, -1, -1], 4, seed=0)
+        assert sum(row < 3 for row in sampler.rows(1)) == 2
+
+
+class TestEqualShares:
+    """The sampler of earlier runs, which resume on their own curve."""
+
+    def test_its_batches_are_those_of_earlier_runs(self) -> None:
+        sampler = make_sampler("balanced", LABELS, 8, seed=3)
+        assert [sampler.rows(step) for step in (1, 2, 50)] == [
+            [29, 36, 12, 44, 41, 47, 52, 48],
+            [31, 28, 17, 38, 39, 49, 50, 51],
+            [23, 22, 20, 43, 41, 49, 50, 52],
+        ]
+
     @pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 7, 9, 16])
     def test_the_classes_of_a_batch_are_within_one_of_each_other(self, batch_size: int) -> None:
-        sampler = BalancedSampler(LABELS, batch_size, seed=0)
+        sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
         for step in range(1, 60):
             counts = Counter(LABELS[row] for row in sampler.rows(step))
             sizes = [counts[label] for label in (0, 1, 2)]
@@ -82,12 +203,12 @@ class TestBalanced:
 
     @pytest.mark.parametrize("batch_size", [4, 7])
     def test_the_classes_take_turns_at_the_extra_row(self, batch_size: int) -> None:
-        sampler = BalancedSampler(LABELS, batch_size, seed=0)
+        sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
         counts = Counter(LABELS[row] for step in range(1, 31) for row in sampler.rows(step))
         assert counts == dict.fromkeys((0, 1, 2), 10 * batch_size)
 
     def test_every_row_of_a_class_comes_once_before_any_comes_again(self) -> None:
-        sampler = BalancedSampler(LABELS, 9, seed=0)
+        sampler = EqualSharesSampler(LABELS, 9, seed=0)
         dealt = [row for step in range(1, 200) for row in sampler.rows(step)]
         for label in (0, 1, 2):
             members = [row for row, y in enumerate(LABELS) if y == label]
@@ -96,101 +217,5 @@ class TestBalanced:
                 assert sorted(mine[start : start + len(members)]) == members
 
     def test_labels_need_not_count_from_zero(self) -> None:
-        sampler = BalancedSampler([7, 7, -1, -1], 2, seed=0)
+        sampler = EqualSharesSampler([7, 7, -1, -1], 2, seed=0)
         assert {row < 2 for row in sampler.rows(1)} == {True, False}
-
-
-def counted(labels: Sequence[int], batch_size: int, sampler: str, steps: int, views: int) -> tuple[list[float], ...]:
-    """As `measured`, over all views of every text, one pair of vectors at a time."""
-    made = make_sampler(sampler, labels, batch_size, seed=0)
-    anchors, positives, lonely = Counter[int](), Counter[int](), Counter[int]()
-    for step in range(1, steps + 1):
-        vectors = [(row, view) for row in made.rows(step) for view in range(views)]
-        for i, (row, _) in enumerate(vectors):
-            found = sum(labels[other] == labels[row] for j, (other, _) in enumerate(vectors) if j != i)
-            anchors[labels[row]] += 1
-            positives[labels[row]] += found
-            lonely[labels[row]] += found == 0
-    classes = sorted(anchors)
-    return [positives[c] / anchors[c] for c in classes], [lonely[c] / anchors[c] for c in classes]
-
-
-@pytest.mark.parametrize("views", [1, 2, 3])
-class TestAuditOfViews:
-    @pytest.mark.parametrize(("counts", "batch_size"), [((30, 10), 4), ((9, 9, 6), 6)])
-    def test_of_random_batches(self, counts: tuple[int, ...], batch_size: int, views: int) -> None:
-        labels = [label for label, count in enumerate(counts) for _ in range(count)]
-        positives, lonely = counted(labels, batch_size, "random", 4000, views)
-        assert expected_positives(counts, batch_size, "random", views) == pytest.approx(positives, abs=0.08 * views)
-        assert anchors_without_positive(counts, batch_size, "random", views) == pytest.approx(lonely, abs=0.04)
-
-    @pytest.mark.parametrize(("classes", "batch_size"), [(2, 4), (3, 3), (3, 5), (5, 4)])
-    def test_of_balanced_batches(self, classes: int, batch_size: int, views: int) -> None:
-        labels = [label for label in range(classes) for _ in range(60)]
-        positives, lonely = counted(labels, batch_size, "balanced", 60, views)
-        counts = [60] * classes
-        assert expected_positives(counts, batch_size, "balanced", views) == pytest.approx(positives)
-        assert anchors_without_positive(counts, batch_size, "balanced", views) == pytest.approx(lonely)
-
-    def test_a_batch_of_one_has_its_own_other_views(self, views: int) -> None:
-        for sampler in ("random", "balanced"):
-            assert expected_positives([5, 5], 1, sampler, views) == [views - 1.0] * 2
-            assert anchors_without_positive([5, 5], 1, sampler, views) == [float(views == 1)] * 2
-
-
-def measured(labels: Sequence[int], batch_size: int, sampler: str, steps: int) -> tuple[list[float], list[float]]:
-    """Mean positives per anchor, and the share of anchors without any, of each class, over many batches."""
-    made = make_sampler(sampler, labels, batch_size, seed=0)
-    anchors, positives, lonely = Counter[int](), Counter[int](), Counter[int]()
-    for step in range(1, steps + 1):
-        for label, count in Counter(labels[row] for row in made.rows(step)).items():
-            anchors[label] += count
-            positives[label] += count * (count - 1)
-            lonely[label] += count == 1
-    classes = sorted(anchors)
-    return [positives[c] / anchors[c] for c in classes], [lonely[c] / anchors[c] for c in classes]
-
-
-class TestAudit:
-    """What is said before launch equals what many batches show."""
-
-    @pytest.mark.parametrize("batch_size", [2, 6, 16])
-    @pytest.mark.parametrize("counts", [(50, 50), (80, 16, 4), (10, 10, 10, 10)])
-    def test_of_random_batches(self, counts: tuple[int, ...], batch_size: int) -> None:
-        labels = [label for label, count in enumerate(counts) for _ in range(count)]
-        positives, lonely = measured(labels, batch_size, "random", steps=30_000)
-        assert expected_positives(counts, batch_size, "random") == pytest.approx(positives, abs=0.05)
-        assert anchors_without_positive(counts, batch_size, "random") == pytest.approx(lonely, abs=0.03)
-
-    @pytest.mark.parametrize("batch_size", [2, 3, 4, 6, 12])
-    def test_of_balanced_batches_that_divide_evenly(self, batch_size: int) -> None:
-        self.check_balanced(2 if batch_size % 3 else 3, batch_size)
-
-    @pytest.mark.parametrize(("classes", "batch_size"), [(2, 3), (3, 4), (3, 5), (3, 7), (5, 4)])
-    def test_of_balanced_batches_that_do_not(self, classes: int, batch_size: int) -> None:
-        self.check_balanced(classes, batch_size)
-
-    @staticmethod
-    def check_balanced(classes: int, batch_size: int) -> None:
-        labels = [label for label in range(classes) for _ in range(60)]
-        positives, lonely = measured(labels, batch_size, "balanced", steps=60)
-        counts = [60] * classes
-        assert expected_positives(counts, batch_size, "balanced") == pytest.approx(positives)
-        assert anchors_without_positive(counts, batch_size, "balanced") == pytest.approx(lonely)
-
-    def test_a_batch_of_one_has_no_positive(self) -> None:
-        for sampler in ("random", "balanced"):
-            assert expected_positives([5, 5], 1, sampler) == [0.0, 0.0]
-            assert anchors_without_positive([5, 5], 1, sampler) == [1.0, 1.0]
-
-    def test_the_only_row_of_its_class_never_has_a_positive(self) -> None:
-        assert expected_positives([9, 1], 4, "random")[1] == 0.0
-        assert anchors_without_positive([9, 1], 4, "random")[1] == 1.0
-
-    def test_a_batch_of_everything_leaves_nobody_alone(self) -> None:
-        assert expected_positives([6, 4], 10, "random") == pytest.approx([5.0, 3.0])
-        assert anchors_without_positive([6, 4], 10, "random") == [0.0, 0.0]
-
-    def test_chances_stay_chances_for_large_batches(self) -> None:
-        assert np.isfinite(anchors_without_positive([100_000, 3], 4096, "random")).all()
-        assert anchors_without_positive([2, 2], 100, "random") == [0.0, 0.0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.training.batches import BalancedSampler, RandomSampler
+from core.training.batches import EqualSharesSampler, RandomSampler
 from core.training.frozen import OncePerRow
 
 BATCHES = {1: [4, 2], 2: [0, 4], 3: [1, 3], 4: [2, 0], 5: [3, 5], 6: [5, 4]}
@@ -81,8 +81,8 @@ def test_a_row_that_stands_twice_in_a_batch_is_computed_once() -> None:
         assert recorded.groups == [(3, 1)]
 
 
-def test_the_balanced_sampler_repeats_rows_and_each_is_computed_once() -> None:
-    sampler = BalancedSampler([0] * 9 + [1], 6, seed=0)
+def test_each_row_of_a_sampler_that_repeats_rows_is_computed_once() -> None:
+    sampler = EqualSharesSampler([0] * 9 + [1], 6, seed=0)
     batches = {step: sampler.rows(step) for step in range(1, 8)}
     assert any(len(set(rows)) < len(rows) for rows in batches.values())
     recorded = Recorded(batches, limit=1000)

@@ -411,7 +411,7 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "checkpointing": ({"gradient_checkpointing": True}, {"gradient_checkpointing": True, "objective": CE_SCL}),
     "adafactor": ({"optimiser": {"name": "adafactor"}}, {"optimiser": {"name": "adafactor", "learning_rate": 1e-2}}),
     "no bias correction": ({"optimiser": {"bias_correction": False}},) * 2,
-    "new blocks": ({"trainable": {"reinitialised_blocks": 1}}, {"trainable": {"reinitialised_blocks": 2}}),
+    "new blocks": ({"trainable": {"reinitialised_blocks": 2}}, {}),
     "layer decay": ({"optimiser": {"layer_decay": 0.5, "classifier_learning_rate": 1e-2}},) * 2,
     "adversarial": (
         {"objective": {"terms": [{"loss": "simcse", "views": [{"view": "adversarial"}]}]}},

@@ -167,7 +167,7 @@ def same_curves(found: list[dict[str, float]], expected: list[dict[str, float]])
         assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("sampler", ["random", "balanced"])
+@pytest.mark.parametrize("sampler", ["random", "class_balanced", "balanced"])
 @pytest.mark.parametrize("name", FROZEN)
 def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     draft: Draft, monkeypatch: pytest.MonkeyPatch, name: str, sampler: str
@@ -298,13 +298,6 @@ def test_only_what_learns_moves(draft: Draft, trainable: dict[str, Any], moving:
     for part in moving:
         assert any(part in name for name in moved), part
     assert all(any(part in name for part in moving) or "pooler" in name for name in moved)
-
-
-def test_blocks_drawn_anew_differ_from_the_loaded_ones(draft: Draft) -> None:
-    plain, drawn = (made_phase(draft(trainable={"reinitialised_blocks": n})) for n in (0, 1))
-    changed = {n for n, t in weights(drawn.encoder).items() if not torch.equal(t, weights(plain.encoder)[n])}
-    assert changed
-    assert all("layer.1." in name for name in changed)
 
 
 @pytest.mark.parametrize("optimiser", [{"name": "adafactor"}, {"bias_correction": False}, {"layer_decay": 0.5}])

@@ -61,7 +61,7 @@ def test_what_was_given_stays(draft: Draft) -> None:
         {},
         {"task": {"train_size": 20}},
         {"task": {"validation_size": 20}},
-        {"task": {"sampler": "balanced"}},
+        {"task": {"sampler": "class_balanced"}},
         {"steps": None, "epochs": 1.5},
         {"more": {"probe": {"size": 5}}},
         {"more": {"probe": {"frame_steps": [3]}}},
@@ -323,6 +323,15 @@ class TestTriplets:
     def test_a_weight_of_zero_needs_none(self, draft: Draft) -> None:
         off = {"terms": [{"loss": "cross_entropy"}, {"loss": "simcse_supervised", "weight": 0}], "combine": "additive"}
         assert prepared(draft(objective=off)).steps == 8
+
+
+@pytest.mark.parametrize("batch_size", [2, 3])
+def test_a_batch_too_small_for_two_rows_of_two_classes_is_refused(draft: Draft, batch_size: int) -> None:
+    ce = {"terms": [{"loss": "cross_entropy"}]}
+    with pytest.raises(ConfigError, match=rf"batch_size = {batch_size} .*at least 4, or take random") as caught:
+        prepare(draft(task={"sampler": "class_balanced"}, batch_size=batch_size, objective=ce), gpu=False)
+    assert caught.value.field == "batch_size"
+    prepare(draft(task={"sampler": "random"}, batch_size=batch_size, objective=ce), gpu=False)
 
 
 class TestWhatLearns:

@@ -1,0 +1,126 @@
+"""Re-initialised blocks are drawn once, before frame 0, and every number says which encoder it is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.config import RunConfig
+from core.errors import ConfigError
+from core.events import Evaluation, Event, Frame, Notice
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.untrained import FolderCache, MemoryCache, VectorCache
+from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
+
+# So small a rate that no float32 weight moves: whatever changes was not learned.
+STILL: dict[str, Any] = {"optimiser": {"learning_rate": 1e-30, "weight_decay": 0.0}}
+DRAWN: dict[str, Any] = {"trainable": {"reinitialised_blocks": 1}}
+
+
+def events_of(draft: RunConfig, cache: VectorCache | None = None) -> list[Event]:
+    config, data = prepare(draft, gpu=False)
+    return list(train(config, data, cache=cache))
+
+
+def frames_of(events: list[Event]) -> list[Frame]:
+    return sorted((event for event in events if isinstance(event, Frame)), key=lambda frame: frame.step)
+
+
+def baseline(events: list[Event]) -> Evaluation:
+    (found,) = (event for event in events if isinstance(event, Evaluation) and event.split == "baseline")
+    return found
+
+
+def two_phases(draft: Draft, first: dict[str, Any], second: dict[str, Any], **more: Any) -> RunConfig:
+    phases = [
+        phase | {"steps": 5} | given for phase, given in zip(preset_phases("simcse"), (first, second), strict=True)
+    ]
+    return draft(more={"phases": phases} | more)
+
+
+def test_frame_0_shows_the_model_that_starts(draft: Draft) -> None:
+    frames = frames_of(events_of(draft(**DRAWN, **STILL)))
+    assert len(frames) > 1
+    for frame in frames[1:]:
+        np.testing.assert_allclose(frames[0].embeddings, frame.embeddings, atol=1e-5)
+        np.testing.assert_allclose(frames[0].logits, frame.logits, atol=1e-5)
+    plain = frames_of(events_of(draft(**STILL)))
+    assert np.abs(frames[0].embeddings - plain[0].embeddings).max() > 1e-3
+
+
+def test_a_second_phase_draws_nothing(draft: Draft) -> None:
+    made = two_phases(draft, DRAWN | STILL, STILL, probe={"frame_steps": [2, 5, 8]})
+    frames = frames_of(events_of(made))
+    assert [frame.step for frame in frames] == [0, 2, 5, 8, 10]
+    for frame in frames[1:]:
+        np.testing.assert_allclose(frames[0].embeddings, frame.embeddings, atol=1e-5)
+
+
+def test_a_second_phase_that_asks_for_new_blocks_is_refused(draft: Draft) -> None:
+    for first in ({}, DRAWN):
+        with pytest.raises(ConfigError, match="drawn once, before the first step; set it in the first phase") as caught:
+            prepare(two_phases(draft, first, DRAWN), gpu=False)
+        assert caught.value.field == "phases.1.trainable.reinitialised_blocks"
+
+
+def test_a_stored_run_whose_second_phase_asks_for_new_blocks_goes_on_without(draft: Draft) -> None:
+    config, data = prepare(two_phases(draft, DRAWN, {}), gpu=False)
+    first, second = config.phases
+    old = second.model_copy(update={"trainable": first.trainable})
+    events = list(train(config.model_copy(update={"phases": (first, old)}), data))
+    assert curve(events) == curve(list(train(config, data)))
+    assert [e.message for e in events if isinstance(e, Notice)] == [
+        "Blocks are drawn once, before the first step: this phase draws none."
+    ]
+
+
+@pytest.mark.parametrize("drawn_first", [True, False])
+@pytest.mark.parametrize("in_files", [True, False])
+def test_runs_with_and_without_new_blocks_share_a_cache_and_no_vectors(
+    draft: Draft, tmp_path: Path, drawn_first: bool, in_files: bool
+) -> None:
+    cache = FolderCache(tmp_path) if in_files else MemoryCache()
+    drafts = [draft(**DRAWN), draft(), draft(trainable={"reinitialised_blocks": 2}), draft(**DRAWN, more={"seed": 1})]
+    alone = [events_of(one) for one in drafts]
+    order = list(range(len(drafts)))
+    for number in [*order, *order] if drawn_first else [*reversed(order), *order]:
+        events = events_of(drafts[number], cache)
+        assert curve(events) == curve(alone[number])
+        np.testing.assert_array_equal(frames_of(events)[0].embeddings, frames_of(alone[number])[0].embeddings)
+        np.testing.assert_array_equal(frames_of(events)[0].logits, frames_of(alone[number])[0].logits)
+        assert baseline(events) == baseline(alone[number])
+
+
+def test_the_linear_probe_to_beat_is_that_of_the_pre_trained_encoder(draft: Draft) -> None:
+    assert baseline(events_of(draft(**DRAWN))) == baseline(events_of(draft()))
+
+
+@pytest.mark.parametrize("second", [{}, {"trainable": {"part": "classifier"}}], ids=["all", "classifier"])
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_run_with_new_blocks_goes_on_bit_for_bit_wherever_it_stopped(
+    draft: Draft, tmp_path: Path, second: dict[str, Any], warm: bool
+) -> None:
+    """Within a phase, at the change of phases, and with frame 0 from the cache or computed again."""
+    rate = {"optimiser": {"learning_rate": 1e-2}}
+    config, data = prepare(two_phases(draft, DRAWN | rate, second | rate), gpu=False)
+    whole = list(train(config, data))
+    cache = MemoryCache()
+    if warm:
+        list(train(config, data, cache=cache))
+    parts = in_attempts(config, data, tmp_path, (2, 5, 7), **({"cache": cache} if warm else {}))
+    assert curve(parts) == curve(whole)
+    for frame in frames_of(parts):
+        (same,) = (other for other in frames_of(whole) if other.step == frame.step)
+        np.testing.assert_array_equal(frame.embeddings, same.embeddings)
+        np.testing.assert_array_equal(frame.logits, same.logits)
+
+
+def test_a_stop_before_the_first_frame_leaves_it_to_the_next_attempt(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(draft(**DRAWN), gpu=False)
+    parts = in_attempts(config, data, tmp_path, (1,))
+    assert [frame.step for frame in frames_of(parts)].count(0) >= 1
+    assert len(steps_of(parts)) == config.steps
