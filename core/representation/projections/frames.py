@@ -79,8 +79,9 @@ def map_frames(
 
 
 def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
-    """Each point at the part d_a / (d_a + d_b) of the way from its place in keyframe a to that in b; equal vectors share one
-    place, the mean of theirs.
+    """Each point at the part d_a / (d_a + d_b) of the way from its place in keyframe a to that in b.
+
+    Equal vectors share one place, the mean of theirs.
 
     Args:
         points: [N, D] of a and b.
