@@ -9,6 +9,11 @@ Measured on frames along the way, in one warm process, for UMAP and t-SNE:
 - how far points move, in widths of the map (its longer side): between equal frames (target: at most 0.01), and between
   frames of which one has noise of 1 % of the vectors' norm (target: at most 0.05);
 - the first map of a new process, with everything that it imports and compiles.
+
+Then, for t-SNE, how far its divergence has settled: KL(P‖Q) of our map from nothing over that of scikit-learn's with
+its usual settings, both by the same P, ours, and exact. Data: digits, blobs, a swiss roll, the first and the last of
+the made-up frames and, by the bundled encoder, film review sentences; each with several seeds, which draw the points
+(target: at most 1.05).
 """
 
 from __future__ import annotations
@@ -19,16 +24,20 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
 from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import ROOT, in_turn, progress, report, spread
+from benchmarks.measure import ROOT, encoded_sentences, in_turn, progress, report, spread
 from core.representation.geometry import normalised
 from core.representation.projections import MapSpec, Points
 from core.representation.projections.before import Before
+from core.representation.projections.graph import Graph
+from core.representation.projections.tsne import affinities
 from core.store import Store
 
 Frames = list[NDArray[np.floating]]
@@ -104,7 +113,7 @@ def timed(spec: MapSpec, vectors: NDArray[np.floating], before: Before | None) -
     return points, time.perf_counter() - begun
 
 
-def chain(spec: MapSpec, frames: Frames) -> list[Points]:
+def keyframe_maps(spec: MapSpec, frames: Frames) -> list[Points]:
     """Every frame's map, each from the one before."""
     maps: list[Points] = []
     for place, vectors in enumerate(frames):
@@ -180,6 +189,50 @@ def measure_movement(spec: MapSpec, frames: Frames, maps: Sequence[Points]) -> N
         )
 
 
+def data_sets(points: int, seed: int) -> dict[str, NDArray[np.floating]]:
+    """Vectors [N, H] of several shapes; the roll is flat enough on the sphere for its form to outlast normalising."""
+    rng = np.random.default_rng(seed)
+    roll = make_swiss_roll(points, noise=0.5, random_state=seed)[0]
+    frames, sentences = drifting(points, 5, seed=seed), encoded_sentences()
+    digits = load_digits().data
+    return {
+        "digits": digits[rng.permutation(len(digits))[:points]],
+        "blobs": make_blobs(points, 50, centers=10, cluster_std=3.0, random_state=seed)[0],
+        "swiss roll": np.hstack([roll / np.abs(roll).max(), np.full((points, 1), 5.0)]),
+        "first frame": frames[0],
+        "last frame": frames[-1],
+        "sentences": sentences[rng.permutation(len(sentences))[:points]],
+    }
+
+
+def divergence(points: Points, graph: Graph) -> float:
+    """KL(P‖Q) in nats, over all pairs."""
+    exact = points.astype(np.float64)
+    squares = (exact * exact).sum(1)
+    near = 1 / (1 + np.maximum(squares[:, None] + squares - 2 * exact @ exact.T, 0))
+    np.fill_diagonal(near, 0)
+    shares = near[graph.rows, graph.columns] / near.sum()
+    return float((graph.weights * np.log(graph.weights / shares)).sum())
+
+
+def measure_divergence(spec: MapSpec, points: int, seeds: int) -> None:
+    ratios: dict[str, list[float]] = {}
+    times: list[float] = []
+    for seed in range(seeds):
+        for name, vectors in data_sets(points, seed).items():
+            graph = affinities(vectors, float(spec.settings["perplexity"]))
+            ours, seconds = timed(spec, vectors, None)
+            theirs, peer_seconds = peer("tsne", vectors)
+            ratios.setdefault(name, []).append(divergence(ours, graph) / divergence(theirs, graph))
+            times.append(seconds / peer_seconds)
+            progress(seed + 1, {f"{name}, divergence, ours / scikit-learn's": ratios[name][-1]})
+    title = f"tsne, {points:,} points, from nothing"
+    for name, found in ratios.items():
+        print(f"{title}, {name}, divergence / scikit-learn's: {spread(found)}")
+    report("ratio", f"{title}, divergence / scikit-learn's", list(chain.from_iterable(ratios.values())), "≤ 1.05")
+    report("ratio", f"{title}, time / scikit-learn's", times, "–")
+
+
 def measure_first(title: str, program: str, repeats: int) -> None:
     found = [
         float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=ROOT).stdout)
@@ -192,21 +245,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("repeats", 7), ("points", 1000), ("classes", 5), ("dims", 2), ("peers", 0)):
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"[default: {default}]")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="of the divergence; 0 leaves it out")
+    parser.add_argument("--methods", nargs="*", default=("umap", "tsne"), help="whose movement is measured")
     parser.add_argument("--runs", metavar="DIR", help="folder with runs, for frames of a real one")
     parser.add_argument("--run", metavar="NAME", default="", help="the run there")
     given = parser.parse_args()
     frames = frames_of(given.runs, given.run) if given.runs else drifting(given.points, given.classes)
     print(f"{len(frames)} frames of {len(frames[0]):,} points × {frames[0].shape[1]}", flush=True)
     with threadpool_limits(limits=1):
-        for method in ("umap", "tsne"):
+        for method in given.methods:
             spec = MapSpec(method, given.dims)
             timed(spec, frames[0][:50], None)  # compiles
-            maps = chain(spec, frames)
+            maps = keyframe_maps(spec, frames)
             measure_next(spec, frames, maps, given.repeats, peers=bool(given.peers))
             measure_movement(spec, frames, maps)
             measure_first(method, FIRST.format(method=method), min(given.repeats, 3))
-        if given.peers:
+        if given.peers and "umap" in given.methods:
             measure_first("umap-learn", FIRST_PEER, min(given.repeats, 3))
+        if given.seeds:
+            measure_divergence(MapSpec("tsne", 2), given.points, given.seeds)
 
 
 if __name__ == "__main__":

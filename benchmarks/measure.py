@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib.util
 import os
 import signal
@@ -10,6 +11,8 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -68,6 +71,22 @@ def sentences() -> tuple[dict[str, Any], int]:
     if SST2.is_file():
         return {"id": "file", "path": str(SST2)}, len(read_file(SST2).rows)
     return {"id": FALLBACK_TASK}, len(read_file(task_entry(FALLBACK_TASK).folder / "train.csv").rows)
+
+
+@cache
+def encoded_sentences() -> Any:
+    """[N, 384] float32: the texts of those sentences, at most 2,000, by the bundled encoder as it comes."""
+    import torch
+
+    from core.encoders.model import load_encoder
+    from core.encoders.source import BUNDLED
+    from core.training.encode import encode
+
+    path = SST2 if SST2.is_file() else task_entry(FALLBACK_TASK).folder / "train.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in islice(csv.DictReader(file), 2000)]
+    encoder, tokenizer = load_encoder(BUNDLED, classes=("first", "second"), pooling="mean")
+    return encode(encoder, tokenizer, texts, autocast=torch.autocast("cpu", enabled=False)).pooled.numpy()
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def push_spread(features: Tensor, labels: Tensor, *, temperature: float, anchor:
     anchors = has_both & chosen
     rows = zip(p[anchors], cosines[anchors], ~same[anchors], strict=True)
     measures = [_row_measures(row, (near[kept] / temperature).softmax(0)) for row, near, kept in rows]
-    means = torch.tensor(measures).mean(0) if measures else torch.full((3,), math.nan)
+    means = torch.tensor(measures or [(math.nan,) * 3], dtype=torch.float64).mean(0)
     return PushSpread(*(float(loss.mean()) for loss in losses), *means.tolist())
 
 

@@ -17,7 +17,7 @@ class ReferenceLines(NamedTuple):
     """What a term's loss on a batch is to be read against.
 
     Attributes:
-        collapse, bound: nats; None where a loss has no bound worth drawing.
+        collapse, bound: nats, float64 scalars; None where a loss has no bound worth drawing.
         active: share of the anchors, in [0, 1], that have a positive and a second candidate to tell it from. Without
             any the loss is 0 whatever the vectors are. None where every anchor is active.
     """
@@ -39,35 +39,39 @@ def reference_lines(loss: str, given: TermInput, labels: Tensor, settings: Setti
         return None
     if loss == "simcse" and settings.get("candidates") == "all":
         n, v, _ = given.layers[0].vectors.shape
-        return ReferenceLines(torch.tensor(collapse_line(n * v)), None)
+        return ReferenceLines(_line(collapse_line(n * v)), None)
     if loss in ("simcse", "simcse_supervised"):
         n, v, _ = given.layers[0].vectors.shape
         hard = math.exp(number(settings, "hard_negative_weight")) - 1
-        return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard)), None)
+        return ReferenceLines(_line(math.log(n * (v - 1) + hard)), None)
     lines = [_lines(loss, layer, given.queue, labels, settings) for layer in given.layers]
     collapse, bound, active = (torch.stack(values).mean() for values in zip(*lines, strict=True))
     return ReferenceLines(collapse, bound, active)
+
+
+def _line(nats: float) -> Tensor:
+    return torch.tensor(nats, dtype=torch.float64)
 
 
 def _lines(
     loss: str, layer: Contrasted, queue: tuple[Tensor, Tensor] | None, labels: Tensor, settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor]:
     n, v, _ = layer.vectors.shape
-    present = torch.ones(n, v, device=labels.device) if layer.view_mask is None else layer.view_mask.double()
-    views = present.sum(1)  # [N]
+    present = torch.ones(n, v, device=labels.device) if layer.view_mask is None else layer.view_mask
+    views = present.double().sum(1)  # [N]
     others = views.sum() - 1
     same = (labels.unsqueeze(0) == labels.unsqueeze(1)).double()  # [N, N]
-    positives = same @ views.double() - 1  # [N], for each of an example's views
+    positives = same @ views - 1  # [N], for each of an example's views
     if queue is not None:
         others = others + len(queue[1])
         positives = positives + (labels.unsqueeze(1) == queue[1].unsqueeze(0)).sum(1)
-    collapse = others.clamp(min=1).double().log()
+    collapse = others.clamp(min=1).log()
     if loss == "dscl" and not settings.get("uniform"):
         own = float(v - 1)
         bounds = _weights_entropy(number(settings, "alpha"), own, positives - own)
     else:
         bounds = positives.clamp(min=1).log()
-    anchors = views.double() * (positives > 0)  # how many anchors each example gives
+    anchors = views * (positives > 0)  # how many anchors each example gives
     active = (anchors.sum() / views.sum().clamp(min=1)) * (others > 1)
     return collapse, (bounds * anchors).sum() / anchors.sum().clamp(min=1), active
 

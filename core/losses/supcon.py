@@ -145,7 +145,8 @@ def contrastive_coefficients(
         labels: [N].
         temperature: > 0, unitless.
         variant: X is 1/|P| for "out", the softmax over the positives for "in".
-    Returns: p, X and (p − X)/τ, [M, M] with M = N·V, rows are anchors; a row without positives is all zero.
+    Returns: p, X and (p − X)/τ, [M, M] with M = N·V, rows are anchors, in float32 or better (float64 in, float64 out);
+        each row of coefficients sums to 0 up to rounding; a row without positives is all zero.
     Raises: ValueError as in `supcon_loss`.
     Source: Khosla et al. 2020, eq. 4–6, arXiv:2004.11362.
     """
@@ -161,7 +162,8 @@ def contrastive_coefficients(
         has_positive = positives.any(1, keepdim=True)
         p = _softmax_over(logits, candidates & has_positive)
         if variant == "out":
-            x = (positives / positives.sum(1, keepdim=True).clamp(min=1)).to(p.dtype)
+            # Bool over integer would be divided in torch's default precision, whatever that of the features.
+            x = positives.to(p.dtype) / positives.sum(1, keepdim=True).clamp(min=1)
         else:
             x = _softmax_over(logits, positives)
         return ContrastiveCoefficients(p, x, (p - x) / temperature)

@@ -251,7 +251,7 @@ def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple
         if placed:
             step = max(placed)
             title.markdown(f"**Map of the probe** · step {step:,}")
-            about = "UMAP of the normalised vectors, some frames behind."
+            about = f"UMAP of the normalised vectors, some frames behind. {UMAP.entry.caution}"
             return step, placed[step], map_extent(list(placed.values())), about
     title.markdown(f"**Map of the probe** · step {frames[-1]:,}")
     extent = reads.extent(engine.store, run, run.id, run.begun_attempt, tuple(frames))

@@ -15,21 +15,26 @@ def align(points: Array, onto: Array) -> NDArray[np.float64]:
 
     Source: Schönemann 1966, the orthogonal Procrustes problem.
     """
-    left, _, right = np.linalg.svd(np.asarray(points, np.float64).T @ (onto - np.mean(onto, axis=0)))
+    left, _, right = np.linalg.svd(np.asarray(points, np.float64).T @ (onto - np.mean(onto, axis=0, dtype=np.float64)))
     return points @ (left @ right)
 
 
-def settled(points: Array, onto: Array | None, farthest: float = np.inf) -> Points:
-    """`points` [N, D] centred, turned and mirrored onto the map before, where there is one.
+def centred(points: Array) -> Points:
+    """`points` [N, D] with their mean at 0."""
+    exact = np.asarray(points, np.float64)
+    return (exact - exact.mean(0)).astype(np.float32)
+
+
+def settled(points: Array, onto: Array, farthest: float = np.inf) -> NDArray[np.float64]:
+    """`points` [N, D] turned and mirrored onto the map before; they keep its centre.
 
     Args: farthest: no point goes farther from its place before, in widths of that map (its longest side).
     """
-    result = np.asarray(points, np.float64) - np.mean(points, axis=0)
-    if onto is not None:
-        start = np.asarray(onto, np.float64) - np.mean(onto, axis=0)
-        way = align(result, start) - start
+    exact, start = np.asarray(points, np.float64), np.asarray(onto, np.float64)
+    middle = start.mean(0)
+    way = align(exact - exact.mean(0), start) - (start - middle)
+    if np.isfinite(farthest):
         lengths = np.linalg.norm(way, axis=1, keepdims=True)
-        most = farthest * np.ptp(start, axis=0).max() if np.isfinite(farthest) else np.inf
-        result = start + way * np.divide(most, lengths, out=np.ones_like(lengths), where=lengths > most)
-        result -= result.mean(0)
-    return result.astype(np.float32)
+        most = farthest * np.ptp(start, axis=0).max()
+        way *= np.divide(most, lengths, out=np.ones_like(lengths), where=lengths > most)
+    return start + way

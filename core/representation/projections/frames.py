@@ -12,6 +12,7 @@ import numpy as np
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points
 from core.representation.projections.before import Before
+from core.representation.projections.copies import find_copies
 from core.representation.projections.spec import MapSpec
 
 MOST_KEYFRAMES = 24
@@ -80,6 +81,8 @@ def map_frames(
 def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: Array) -> Points:
     """Each point at the part d_a / (d_a + d_b) of the way from its place in keyframe a to that in b.
 
+    Equal vectors share one place, the mean of theirs.
+
     Args:
         points: [N, D] of a and b.
         vectors: [N, H] of a and b.
@@ -89,7 +92,8 @@ def between(points: tuple[Points, Points], vectors: tuple[Array, Array], here: A
     d_a, d_b = (np.linalg.norm(unit - normalised(end), axis=1) for end in vectors)
     total = d_a + d_b
     part = np.divide(d_a, total, out=np.zeros_like(total), where=total > 0)[:, None]
-    return (points[0] + part * (points[1] - points[0])).astype(np.float32)
+    copies = find_copies(unit)
+    return copies.mean(points[0] + part * (points[1] - points[0]))[copies.of].astype(np.float32)
 
 
 def _fitted_in_turn(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:

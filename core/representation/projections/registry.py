@@ -38,6 +38,7 @@ class Projection:
     Attributes:
         linear: whether a point is a linear function of its normalised vector.
         quick: whether every frame is fitted, instead of keyframes with the others placed between.
+        caution: a short sentence that is shown with every map, about what it cannot show; empty for none.
         place: how other frames come onto the map of one (None: it has no mode "once").
     """
 
@@ -47,6 +48,7 @@ class Projection:
     about: str
     fit: Fit
     place: Place | None = None
+    caution: str = ""
     parameters: tuple[Parameter, ...] = ()
     linear: bool = False
     quick: bool = False
@@ -56,6 +58,9 @@ class Projection:
         """What it can do, the usual mode first."""
         return ("each",) if self.place is None else ("each", "once")
 
+
+# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
+_HIDES_SCALE = "{} shows neighbourhoods, not distances: a collapsed space can still look spread out."
 
 _ENTRIES = (
     Projection(
@@ -74,6 +79,7 @@ _ENTRIES = (
         "van der Maaten & Hinton 2008",
         "Keeps each example's nearest neighbours near; sizes of clusters and distances between them mean little.",
         tsne.fit,
+        caution=_HIDES_SCALE.format("t-SNE"),
         parameters=(
             Parameter(
                 "perplexity",
@@ -94,6 +100,7 @@ _ENTRIES = (
         "little.",
         umap.fit,
         umap.place,
+        caution=_HIDES_SCALE.format("UMAP"),
         parameters=(
             Parameter(
                 "neighbours",

@@ -13,7 +13,7 @@ from core.parameters import Value, checked
 from core.representation.projections.registry import Mode, Projection, projection_entry
 
 # Raise it with every change that moves a point: maps made before it then have another key.
-VERSION = 1
+VERSION = 2
 DIMS = (2, 3)
 MOST_SEED = 2**32 - 1
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from core.parameters import Value, number, whole
 from core.representation.geometry import Array, normalised
-from core.representation.projections.alignment import Points, settled
+from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
+from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
 from core.representation.projections.forces import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.graph import Graph, both_ways, changed, memberships, nearest
@@ -34,41 +35,54 @@ TABLE_WIDTH, PER_UNIT = 64, 128
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
-    """Lay out the rows [N, H], from their PCA or from the map before.
+    """Lay out the rows [N, H], from their PCA or from the map before; equal vectors share one place.
 
     Args:
-        settings: neighbours (a point counts among its own; at most N are taken) and min_dist.
+        settings: neighbours (a point counts among its own; at most M are taken, of M distinct vectors) and min_dist.
         seed: tells who meets whom beyond 2,500 points; up to there it changes nothing.
         before: the frame whose map this one goes on from. Its steps are as long as the graph is new: equal vectors keep
             the map as it is.
     Returns: [N, D], centred, turned onto the map before.
     """
-    graph = fuzzy_graph(embeddings, whole(settings, "neighbours"))
+    neighbours = whole(settings, "neighbours")
+    copies = find_copies(embeddings)
+    rows = embeddings[copies.first]
+    graph = fuzzy_graph(rows, neighbours)
     force = _forces(graph, number(settings, "min_dist"), seed)
     if before is None or not np.ptp(before.points):
         rates = np.linspace(RATE, LAST_RATE, COLD_STEPS)
-        return settled(descend(_scaled(pca_map(embeddings, dims=dims)), force, rates, MOMENTUM, LONGEST), None)
-    length = pace(changed(graph, fuzzy_graph(before.embeddings, whole(settings, "neighbours"))))
+        return centred(descend(_scaled(pca_map(rows, dims=dims)), force, rates, MOMENTUM, LONGEST)[copies.of])
+    length = pace(changed(copies.over_rows(graph), _over_rows(before.embeddings, neighbours)))
+    start = copies.mean(before.points)
     rates = length * np.linspace(RATE, LAST_RATE, WARM_STEPS)
-    return settled(descend(before.points, force, rates, MOMENTUM, LONGEST), before.points, reach(length))
+    points = descend(drawn_apart(start, rows), force, rates, MOMENTUM, LONGEST)
+    return centred(settled(points, start, reach(length))[copies.of])
 
 
 def place(embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points:
-    """Rows [M, H] on the map of the reference frame, which stays as it is.
+    """Rows [M, H] on the map of the reference frame, which stays as it is; equal vectors share one place.
 
-    Each starts at the weighted mean of its nearest neighbours there and then follows the same forces.
+    Each starts at the weighted mean of its nearest neighbours there, copies counted once, and then follows the same
+    forces.
     """
-    fitted = normalised(reference.embeddings)
+    copies, known = find_copies(embeddings), find_copies(reference.embeddings)
+    fitted, places = normalised(reference.embeddings[known.first]), reference.points[known.first]
     k = max(1, min(whole(settings, "neighbours") - 1, len(fitted)))
-    neighbours, distances = nearest(normalised(embeddings), fitted, k)
+    neighbours, distances = nearest(normalised(embeddings[copies.first]), fitted, k)
     weights = memberships(distances)
     weights /= weights.sum(1, keepdims=True)
-    start = (weights[:, :, None] * reference.points[neighbours]).sum(1)  # [M, D]
+    start = (weights[:, :, None] * places[neighbours]).sum(1)  # [distinct, D]
     others = np.zeros((3, len(fitted)), np.float32)
-    others[: start.shape[1]] = reference.points.T
+    others[: start.shape[1]] = places.T
     starts = np.arange(0, weights.size + 1, k)
     force = _toward(others, starts, neighbours.ravel(), weights.ravel(), number(settings, "min_dist"))
-    return descend(start, force, np.linspace(RATE, LAST_RATE, PLACING_STEPS), MOMENTUM, LONGEST).astype(np.float32)
+    placed = descend(start, force, np.linspace(RATE, LAST_RATE, PLACING_STEPS), MOMENTUM, LONGEST)
+    return placed[copies.of].astype(np.float32)
+
+
+def _over_rows(embeddings: Array, neighbours: int) -> Graph:
+    copies = find_copies(embeddings)
+    return copies.over_rows(fuzzy_graph(embeddings[copies.first], neighbours))
 
 
 def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:

@@ -103,6 +103,8 @@ def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence
         COLOURINGS[colour].about,
         f"{_label(spec.method)}{f' ({settings})' if settings else ''} of normalised vectors, one scale for all maps.",
     ]
+    if spec.entry.caution:
+        words.append(spec.entry.caution)
     if spec != wanted:
         words.append(f"{_label(wanted.method)} is not there yet; this is PCA.")
     return " ".join([*words, *_about_turns(runs, turns)])

@@ -117,9 +117,10 @@ def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices
         else f"each {what} is turned onto the one before, so points move because the vectors moved"
     )
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in spec.parameters)
-    waiting = f" {PROJECTIONS[wanted.method].label} is being computed; this is PCA." if spec != wanted else ""
+    waiting = f"{PROJECTIONS[wanted.method].label} is being computed; this is PCA." if spec != wanted else ""
     made = f"{entry.label}, {spec.dims}-D{f' ({settings})' if settings else ''}, normalised vectors; {how}."
-    return f"{COLOURINGS[choices.colour].about} {made}{waiting} Open symbols were trained on."
+    words = [COLOURINGS[choices.colour].about, made, waiting, entry.caution, "Open symbols were trained on."]
+    return " ".join(word for word in words if word)
 
 
 def _notes(frames: Frames) -> tuple[str, ...]:

@@ -37,10 +37,10 @@ def test_forces_are_the_gradient_on_the_anchor(features: Tensor, variant: str, t
             continue
         loss = -log_p.mean() if variant == "out" else math.log(len(log_p)) - log_p.logsumexp(0)
         (gradient,) = torch.autograd.grad(loss, free)
-        torch.testing.assert_close((found.coefficients.unsqueeze(1) * z).sum(0), gradient, atol=1e-5, rtol=1e-4)
-        assert float(found.coefficients.sum()) == pytest.approx(0, abs=1e-6)
-        assert getattr(found, f"loss_{variant}") == pytest.approx(loss.item(), abs=1e-6)
-        assert found.loss_in <= found.loss_out + 1e-9
+        torch.testing.assert_close((found.coefficients.unsqueeze(1) * z).sum(0), gradient, atol=1e-13, rtol=0)
+        assert float(found.coefficients.sum()) == pytest.approx(0, abs=1e-14)
+        assert getattr(found, f"loss_{variant}") == pytest.approx(loss.item(), abs=1e-13)
+        assert found.loss_in <= found.loss_out + 1e-13
 
 
 def test_positives_attract_and_negatives_repel_under_l_in(features: Tensor) -> None:
@@ -78,7 +78,16 @@ def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float) -> None
         effective.append(math.exp(-sum(share * math.log(share) for share in shares if share > 0)))
         top.append(max(shares))  # a twentieth of four or five, rounded up, is one
     expected = [sum(values) / len(values) for values in (inner, outer, entropies, effective, top)]
-    assert push_spread(features, LABELS, temperature=tau) == pytest.approx(expected, abs=1e-5)
+    assert push_spread(features, LABELS, temperature=tau) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_spread_of_an_even_push_is_exact_in_double_precision() -> None:
+    """All vectors are equidistant: p is 1/6 throughout, and of four negatives each gives a quarter of the push."""
+    found = push_spread(torch.eye(7), LABELS, temperature=0.3, anchor=2)
+    assert found == pytest.approx((math.log(6), math.log(6), math.log(6), 4, 0.25), rel=1e-14)
+    on_average = push_spread(torch.eye(7), LABELS, temperature=0.3)
+    assert on_average.top_share == pytest.approx(0.25, rel=1e-14)
+    assert on_average.effective_negatives == pytest.approx(4, rel=1e-14)
 
 
 def test_a_high_temperature_spreads_the_push_evenly_and_a_low_one_gives_it_to_the_hardest(features: Tensor) -> None:

@@ -153,6 +153,27 @@ def test_the_bound_is_reached_where_there_are_no_negatives() -> None:
     assert value.item() == pytest.approx(lines.bound.item()) == pytest.approx(math.log(5))
 
 
+@pytest.mark.parametrize(
+    ("loss", "views", "parameters", "collapse"),
+    [
+        ("supcon", 1, {}, math.log(5)),
+        ("dscl", 2, {}, math.log(11)),
+        ("simcse", 2, {}, math.log(6)),
+        ("simcse", 2, {"candidates": "all"}, math.log(11)),
+        ("simcse_supervised", 3, {"hard_negative_weight": 2.0}, math.log(11 + math.exp(2))),
+    ],
+)
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_lines_are_in_double_precision(
+    loss: str, views: int, parameters: dict[str, Any], collapse: float, precision: torch.dtype
+) -> None:
+    lines = lines_of(loss, made(drawn(views).to(precision)), **parameters)
+    assert lines.collapse.dtype == torch.float64
+    assert lines.collapse.item() == pytest.approx(collapse, rel=1e-15)
+    if lines.bound is not None:
+        assert lines.bound.dtype == torch.float64
+
+
 def test_lines_are_averaged_over_layers() -> None:
     mask = torch.ones(6, 3).bool()
     mask[:, 2] = False

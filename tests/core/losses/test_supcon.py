@@ -388,8 +388,46 @@ def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: s
     assert "expected" in str(caught.value)
 
 
+def slow_coefficients(features: Tensor, labels: Tensor, tau: float, variant: str) -> tuple[list[list[float]], ...]:
+    """p, X and (p − X)/τ [M][M] in Python floats, with sums that round once."""
+    rows = [row.tolist() for row in features.flatten(0, -2)]
+    classes = labels.repeat_interleave(len(rows) // len(labels)).tolist()
+    z = [[x / math.sqrt(math.fsum(y * y for y in row)) for x in row] for row in rows]
+    p, x = ([[0.0] * len(z) for _ in z] for _ in range(2))
+    for i, anchor in enumerate(z):
+        others = [j for j in range(len(z)) if j != i]
+        positives = [j for j in others if classes[j] == classes[i]]
+        if not positives:
+            continue
+        raised = {j: math.exp(math.fsum(map(float.__mul__, anchor, z[j])) / tau) for j in others}
+        for j in others:
+            p[i][j] = raised[j] / math.fsum(raised.values())
+        for j in positives:
+            among = math.fsum(raised[k] for k in positives)
+            x[i][j] = 1 / len(positives) if variant == "out" else raised[j] / among
+    both = [[(a - b) / tau for a, b in zip(*pair, strict=True)] for pair in zip(p, x, strict=True)]
+    return p, x, both
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 class TestCoefficients:
+    @pytest.mark.parametrize("tau", [0.3, 1.0])
+    @pytest.mark.parametrize(("views", "positives"), [(1, 3), (1, 7), (2, 3), (2, 7)])
+    def test_in_double_precision_they_equal_the_slow_double_loop(
+        self, variant: str, tau: float, views: int, positives: int
+    ) -> None:
+        """A third and a seventh have no exact form in any precision, so a step in single precision shows."""
+        alike = (positives + 1) // views
+        labels = torch.tensor([0] * alike + [1] * alike + [2])
+        features = random_features(len(labels), views, 5)
+        found = contrastive_coefficients(features, labels, temperature=tau, variant=variant)
+        for matrix, expected in zip(found, slow_coefficients(features, labels, tau, variant), strict=True):
+            assert matrix.dtype == torch.float64
+            torch.testing.assert_close(matrix, torch.tensor(expected, dtype=torch.float64), atol=1e-14, rtol=0)
+        torch.testing.assert_close(found.X.sum(1)[0].item(), 1.0, atol=1e-15, rtol=0)
+        sums = found.coefficients.sum(1)
+        torch.testing.assert_close(sums, torch.zeros_like(sums), atol=1e-14, rtol=0)
+
     @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
     @pytest.mark.parametrize("views", [1, 2])
     def test_they_are_the_gradient_of_an_anchors_loss(self, variant: str, views: int) -> None:
@@ -406,7 +444,7 @@ class TestCoefficients:
 
     def test_every_row_sums_to_zero(self, variant: str) -> None:
         p, x, coefficients = contrastive_coefficients(random_features(6, 4), LABELS, temperature=0.2, variant=variant)
-        torch.testing.assert_close(coefficients.sum(1), torch.zeros(6, dtype=torch.float64), atol=1e-12, rtol=0)
+        torch.testing.assert_close(coefficients.sum(1), torch.zeros(6, dtype=torch.float64), atol=1e-14, rtol=0)
         with_positive = torch.tensor([True, True, True, False, True, True])
         torch.testing.assert_close(p.sum(1), with_positive.double())
         torch.testing.assert_close(x.sum(1), with_positive.double())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.representation.projections import align
-from core.representation.projections.alignment import settled
+from core.representation.projections.alignment import centred, settled
 
 RNG = np.random.default_rng(0)
 
@@ -46,6 +46,21 @@ def test_a_turned_copy_in_space_comes_back() -> None:
     assert settled(points @ rotation + 5, points) == pytest.approx(points, abs=1e-5)
 
 
-def test_without_a_map_before_points_are_only_centred() -> None:
+def test_points_are_centred() -> None:
     points = RNG.normal(size=(20, 3))
-    assert settled(points + 5, None) == pytest.approx(points - points.mean(0), abs=1e-5)
+    assert centred(points + 5) == pytest.approx(points - points.mean(0), abs=1e-6)
+    assert centred(points).dtype == np.float32
+
+
+def test_the_centre_is_that_of_the_map_before() -> None:
+    points, onto = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2)) + 3
+    assert settled(points, onto).mean(0) == pytest.approx(onto.mean(0))
+
+
+def test_no_point_goes_farther_than_allowed() -> None:
+    onto = RNG.normal(size=(20, 2))
+    points = onto + RNG.normal(size=(20, 2)) * 0.5
+    free, held = settled(points, onto) - onto, settled(points, onto, 0.2) - onto
+    most = 0.2 * np.ptp(onto, axis=0).max()
+    assert np.linalg.norm(held, axis=1) == pytest.approx(np.minimum(np.linalg.norm(free, axis=1), most))
+    assert 0 < (np.linalg.norm(free, axis=1) > most).sum() < 20

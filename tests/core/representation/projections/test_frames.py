@@ -176,10 +176,18 @@ def test_few_frames_are_held_in_memory() -> None:
 
 
 def test_between_goes_by_the_distances_of_the_vectors() -> None:
-    a, b = np.array([[1.0, 0], [1, 0], [1, 0], [0, 2]]), np.array([[0.0, 1], [0, 1], [1, 0], [0, 1]])
+    a, b = np.array([[1.0, 0], [1, 0], [1, 0], [0, -2]]), np.array([[0.0, 1], [0, 1], [1, 0], [0, -1]])
     angle = np.pi / 6
-    here = np.array([[np.cos(angle), np.sin(angle)], [0, 5], [1, 0], [0, 3]])
+    here = np.array([[np.cos(angle), np.sin(angle)], [0, 5], [1, 0], [0, -3]])
     start, end = np.zeros((4, 2), np.float32), np.full((4, 2), 10, np.float32)
     d_a, d_b = 2 * np.sin(angle / 2), 2 * np.sin((np.pi / 2 - angle) / 2)
     expected = [10 * d_a / (d_a + d_b), 10, 0, 0]
     assert between((start, end), (a, b), here) == pytest.approx(np.repeat([expected], 2, axis=0).T)
+
+
+def test_vectors_that_meet_between_two_keyframes_share_a_place() -> None:
+    a, b = np.array([[1.0, 0], [0, 1], [-1, 0]]), np.array([[1.0, 0], [0, 1], [0, -1]])
+    here = np.array([[2.0, 2], [1, 1], [-1, 0]])
+    start, end = np.array([[0, 0], [4, 0], [9, 9]], np.float32), np.array([[0, 2], [4, 2], [5, 5]], np.float32)
+    # Both are halfway by their distances, which are equal; the third has not left.
+    assert between((start, end), (a, b), here) == pytest.approx(np.array([[2, 1], [2, 1], [9, 9]]), abs=1e-6)

@@ -15,6 +15,8 @@ from core.representation.geometry import normalised
 from core.representation.projections import PROJECTIONS, MapSpec, Projection
 from core.representation.projections.before import Before
 from core.representation.projections.descent import MOST_AT_ONCE
+from core.representation.projections.graph import Graph
+from core.representation.projections.tsne import affinities
 from tests.core.representation.projections.clouds import ODD, clusters, moved, noisy
 from tests.core.representation.projections.peer import umap_learn
 
@@ -122,6 +124,22 @@ def test_tsne_is_as_trustworthy_as_its_peer() -> None:
     ours = fitted(PROJECTIONS["tsne"], cloud)
     trust = [trustworthiness(normalised(cloud), points, n_neighbors=15) for points in (ours, peer)]
     assert trust[0] > trust[1] - 0.01
+
+
+def divergence(points: np.ndarray, graph: Graph) -> float:
+    """KL(P‖Q) in nats, over all pairs."""
+    near = 1 / (1 + ((points[:, None].astype(float) - points[None]) ** 2).sum(2))
+    np.fill_diagonal(near, 0)
+    return float((graph.weights * np.log(graph.weights / (near / near.sum())[graph.rows, graph.columns])).sum())
+
+
+@pytest.mark.parametrize("cloud", ["clusters", "noise"])
+def test_tsnes_divergence_settles_as_its_peers(cloud: str) -> None:
+    noise = np.random.default_rng(4).normal(size=(300, 24))
+    vectors = clusters(300, 24, 4, apart=3.0) if cloud == "clusters" else noise
+    graph = affinities(vectors, 30.0)
+    peer = TSNE(init="pca", random_state=0, n_jobs=1).fit_transform(normalised(vectors))
+    assert divergence(fitted(PROJECTIONS["tsne"], vectors), graph) < 1.05 * divergence(peer, graph)
 
 
 @pytest.mark.parametrize("name", ["tsne", "umap"])

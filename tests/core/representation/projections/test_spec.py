@@ -37,6 +37,13 @@ class TestEveryProjection:
             assert spec.entry is projection_entry(name)
 
 
+@pytest.mark.parametrize("name", ["tsne", "umap"])
+def test_a_map_of_neighbourhoods_says_that_it_hides_collapse(name: str) -> None:
+    entry = projection_entry(name)
+    assert entry.caution.startswith(f"{entry.label} shows neighbourhoods, not distances: a collapsed space")
+    assert projection_entry("pca").caution == ""
+
+
 def test_the_settings_that_people_know_are_there() -> None:
     assert MapSpec("umap").settings == {"neighbours": 15, "min_dist": 0.1}
     assert MapSpec("tsne").settings == {"perplexity": 30.0}

@@ -1,0 +1,100 @@
+"""Double precision in, double precision throughout: torch's default precision must not enter a loss.
+
+A division of whole numbers, or a tensor made of Python numbers, takes the default precision. With float64 as the
+default nothing can fall below it, so that both defaults must give the same digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from core.losses import blockwise, supcon
+from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
+from core.losses.dscl import dscl_loss
+from core.losses.forces import forces_on, push_spread
+from core.losses.objective import Contrasted, TermInput
+from core.losses.rdrop import rdrop_loss
+from core.losses.reference import reference_lines
+from core.losses.registry import LOSSES
+from core.losses.scl import scl_objective
+from core.losses.simcse import simcse_loss
+from core.losses.supcon import contrastive_coefficients, supcon_loss
+
+LABELS = torch.tensor([0, 0, 1, 1, 1, 1, 0, 2, 0, 1, 1, 1])  # classes of 4, 7 and 1: thirds and sixths of a share
+PARTNERS = torch.arange(11, -1, -1)
+
+
+def lines(views: Tensor, loss: str) -> tuple[Tensor, ...]:
+    settings = {parameter.name: parameter.default for parameter in LOSSES[loss].parameters}
+    found = reference_lines(loss, TermInput(layers=(Contrasted(views),)), LABELS, settings)
+    assert found is not None
+    return tuple(line for line in found if line is not None)
+
+
+# Views [12, 2, 5] → one or more tensors or numbers.
+CASES: dict[str, Callable[[Tensor], Any]] = {
+    **{
+        f"supcon {variant} {reduction}": lambda views, v=variant, r=reduction: supcon_loss(
+            views, LABELS, variant=v, reduction=r, temperature=0.3, base_temperature=0.07
+        )
+        for variant in ("out", "in")
+        for reduction in ("mean", "mean_all", "none")
+    },
+    "coefficients out": lambda views: contrastive_coefficients(views, LABELS, temperature=0.3, variant="out"),
+    "coefficients in": lambda views: contrastive_coefficients(views, LABELS, temperature=0.3, variant="in"),
+    "forces": lambda views: forces_on(views[:, 0].detach(), LABELS, 2, temperature=0.3),
+    "push spread": lambda views: push_spread(views[:, 0].detach(), LABELS, temperature=0.3),
+    "dscl": lambda views: dscl_loss(views, LABELS, alpha=0.1),
+    "dscl uniform": lambda views: dscl_loss(views, LABELS, alpha="uniform"),
+    "scl": lambda views: scl_objective(views[:, 0], LABELS, views, weight=0.3),
+    "simcse": lambda views: simcse_loss(views[:, 0], views[:, 1], symmetric=True),
+    "simcse, triplets": lambda views: simcse_loss(*views.unbind(1), views[:, 0].flip(0), hard_negative_weight=0.7),
+    "cross-entropy": lambda views: cross_entropy_loss(views[:, 0], LABELS, label_smoothing=0.1, margin=0.3),
+    "mixup": lambda views: mixup_loss(views[:, 0], LABELS, PARTNERS, torch.tensor(1 / 3, dtype=torch.float64)),
+    "rdrop": lambda views: rdrop_loss(views[:, 0], views[:, 1], LABELS, alpha=0.7),
+    **{f"lines of {loss}": lambda views, of=loss: lines(views, of) for loss in ("supcon", "dscl", "simcse")},
+}
+
+
+@pytest.fixture(params=["one matrix", "strips"])
+def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "strips":
+        monkeypatch.setattr(supcon, "BLOCKWISE_FROM", 0)
+        monkeypatch.setattr(blockwise, "strip_height", lambda m: 5)
+
+
+@pytest.fixture
+def in_double() -> Iterator[Callable[[Callable[[], Any]], Any]]:
+    def call(function: Callable[[], Any]) -> Any:
+        torch.set_default_dtype(torch.float64)
+        return function()
+
+    before = torch.get_default_dtype()
+    yield call
+    torch.set_default_dtype(before)
+
+
+@pytest.mark.usefixtures("_path")
+@pytest.mark.parametrize("name", CASES)
+def test_the_default_precision_changes_no_digit(name: str, in_double: Callable[[Callable[[], Any]], Any]) -> None:
+    views = torch.randn(12, 2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def found() -> list[Tensor]:
+        features = views.clone().requires_grad_()
+        result = CASES[name](features)
+        values = [result] if isinstance(result, Tensor) else list(result)
+        tensors = [value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64) for value in values]
+        if tensors[0].requires_grad and tensors[0].ndim == 0:
+            (gradient,) = torch.autograd.grad(tensors[0], features)
+            tensors.append(gradient)
+        return tensors
+
+    assert torch.get_default_dtype() == torch.float32
+    for single, double in zip(found(), in_double(found), strict=True):
+        assert single.dtype == torch.float64
+        assert torch.equal(single, double)

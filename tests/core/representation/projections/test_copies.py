@@ -1,0 +1,126 @@
+"""Equal vectors are found, against a slow loop, and laid out once: copies move nothing and lie on one place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.representation.geometry import normalised
+from core.representation.projections import PROJECTIONS, MapSpec, Projection
+from core.representation.projections.before import Before
+from core.representation.projections.copies import drawn_apart, find_copies
+from core.representation.projections.graph import Graph, both_ways
+from tests.core.representation.projections.clouds import clusters
+
+RNG = np.random.default_rng(0)
+CLOUD = clusters(90)
+LAYOUTS = [PROJECTIONS["tsne"], PROJECTIONS["umap"]]
+
+
+def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before | None = None) -> np.ndarray:
+    return entry.fit(vectors, dims, MapSpec(entry.name).settings, 0, before)
+
+
+def slow_originals(rows: np.ndarray) -> list[int]:
+    """Of each row the first earlier one, itself no copy, that is nearer than 1e-6; itself where there is none."""
+    z, found = normalised(rows), []
+    for i in range(len(z)):
+        originals = [j for j in range(i) if found[j] == j]
+        found.append(next((j for j in originals if np.linalg.norm(z[i] - z[j]) < 1e-6), i))
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-7, 3e-7, 1e-6, 1e-3])
+def test_copies_are_those_of_a_slow_loop(noise: float) -> None:
+    rows = RNG.normal(size=(20, 6))[RNG.integers(20, size=60)] * RNG.uniform(0.1, 9, size=(60, 1))
+    rows = rows * (1 + noise * RNG.normal(size=rows.shape))
+    copies = find_copies(rows)
+    assert list(copies.first[copies.of]) == slow_originals(rows)
+    assert (np.diff(copies.first) > 0).all()
+
+
+def test_nearly_equal_vectors_all_of_them_distinct() -> None:
+    rows = 1 + 1e-5 * RNG.normal(size=(80, 50))
+    assert list(find_copies(rows).first) == list(range(80)) == slow_originals(rows)
+
+
+def test_rows_of_zeros_are_copies_of_each_other() -> None:
+    assert list(find_copies(np.array([[0.0, 0], [1, 0], [0, 0], [2, 0]])).of) == [0, 1, 0, 1]
+
+
+def test_a_vectors_place_is_the_mean_of_its_copies() -> None:
+    copies = find_copies(np.array([[1.0, 0], [0, 1], [3, 0], [0, 2], [1, 1]]))
+    points = np.arange(10.0).reshape(5, 2)
+    assert copies.mean(points).tolist() == [[2, 3], [4, 5], [8, 9]]
+
+
+def test_a_graph_over_rows_has_its_edges_at_first_rows() -> None:
+    copies = find_copies(np.array([[1.0, 0], [2, 0], [0, 1], [1, 1]]))
+    graph = copies.over_rows(both_ways(np.array([[1], [2], [0]]), np.array([[0.5], [0.25], [1.0]]), np.add))
+    expected = Graph(4, np.array([2, 3, 8, 11, 12, 14]), np.array([0.5, 1.0, 0.5, 0.25, 1.0, 0.25]))
+    assert (graph.size, graph.keys.tolist()) == (4, expected.keys.tolist())
+    assert graph.weights == pytest.approx(expected.weights)
+
+
+def test_only_points_on_one_spot_are_drawn_apart() -> None:
+    places, rows = RNG.normal(size=(9, 2)), RNG.normal(size=(9, 5))
+    places[[2, 5, 7]] = places[2]
+    apart = drawn_apart(places, rows)
+    alone = [0, 1, 3, 4, 6, 8]
+    assert (apart[alone] == places[alone]).all()
+    assert len(np.unique(apart, axis=0)) == 9
+    assert np.abs(apart - places).max() == pytest.approx(1e-3 * np.ptp(places, axis=0).max())
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("entry", LAYOUTS, ids=lambda entry: entry.name)
+class TestLayouts:
+    def test_copies_move_nothing_and_share_a_place(self, entry: Projection, dims: int) -> None:
+        many = np.concatenate([CLOUD, np.repeat(CLOUD[:1], 60, axis=0) * 3, CLOUD[5:9] * (1 + 1e-8)])
+        with_copies, without = fitted(entry, many, dims), fitted(entry, CLOUD, dims)
+        assert (with_copies[90:150] == with_copies[0]).all()
+        assert (with_copies[150:] == with_copies[5:9]).all()
+        expected = without - without[0]
+        assert with_copies[:90] - with_copies[0] == pytest.approx(expected, abs=1e-4 * float(np.ptp(without)))
+        assert with_copies.mean(0) == pytest.approx(np.zeros(dims), abs=1e-4)
+
+    def test_frames_with_copies_hold_still(self, entry: Projection, dims: int) -> None:
+        many = np.concatenate([CLOUD, np.repeat(CLOUD[:1], 60, axis=0)])
+        first = fitted(entry, many, dims)
+        assert fitted(entry, many, dims, Before(many, first)) == pytest.approx(first, abs=1e-4)
+
+    def test_a_class_collapses_and_comes_apart_again(self, entry: Projection, dims: int) -> None:
+        collapsed = CLOUD.copy()
+        collapsed[:40] = CLOUD[0]
+        apart = fitted(entry, CLOUD, dims)
+        together = fitted(entry, collapsed, dims, Before(CLOUD, apart))
+        again = fitted(entry, CLOUD, dims, Before(collapsed, together))
+        assert (together[:40] == together[0]).all()
+        assert len(np.unique(together, axis=0)) == 51
+        assert len(np.unique(again, axis=0)) == 90
+        assert np.ptp(again[:40], axis=0).max() > 0.1 * np.ptp(apart[:40], axis=0).max()
+
+    @pytest.mark.parametrize("distinct", [1, 2, 3, 5])
+    def test_fewer_distinct_vectors_than_neighbours(self, entry: Projection, dims: int, distinct: int) -> None:
+        few = CLOUD[np.arange(80) % distinct]
+        first = fitted(entry, few, dims)
+        after = fitted(entry, few, dims, Before(CLOUD[:80], fitted(entry, CLOUD[:80], dims)))
+        other = fitted(entry, CLOUD[:80], dims, Before(few, first))
+        for points in (first, after):
+            assert np.isfinite(points).all()
+            assert len(np.unique(points, axis=0)) == distinct
+            assert (points == points[np.arange(80) % distinct]).all()
+        assert np.isfinite(other).all()
+        assert len(np.unique(other, axis=0)) == 80
+
+
+def test_a_reference_of_copies_counts_each_once() -> None:
+    entry = PROJECTIONS["umap"]
+    assert entry.place is not None
+    points = fitted(entry, CLOUD)
+    rows = np.concatenate([np.arange(90), np.zeros(60, int)])
+    given = np.concatenate([CLOUD[3:30] * 1.5, CLOUD[3:6]])
+    alone = entry.place(given, Before(CLOUD, points), MapSpec("umap").settings)
+    many = entry.place(given, Before(CLOUD[rows], points[rows]), MapSpec("umap").settings)
+    assert many == pytest.approx(alone, abs=1e-4)
+    assert (alone[27:] == alone[:3]).all()
