@@ -1,22 +1,33 @@
 """Tables of Parquet files: every value as the text that a person would write for it.
 
 A few kilobytes can stand for terabytes, as a column's dictionary holds a value once for all its rows. So texts are read
-as dictionaries, other values only where each takes a few bytes, and both become Python's in pieces of bounded size.
+as dictionaries where Arrow can, a few rows at a time where they unpack to more than their pages, and other values only
+where each takes a few bytes; all become Python's in pieces of bounded size.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import TaskError, shown
 from core.settings import PREFIX
 from core.tasks.files.columns import UNREAD_CELLS
 from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record
+from core.tasks.files.kinds import PARQUET_MAGIC
 
 BATCH_ROWS = 2**13
+# Rows at a time of texts that are not read as dictionaries and may be longer than the pages that hold them.
+EXPANDING_BATCH_ROWS = 32
+# Arrow reads these as dictionaries (RLE and BIT_PACKED are those of the levels), and no other encoding of texts.
+DICTIONARY_ENCODINGS = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
+# A page in these holds every byte of its texts; in DELTA_BYTE_ARRAY a text repeats the beginning of the one above.
+WHOLE_ENCODINGS = frozenset({"PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "RLE", "BIT_PACKED"})
+ARROW_SCHEMA_KEY = b"ARROW:schema"
 PIECE_BYTES = 2**24
 # A dictionary or a compressed page can unpack to much more than its file: this many times the largest file is read.
 UNPACKED_FACTOR = 4
@@ -26,14 +37,82 @@ UTF8_MAX_BYTES = 4
 ClassNames = Mapping[str, Mapping[int, str]]
 
 
+class Stretch(NamedTuple):
+    """Row groups in a row that are read alike.
+
+    Attributes:
+        dictionaries: the columns that are read as dictionaries.
+        batch_rows: how many rows are read at once.
+    """
+
+    groups: list[int]
+    dictionaries: list[str]
+    batch_rows: int
+
+
 def open_parquet(stream: BinaryIO) -> Any:
-    """A `pyarrow.parquet.ParquetFile` that keeps texts as dictionaries: one that comes often is read once."""
+    """A `pyarrow.parquet.ParquetFile`, whose texts can all be read."""
     from pyarrow import parquet
 
     stream.seek(0)
-    schema = parquet.read_schema(stream)
-    stream.seek(0)
-    return parquet.ParquetFile(stream, read_dictionary=[field.name for field in schema if _is_text(field.type)])
+    file = parquet.ParquetFile(stream)
+    if _dictionaries_in_other_encodings(file):
+        file = parquet.ParquetFile(stream, metadata=_without_arrow_schema(stream))
+    return file
+
+
+def _dictionaries_in_other_encodings(file: Any) -> bool:
+    """Whether the Arrow schema that a file carries asks for dictionaries that Arrow cannot read."""
+    from pyarrow import types
+
+    asked = [field.name for field in file.schema_arrow if types.is_dictionary(field.type) and _is_text(field.type)]
+    chunks = _text_encodings(file, asked) if asked else []
+    return any(not encodings <= DICTIONARY_ENCODINGS for chunk in chunks for encodings in chunk.values())
+
+
+def _without_arrow_schema(stream: BinaryIO) -> Any:
+    """The metadata of a file, with types as Parquet names them; the Arrow schema goes under a name of the same length."""
+    from pyarrow import parquet
+
+    stream.seek(-8, io.SEEK_END)
+    size = int.from_bytes(stream.read(4), "little") + 8
+    stream.seek(-size, io.SEEK_END)
+    footer = stream.read(size).replace(ARROW_SCHEMA_KEY, ARROW_SCHEMA_KEY.swapcase())
+    return parquet.read_metadata(io.BytesIO(PARQUET_MAGIC + footer))
+
+
+def _text_encodings(file: Any, columns: Collection[str]) -> Iterator[dict[str, frozenset[str]]]:
+    """For each row group, the encodings of these columns."""
+    metadata = file.metadata
+    paths = {i: str(metadata.schema.column(i).path) for i in range(metadata.num_columns)}
+    places = {place: path for place, path in paths.items() if path in columns}
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        yield {path: frozenset(group.column(place).encodings) for place, path in places.items()}
+
+
+def _stretches(file: Any, columns: Collection[str], batch_rows: int) -> Iterator[Stretch]:
+    """How to read the row groups of a file with these text columns."""
+
+    def reading(encodings: Mapping[str, frozenset[str]]) -> tuple[list[str], int]:
+        dictionaries = [name for name, used in encodings.items() if used <= DICTIONARY_ENCODINGS]
+        others = [used for name, used in encodings.items() if name not in dictionaries]
+        whole = all(used <= WHOLE_ENCODINGS for used in others)
+        return dictionaries, batch_rows if whole else min(batch_rows, EXPANDING_BATCH_ROWS)
+
+    readings = map(reading, _text_encodings(file, columns))
+    for (dictionaries, rows), groups in groupby(enumerate(readings), key=lambda numbered: numbered[1]):
+        yield Stretch([number for number, _ in groups], dictionaries, rows)
+
+
+def _batches(file: Any, stream: BinaryIO, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+    from pyarrow import parquet
+
+    texts = {field.name for field in file.schema_arrow if field.name in columns and _is_text(field.type)}
+    for stretch in _stretches(file, texts, batch_rows):
+        stream.seek(0)
+        part = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=stretch.dictionaries)
+        yield from part.iter_batches(batch_size=stretch.batch_rows, row_groups=stretch.groups, columns=columns)
 
 
 def column_names(file: Any) -> list[str]:
@@ -55,6 +134,8 @@ def unread_columns(file: Any) -> dict[str, str]:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
@@ -111,15 +192,16 @@ def _too_large(name: str, size: str, max_mb: int) -> TaskError:
 
 
 def parquet_records(
-    file: Any, name: str, max_mb: int, used: Collection[int] | None, batch_rows: int | None = None
+    stream: BinaryIO, name: str, max_mb: int, used: Collection[int] | None, batch_rows: int | None = None
 ) -> Iterator[Record]:
     """Rows with their number, from 1, texts without white space around them.
 
     Args:
         used: places of columns that matter; the others are left empty. Without it, a column that is not read shows so.
-        batch_rows: how many are read at once, BATCH_ROWS unless told.
+        batch_rows: how many are read at once at most (None: BATCH_ROWS).
     Raises: TaskError for a used column that is not read, and for a file that unpacks to more than is read.
     """
+    file = open_parquet(stream)
     names, labels, unread = column_names(file), class_names(file), unread_columns(file)
     for place in used or ():
         if kind := unread.get(names[place]):
@@ -130,7 +212,7 @@ def parquet_records(
     wanted = [column for i, column in enumerate(names) if column not in unread and (used is None or i in used)]
     cells = [UNREAD_CELLS[unread[column]] if used is None and column in unread else "" for column in names]
     room, number = UNPACKED_FACTOR * max_mb * 2**20, 0
-    for batch in file.iter_batches(batch_size=batch_rows or BATCH_ROWS, columns=wanted):
+    for batch in _batches(file, stream, wanted, batch_rows or BATCH_ROWS):
         for piece in _pieces(batch):
             read: dict[str, list[str | None]] = {}
             for column in wanted:
@@ -157,10 +239,26 @@ def _pieces(batch: Any) -> Iterator[Any]:
 def _text_bytes(array: Any) -> int:
     from pyarrow import compute, types
 
-    if not types.is_dictionary(array.type) or not _is_text(array.type.value_type):
+    if not _is_text(array.type):
         return 0
-    lengths = compute.binary_length(array.dictionary)
+    if not types.is_dictionary(array.type):
+        return int(compute.sum(_lengths(array)).as_py() or 0)
+    lengths = _lengths(array.dictionary)
     return int(compute.sum(lengths.take(array.indices.unique().drop_null())).as_py() or 0)
+
+
+def _lengths(array: Any) -> Any:
+    """The bytes of each text of a column that is no dictionary."""
+    from pyarrow import compute
+
+    return compute.binary_length(_no_view(array))
+
+
+def _no_view(array: Any) -> Any:
+    """Views as plain texts: Arrow computes less of them."""
+    import pyarrow as pa
+
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None], int]:
@@ -184,7 +282,8 @@ def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None
 def _short_texts(array: Any) -> tuple[list[str | None], int]:
     from pyarrow import compute
 
-    long = compute.greater(compute.binary_length(array), UTF8_MAX_BYTES * FIELD_MAX_CHARS)
+    array = _no_view(array)
+    long = compute.greater(_lengths(array), UTF8_MAX_BYTES * FIELD_MAX_CHARS)
     if compute.any(long).as_py():
         array = compute.if_else(long, None, array)
     texts = [(value or "").strip() for value in array.to_pylist()]

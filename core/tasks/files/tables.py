@@ -133,6 +133,11 @@ def told(name: str) -> Iterator[None]:
     except MemoryError:
         raise TaskError(f"{name} needs more memory than there is: give fewer rows, or shorter texts.") from None
     except OSError as error:
+        if str(error).startswith("Not yet implemented"):  # Arrow's words for what it lacks
+            raise TaskError(
+                f"{name} is stored in a way that is not read ({one_line(error)}): "
+                "write it again in an encoding that every reader knows, such as PLAIN."
+            ) from None
         raise TaskError(f"{name} cannot be read ({one_line(error)}): check the file.") from None
     except (
         ValueError,
@@ -371,8 +376,8 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with told(shown_name), opened(source, shown_name) as again:
-            yield from parquet_records(open_parquet(again), shown_name, max_mb, used)
+            yield from parquet_records(again, shown_name, max_mb, used)
 
-    first = islice(parquet_records(file, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
+    first = islice(parquet_records(stream, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
     preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _, fields in first)
     return Table(name, "Parquet", None, None, False, True, named_columns(names), preview, read)
