@@ -7,27 +7,18 @@ where each takes a few bytes; all become Python's in pieces of bounded size.
 
 from __future__ import annotations
 
-import io
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, BinaryIO
 
 from core.errors import TaskError, shown
 from core.settings import PREFIX
 from core.tasks.files.columns import UNREAD_CELLS
 from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record
-from core.tasks.files.kinds import PARQUET_MAGIC
+from core.tasks.files.row_groups import batches, is_text, open_parquet
 
 BATCH_ROWS = 2**13
-# Rows at a time of texts that are not read as dictionaries and may be longer than the pages that hold them.
-EXPANDING_BATCH_ROWS = 32
-# Arrow reads these as dictionaries (RLE and BIT_PACKED are those of the levels), and no other encoding of texts.
-DICTIONARY_ENCODINGS = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
-# A page in these holds every byte of its texts; in DELTA_BYTE_ARRAY a text repeats the beginning of the one above.
-WHOLE_ENCODINGS = frozenset({"PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "RLE", "BIT_PACKED"})
-ARROW_SCHEMA_KEY = b"ARROW:schema"
 PIECE_BYTES = 2**24
 # A dictionary or a compressed page can unpack to much more than its file: this many times the largest file is read.
 UNPACKED_FACTOR = 4
@@ -35,84 +26,6 @@ UNPACKED_FACTOR = 4
 ROW_BYTES = 4
 UTF8_MAX_BYTES = 4
 ClassNames = Mapping[str, Mapping[int, str]]
-
-
-class Stretch(NamedTuple):
-    """Row groups in a row that are read alike.
-
-    Attributes:
-        dictionaries: the columns that are read as dictionaries.
-        batch_rows: how many rows are read at once.
-    """
-
-    groups: list[int]
-    dictionaries: list[str]
-    batch_rows: int
-
-
-def open_parquet(stream: BinaryIO) -> Any:
-    """A `pyarrow.parquet.ParquetFile`, whose texts can all be read."""
-    from pyarrow import parquet
-
-    stream.seek(0)
-    file = parquet.ParquetFile(stream)
-    if _dictionaries_in_other_encodings(file):
-        file = parquet.ParquetFile(stream, metadata=_without_arrow_schema(stream))
-    return file
-
-
-def _dictionaries_in_other_encodings(file: Any) -> bool:
-    """Whether the Arrow schema that a file carries asks for dictionaries that Arrow cannot read."""
-    from pyarrow import types
-
-    asked = [field.name for field in file.schema_arrow if types.is_dictionary(field.type) and _is_text(field.type)]
-    chunks = _text_encodings(file, asked) if asked else []
-    return any(not encodings <= DICTIONARY_ENCODINGS for chunk in chunks for encodings in chunk.values())
-
-
-def _without_arrow_schema(stream: BinaryIO) -> Any:
-    """The metadata of a file, with types as Parquet names them; the Arrow schema goes under a name of the same length."""
-    from pyarrow import parquet
-
-    stream.seek(-8, io.SEEK_END)
-    size = int.from_bytes(stream.read(4), "little") + 8
-    stream.seek(-size, io.SEEK_END)
-    footer = stream.read(size).replace(ARROW_SCHEMA_KEY, ARROW_SCHEMA_KEY.swapcase())
-    return parquet.read_metadata(io.BytesIO(PARQUET_MAGIC + footer))
-
-
-def _text_encodings(file: Any, columns: Collection[str]) -> Iterator[dict[str, frozenset[str]]]:
-    """For each row group, the encodings of these columns."""
-    metadata = file.metadata
-    paths = {i: str(metadata.schema.column(i).path) for i in range(metadata.num_columns)}
-    places = {place: path for place, path in paths.items() if path in columns}
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        yield {path: frozenset(group.column(place).encodings) for place, path in places.items()}
-
-
-def _stretches(file: Any, columns: Collection[str], batch_rows: int) -> Iterator[Stretch]:
-    """How to read the row groups of a file with these text columns."""
-
-    def reading(encodings: Mapping[str, frozenset[str]]) -> tuple[list[str], int]:
-        dictionaries = [name for name, used in encodings.items() if used <= DICTIONARY_ENCODINGS]
-        others = [used for name, used in encodings.items() if name not in dictionaries]
-        whole = all(used <= WHOLE_ENCODINGS for used in others)
-        return dictionaries, batch_rows if whole else min(batch_rows, EXPANDING_BATCH_ROWS)
-
-    readings = map(reading, _text_encodings(file, columns))
-    for (dictionaries, rows), groups in groupby(enumerate(readings), key=lambda numbered: numbered[1]):
-        yield Stretch([number for number, _ in groups], dictionaries, rows)
-
-
-def _batches(file: Any, stream: BinaryIO, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-    from pyarrow import parquet
-
-    texts = {field.name for field in file.schema_arrow if field.name in columns and _is_text(field.type)}
-    for stretch in _stretches(file, texts, batch_rows):
-        stream.seek(0)
-        part = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=stretch.dictionaries)
-        yield from part.iter_batches(batch_size=stretch.batch_rows, row_groups=stretch.groups, columns=columns)
 
 
 def column_names(file: Any) -> list[str]:
@@ -131,21 +44,13 @@ def unread_columns(file: Any) -> dict[str, str]:
     return unread
 
 
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
 def _unread_kind(kind: Any) -> str:
     """What values of such a type are called that are not read; "" for texts and for what takes a few bytes each."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
         return _unread_kind(kind.value_type)
-    if _is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or types.is_temporal(kind):
+    if is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or types.is_temporal(kind):
         return ""
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return ""
@@ -212,7 +117,7 @@ def parquet_records(
     wanted = [column for i, column in enumerate(names) if column not in unread and (used is None or i in used)]
     cells = [UNREAD_CELLS[unread[column]] if used is None and column in unread else "" for column in names]
     room, number = UNPACKED_FACTOR * max_mb * 2**20, 0
-    for batch in _batches(file, stream, wanted, batch_rows or BATCH_ROWS):
+    for batch in batches(file, stream, wanted, batch_rows or BATCH_ROWS):
         for piece in _pieces(batch):
             read: dict[str, list[str | None]] = {}
             for column in wanted:
@@ -239,7 +144,7 @@ def _pieces(batch: Any) -> Iterator[Any]:
 def _text_bytes(array: Any) -> int:
     from pyarrow import compute, types
 
-    if not _is_text(array.type):
+    if not is_text(array.type):
         return 0
     if not types.is_dictionary(array.type):
         return int(compute.sum(_lengths(array)).as_py() or 0)
@@ -273,7 +178,7 @@ def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None
         texts, chars = _texts(array.dictionary.take(places), names)
         known = {None: "", **dict(zip(places.to_pylist(), texts, strict=True))}
         return [known[place] for place in array.indices.to_pylist()], chars
-    if _is_text(array.type):
+    if is_text(array.type):
         return _short_texts(array)
     values = [_text(value, names) for value in array.to_pylist()]
     return [*values], sum(map(len, values))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal, TextIO
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
@@ -32,8 +31,10 @@ from core.tasks.files.delimited import (
     records,
 )
 from core.tasks.files.encodings import Encoding, chunks, codec_of, detect_encoding, refused_encoding, undecodable_line
+from core.tasks.files.json_lines import all_keys, json_text, objects
 from core.tasks.files.kinds import file_family
-from core.tasks.files.parquet import check_size, column_names, open_parquet, parquet_records
+from core.tasks.files.parquet import check_size, column_names, parquet_records
+from core.tasks.files.row_groups import open_parquet
 from core.tasks.rows import one_line
 
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
@@ -43,7 +44,6 @@ PREVIEW_CHARS = 2**11
 SAMPLE_CHARS = 2**16
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
-DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 NO_OBJECT = Unread.because("is not a JSON object")
 
 
@@ -280,7 +280,7 @@ def _json_table(
     shown_name = shown(Path(name).name)
     encoding = options.encoding or detect_encoding(stream, shown_name)
     with _text(source, shown_name, encoding) as text:
-        found = _all_keys(_objects(text), limits.max_columns)
+        found = all_keys(objects(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
     keys = list(found.first_lines)
     if not keys:
         raise TaskError(
@@ -297,71 +297,11 @@ def _json_table(
     def read(used: Collection[int] | None) -> Iterator[Record]:
         wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
         with _text(source, shown_name, encoding) as text:
-            for line, values in _objects(text):
-                yield line, NO_OBJECT if values is None else tuple(_json_text(values.get(key)) for key in wanted)
+            for line, values in objects(text):
+                yield line, NO_OBJECT if values is None else tuple(json_text(values.get(key)) for key in wanted)
 
     preview = tuple(tuple(values.get(key, "") for key in keys) for values in found.preview)
     return Table(name, "JSONL", encoding, None, False, True, named_columns(keys), preview, read)
-
-
-@dataclass
-class Keys:
-    """What one pass over JSON lines finds.
-
-    Attributes:
-        first_lines: every key with the line where it first stands.
-        preview: the beginnings of the values of the first rows, and of those where another key comes up.
-        line: the first one that is not blank.
-    """
-
-    first_lines: dict[str, int] = field(default_factory=dict)
-    preview: list[dict[str, str]] = field(default_factory=list)
-    line: int = 1
-
-
-def _all_keys(objects: Iterable[tuple[int, dict[Any, Any] | None]], most: int) -> Keys:
-    """Every key, as one that first stands far down is a column too; no further than one key more than `most`."""
-    found = Keys()
-    for count, (line, values) in enumerate(objects):
-        if not count:
-            found.line = line
-        keys = (values or {}).keys()
-        more = not keys <= found.first_lines.keys()
-        if more:
-            for key in keys:
-                found.first_lines.setdefault(key, line)
-        if more or count < PREVIEW_ROWS:
-            found.preview.append({key: _json_text(value)[:PREVIEW_CHARS] for key, value in (values or {}).items()})
-        if len(found.first_lines) > most:
-            break
-    return found
-
-
-def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[Any, Any] | None]]:
-    """The object of each line that is not blank, numbers as they are written; None for what is no JSON object."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found = DECODER.decode(line)
-            if "\\u" in line:  # an escaped half of a character is no text
-                json.dumps(found, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
-            found = None
-        yield number, found if isinstance(found, dict) else None
-
-
-def _json_text(value: Any) -> str:
-    """A value as text: what is nested as JSON, nothing for null."""
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case _:
-            return json.dumps(value, ensure_ascii=False)
 
 
 def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits: Settings) -> Table:

@@ -18,7 +18,8 @@ from pyarrow import parquet
 
 from core.errors import TaskError
 from core.tasks.files.delimited import Unread
-from core.tasks.files.parquet import BATCH_ROWS, EXPANDING_BATCH_ROWS, UNPACKED_FACTOR, _stretches
+from core.tasks.files.parquet import BATCH_ROWS, UNPACKED_FACTOR
+from core.tasks.files.row_groups import EXPANDING_BATCH_ROWS, stretches
 from core.tasks.files.tables import open_table, told
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -204,7 +205,7 @@ class TestEncodings:
 
         schema = SimpleNamespace(column=lambda i: SimpleNamespace(path=paths[i]))
         about = SimpleNamespace(schema=schema, num_columns=3, num_row_groups=len(stored), row_group=group)
-        found = list(_stretches(SimpleNamespace(metadata=about), {"text", "label"}, BATCH_ROWS))
+        found = list(stretches(SimpleNamespace(metadata=about), {"text", "label"}, BATCH_ROWS))
         assert found == [
             ([0, 1], ["text", "label"], BATCH_ROWS),
             ([2], ["label"], BATCH_ROWS),
