@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Verbatim(str):
@@ -14,7 +14,31 @@ class Verbatim(str):
     __slots__ = ()
 
 
-DECODER = json.JSONDecoder(parse_int=Verbatim, parse_float=Verbatim, parse_constant=Verbatim)
+DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+# Slower, and needed only within lists and objects, where a number differs from a text.
+NESTED_DECODER = json.JSONDecoder(parse_int=Verbatim, parse_float=Verbatim, parse_constant=Verbatim)
+NESTED = frozenset({list, dict})
+
+
+class Line(NamedTuple):
+    """A line that is not blank.
+
+    Attributes:
+        number: from 1.
+        values: of its object, numbers as they are written; None for what is no JSON object.
+    """
+
+    number: int
+    source: str
+    values: dict[Any, Any] | None
+
+    def texts(self, keys: Iterable[str | None]) -> tuple[str, ...]:
+        """The value of each key as text: lists and objects as JSON, nothing for null or where there is none."""
+        found = [(self.values or {}).get(key) for key in keys]
+        if not NESTED.isdisjoint(map(type, found)):
+            nested = NESTED_DECODER.decode(self.source)
+            found = [nested.get(key) for key in keys]
+        return tuple(map(_text, found))
 
 
 @dataclass
@@ -32,47 +56,46 @@ class Keys:
     line: int = 1
 
 
-def all_keys(objects: Iterable[tuple[int, dict[Any, Any] | None]], most: int, rows: int, chars: int) -> Keys:
+def all_keys(lines: Iterable[Line], most: int, rows: int, chars: int) -> Keys:
     """Every key, as one that comes late in the file is a column too; no further than one key more than `most`.
 
     Args:
         rows, chars: how many rows, and how many characters of each value, a preview has.
     """
     found = Keys()
-    for count, (line, values) in enumerate(objects):
+    for count, line in enumerate(lines):
         if not count:
-            found.line = line
-        keys = (values or {}).keys()
+            found.line = line.number
+        keys = (line.values or {}).keys()
         more = not keys <= found.first_lines.keys()
         if more:
             for key in keys:
-                found.first_lines.setdefault(key, line)
+                found.first_lines.setdefault(key, line.number)
         if more or count < rows:
-            found.preview.append({key: json_text(value)[:chars] for key, value in (values or {}).items()})
+            found.preview.append({key: text[:chars] for key, text in zip(keys, line.texts(keys), strict=True)})
         if len(found.first_lines) > most:
             break
     return found
 
 
-def objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[Any, Any] | None]]:
-    """The object of each line that is not blank, numbers as `Verbatim`; None for what is no JSON object."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
+def json_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """The lines that are not blank, with the object of each."""
+    for number, source in enumerate(lines, 1):
+        if not source.strip():
             continue
         try:
-            found = DECODER.decode(line)
-            if "\\u" in line:  # an escaped half of a character is no text
+            found = DECODER.decode(source)
+            if "\\u" in source:  # an escaped half of a character is no text
                 json.dumps(found, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             found = None
-        yield number, found if isinstance(found, dict) else None
+        yield Line(number, source, found if isinstance(found, dict) else None)
 
 
-def json_text(value: Any) -> str:
-    """A value as text: lists and objects as JSON, nothing for null."""
+def _text(value: Any) -> str:
     match value:
         case str():
-            return str(value)
+            return value
         case None:
             return ""
         case bool():

@@ -31,7 +31,7 @@ from core.tasks.files.delimited import (
     records,
 )
 from core.tasks.files.encodings import Encoding, chunks, codec_of, detect_encoding, refused_encoding, undecodable_line
-from core.tasks.files.json_lines import all_keys, json_text, objects
+from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
 from core.tasks.files.parquet import check_size, column_names, parquet_records
 from core.tasks.files.row_groups import open_parquet
@@ -280,7 +280,7 @@ def _json_table(
     shown_name = shown(Path(name).name)
     encoding = options.encoding or detect_encoding(stream, shown_name)
     with _text(source, shown_name, encoding) as text:
-        found = all_keys(objects(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
+        found = all_keys(json_lines(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
     keys = list(found.first_lines)
     if not keys:
         raise TaskError(
@@ -297,8 +297,8 @@ def _json_table(
     def read(used: Collection[int] | None) -> Iterator[Record]:
         wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
         with _text(source, shown_name, encoding) as text:
-            for line, values in objects(text):
-                yield line, NO_OBJECT if values is None else tuple(json_text(values.get(key)) for key in wanted)
+            for line in json_lines(text):
+                yield line.number, NO_OBJECT if line.values is None else line.texts(wanted)
 
     preview = tuple(tuple(values.get(key, "") for key in keys) for values in found.preview)
     return Table(name, "JSONL", encoding, None, False, True, named_columns(keys), preview, read)
