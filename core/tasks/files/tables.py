@@ -20,17 +20,10 @@ from core.config import ReadingConfig
 from core.errors import TaskError, shown
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
-from core.tasks.files.delimited import (
-    Dialect,
-    Record,
-    Unread,
-    find_dialect,
-    has_header,
-    irregular_rows,
-    quoting_evidence,
-    records,
-)
+from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records
+from core.tasks.files.dialects import alternatives, find_dialect, is_unsure
 from core.tasks.files.encodings import Encoding, chunks, codec_of, detect_encoding, refused_encoding, undecodable_line
+from core.tasks.files.headers import has_header
 from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
 from core.tasks.files.parquet import check_size, column_names, parquet_records
@@ -53,8 +46,7 @@ class Table:
 
     Attributes:
         encoding: None for Parquet.
-        delimiter: None where there is none.
-        quoted: whether quotation marks enclose fields; where not, they are characters of the text.
+        dialect: how lines become fields; None where the format says so.
         header: whether the first line names the columns; where not, they are column 1, column 2, …
         preview: the first rows, at most 200, and of JSON lines those where another key comes up; long cells are cut.
     """
@@ -62,8 +54,7 @@ class Table:
     name: str
     format: Format
     encoding: Encoding | None
-    delimiter: str | None
-    quoted: bool
+    dialect: Dialect | None
     header: bool
     columns: tuple[str, ...]
     preview: tuple[tuple[str, ...], ...]
@@ -79,6 +70,11 @@ class Table:
         Raises: TaskError for a file that turns out to be damaged.
         """
         return self.reader(None if used is None else {self.columns.index(column) for column in used})
+
+    @property
+    def delimiter(self) -> str | None:
+        """None where there is none."""
+        return self.dialect.delimiter if self.dialect else None
 
     @property
     def place(self) -> str:
@@ -218,9 +214,9 @@ def _delimited_table(
     with _text(source, shown_name, encoding) as text:
         sample, whole = _sample(text)
         prefers_tabs = Path(name).suffix.lower() == ".tsv"
-        dialect = find_dialect(sample, whole=whole, delimiter=options.delimiter, prefers_tabs=prefers_tabs)
-    if not whole and quoting_evidence(sample, dialect.delimiter, whole=whole) == 0:
-        dialect = _seen_whole(source, shown_name, encoding, dialect)
+        dialect = find_dialect(sample, whole=whole, given=options, prefers_tabs=prefers_tabs)
+    if is_unsure(sample, dialect, whole=whole, given=options):
+        dialect = _seen_whole(source, shown_name, encoding, dialect, options)
     first = _first_rows(sample, dialect, whole=whole)
     header = options.header
     if header is None:
@@ -240,21 +236,39 @@ def _delimited_table(
 
     format_: Format = "TSV" if dialect.delimiter == "\t" else "CSV"
     preview = tuple(first[int(header) :][:PREVIEW_ROWS])
-    return Table(name, format_, encoding, dialect.delimiter, dialect.quoted, header, columns, preview, read)
+    return Table(name, format_, encoding, dialect, header, columns, preview, read)
 
 
-def _seen_whole(source: Path | BinaryIO, name: str, encoding: Encoding, quoted: Dialect) -> Dialect:
-    """Whether quotes mean something in a file whose beginning does not show it: not where more rows fit without."""
+def _seen_whole(
+    source: Path | BinaryIO, name: str, encoding: Encoding, dialect: Dialect, options: ReadingConfig
+) -> Dialect:
+    """What quotes mean in a file whose beginning does not show it: that with which most rows fit."""
+    held = _held(source, name, ['"', "'", '\\"', f'{dialect.delimiter} "'])
+    if dialect.quote not in held:
+        return dialect
+
+    def misfits(candidate: Dialect) -> float:
+        with _text(source, name, encoding) as text:
+            return irregular_rows(text, candidate)
+
+    fewest = misfits(dialect)
+    for other in alternatives(dialect, options) if fewest else ():
+        wanted = ('\\"' if other.escape and other.quote else ""), (f'{other.delimiter} "' * other.skip_initial_space)
+        if not held.issuperset(filter(None, wanted)):
+            continue
+        if (count := misfits(other)) < fewest:
+            dialect, fewest = other, count
+    return dialect
+
+
+def _held(source: Path | BinaryIO, name: str, marks: Iterable[str]) -> set[str]:
+    """Which of these characters are in a file, as far as its bytes show them."""
+    wanted = {mark.encode(): mark for mark in marks}
+    held: set[str] = set()
     with opened(source, name) as stream:
-        if not any(b'"' in chunk for chunk in chunks(stream)):
-            return quoted
-    with _text(source, name, encoding) as text:
-        misfits = irregular_rows(text, quoted)
-    if not misfits:
-        return quoted
-    plain = Dialect(quoted.delimiter, quoted=False)
-    with _text(source, name, encoding) as text:
-        return plain if irregular_rows(text, plain) < misfits else quoted
+        for chunk in chunks(stream):
+            held |= {mark for raw, mark in wanted.items() if mark not in held and raw in chunk}
+    return held
 
 
 def _sample(text: TextIO) -> tuple[str, bool]:
@@ -301,7 +315,7 @@ def _json_table(
                 yield line.number, NO_OBJECT if line.values is None else line.texts(wanted)
 
     preview = tuple(tuple(values.get(key, "") for key in keys) for values in found.preview)
-    return Table(name, "JSONL", encoding, None, False, True, named_columns(keys), preview, read)
+    return Table(name, "JSONL", encoding, None, True, named_columns(keys), preview, read)
 
 
 def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits: Settings) -> Table:
@@ -320,4 +334,4 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
 
     first = islice(parquet_records(stream, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
     preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _, fields in first)
-    return Table(name, "Parquet", None, None, False, True, named_columns(names), preview, read)
+    return Table(name, "Parquet", None, None, True, named_columns(names), preview, read)

@@ -20,6 +20,7 @@ import pytest
 
 from core.config import ReadingConfig
 from core.errors import TaskError
+from core.tasks.files.delimited import Dialect
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, named_columns, open_table
 
@@ -123,7 +124,7 @@ class TestDelimited:
     def test_quotes_of_a_tsv_may_be_plain(self) -> None:
         raw = b"sentence\tlabel\n" + b'"so" he said, "fine\t1\n' * 5 + b'5" and "6\t0\n' * 5
         table = opened(raw, "train.tsv")
-        assert not table.quoted
+        assert table.dialect == Dialect("\t", "")
         assert fields(table)[0] == ('"so" he said, "fine', "1")
         assert len(fields(table)) == 10
 
