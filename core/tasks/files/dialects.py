@@ -87,9 +87,10 @@ def is_unsure(sample: str, dialect: Dialect, *, whole: bool, given: ReadingConfi
 def alternatives(dialect: Dialect, given: ReadingConfig = GUESS_ALL) -> list[Dialect]:
     """Other ways to read a file where quotes do not mean what a dialect says, the likeliest first."""
     quotes = ['"', ""] if dialect.quote == "'" else [""]
-    plain = [Dialect(dialect.delimiter, quote, dialect.escape if given.escape else "") for quote in quotes]
-    escapes = [""] if given.escape == "" else ["", BACKSLASH]
-    skips = [False] if given.skip_initial_space is False else [False, True]
+    settled = (dialect.escape if given.escape else "", bool(given.skip_initial_space))
+    plain = [Dialect(dialect.delimiter, quote, *settled) for quote in quotes]
+    escapes = ["", BACKSLASH] if given.escape is None else [given.escape]
+    skips = [False, True] if given.skip_initial_space is None else [given.skip_initial_space]
     quoted = [Dialect(dialect.delimiter, '"', escape, skip) for escape in escapes for skip in skips]
     return [other for other in dict.fromkeys([*plain, *quoted]) if other != dialect]
 

@@ -253,12 +253,17 @@ def _seen_whole(
 
     fewest = misfits(dialect)
     for other in alternatives(dialect, options) if fewest else ():
-        wanted = ('\\"' if other.escape and other.quote else ""), (f'{other.delimiter} "' * other.skip_initial_space)
-        if not held.issuperset(filter(None, wanted)):
-            continue
+        if not held.issuperset(_marks_of(other)):
+            continue  # it would read the same rows
         if (count := misfits(other)) < fewest:
             dialect, fewest = other, count
     return dialect
+
+
+def _marks_of(dialect: Dialect) -> list[str]:
+    """What has to be in a file for an escape, or for spaces in front of quotes, to matter."""
+    escaped = [dialect.escape + dialect.quote] if dialect.escape and dialect.quote else []
+    return escaped + ([f"{dialect.delimiter} {dialect.quote}"] if dialect.skip_initial_space and dialect.quote else [])
 
 
 def _held(source: Path | BinaryIO, name: str, marks: Iterable[str]) -> set[str]:

@@ -324,6 +324,14 @@ class TestFarDown:
     def test_quotes_are_seen(self, rows: str, read: Rows) -> None:
         assert fields(opened(self.PLAIN + rows * 3))[20_000:] == read * 3
 
+    def test_what_is_settled_stays(self) -> None:
+        rows = '"b c,y\nb" d,y\n' * 3
+        for options in ({"skip_initial_space": True}, {"escape": "\\"}, {"escape": "", "skip_initial_space": False}):
+            dialect = opened(self.PLAIN + rows, **options).dialect
+            assert dialect is not None
+            assert dialect.quote == ""
+            assert {key: getattr(dialect, key) for key in options} == options
+
     def test_apostrophes_that_open_nothing_are_seen(self) -> None:
         begin = "text,label\n" + "'a film, and more',x\nanother,y\n" * 4_000
         assert fields(opened(begin))[0] == ("a film, and more", "x")
