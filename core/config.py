@@ -28,8 +28,8 @@ class ReadingConfig(Part):
 
     `text`, `text_b`, `label` and `split` name columns; "" says that there is no second text, or no split column.
     `kind` is what the label column holds: classes, or (for pairs) a similarity score. `quote` encloses a field and
-    `escape` takes its meaning from the character behind it ("": none does); `skip_initial_space` skips the spaces
-    behind a delimiter.
+    `escape` makes the next character part of the text ("": nothing does); `skip_initial_space` skips the spaces behind
+    a delimiter.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=200)] | None = None

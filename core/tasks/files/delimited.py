@@ -13,8 +13,9 @@ from core.errors import TaskError
 
 Record = tuple[int, tuple[str, ...]]
 
-DELIMITERS = (",", "\t", ";", "|")
 DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+QUOTE_NAMES = {'"': "double quotes", "'": "single quotes", "": "no quotes"}
+ESCAPE_NAMES = {"\\": "backslash escapes", "": "no escapes"}
 FIELD_MAX_CHARS = 2**24
 # A quote that is never closed takes the lines behind it along; a few are a damaged row, many a damaged file.
 SWALLOWED_LINES_MAX = 20
@@ -38,8 +39,6 @@ class Unread(tuple[str, ...]):
 
 STRAY_QUOTE = Unread.because("has a quotation mark in the wrong place")
 LONG_FIELD = Unread.because(f"has a field of more than {FIELD_MAX_CHARS:,} characters")
-QUOTE_NAMES = {'"': "double quotes", "'": "single quotes", "": "no quotes"}
-ESCAPE_NAMES = {"\\": "backslash escapes", "": "no escapes"}
 
 
 class Dialect(NamedTuple):
@@ -48,8 +47,8 @@ class Dialect(NamedTuple):
     Attributes:
         quote: the character around a field that may hold delimiters and line breaks; "" where there is none, and a
             quotation mark is a character like any other.
-        escape: the character that takes its meaning from the one behind it; "" where there is none. A quotation mark
-            within quotes may be doubled in any case.
+        escape: the character that makes the next one part of the text, whatever it is; "" where there is none. A
+            quotation mark within quotes may be doubled in any case.
         skip_initial_space: spaces behind a delimiter do not count, so that a quotation mark may follow them.
     """
 
@@ -134,7 +133,10 @@ def _open_quote(line: int, lines: Sequence[str], dialect: Dialect) -> TaskError:
 
 def _open_field(lines: Sequence[str], dialect: Dialect) -> int:
     """The number, from 1, of the field that takes other lines along, or else of the last one."""
-    row = next(_reader(lines[:OPEN_ROW_LINES], dialect, strict=False), ())
+    try:
+        row = next(_reader(lines[:OPEN_ROW_LINES], dialect, strict=False), ())
+    except csv.Error:  # so long a field that it is not read
+        return 1
     breaks = [(field.count("\n") + field.count("\r"), number) for number, field in enumerate(row, 1)]
     return max(breaks, default=(0, 1))[1]
 
