@@ -209,16 +209,17 @@ def _marks(piece: str) -> bool:
 def _single_quotes_enclose(sample: Sample, single: Dialect) -> bool:
     """Whether apostrophes are quotes: as many fields end with one as begin with one, and rows fit better with them.
 
-    Or all fields of a column are enclosed.
+    Or all fields of a column are enclosed, or all that have an apostrophe, with those within doubled or escaped.
     """
-    begins, ends = _apostrophes(sample.plain_rows(single.delimiter))
+    rows = sample.plain_rows(single.delimiter)
+    begins, ends = _apostrophes(rows)
     if not begins or abs(begins - ends) > UNPAIRED_SHARE * max(begins, ends):
         return False
     others = [_variant(sample, single.delimiter, quote) for quote in ('"', "")]
     most = max(map(sample.regularity, others))
     if sample.regularity(single) < max(REGULAR_SHARE, most):
         return False
-    return sample.regularity(single) > most or _encloses_a_column(sample, single)
+    return sample.regularity(single) > most or _encloses_a_column(rows) or _encloses_all_apostrophes(rows)
 
 
 def _apostrophes(rows: list[list[str]]) -> tuple[int, int]:
@@ -227,9 +228,16 @@ def _apostrophes(rows: list[list[str]]) -> tuple[int, int]:
     return sum(piece.startswith("'") for piece in pieces), sum(piece.endswith("'") for piece in pieces)
 
 
-def _encloses_a_column(sample: Sample, single: Dialect) -> bool:
+def _encloses_all_apostrophes(rows: list[list[str]]) -> bool:
+    """Whether no apostrophe is outside of enclosed pieces, or alone within one; and some are within."""
+    marked = [piece for row in rows for piece in row if "'" in piece]
+    within = [piece[1:-1] for piece in marked if "'" in piece[1:-1]]
+    paired = not any("'" in piece.replace("''", "").replace(BACKSLASH + "'", "") for piece in within)
+    return bool(within) and paired and all(len(piece) > 1 and piece[0] == piece[-1] == "'" for piece in marked)
+
+
+def _encloses_a_column(rows: list[list[str]]) -> bool:
     """Whether almost every field of a column, its name aside, is enclosed in apostrophes."""
-    rows = sample.plain_rows(single.delimiter)
     for place in range(len(rows[0]) if rows else 0):
         cells = [row[place] for row in rows[1:] if len(row) > place and row[place]]
         enclosed = sum(len(cell) > 1 and cell[0] == cell[-1] == "'" for cell in cells)

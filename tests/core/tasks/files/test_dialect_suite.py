@@ -171,7 +171,19 @@ CASES: list[tuple[str, str, tuple[str, ...], Rows]] = [
         [("a; b", "x"), ('c "d"', "y")],
     ),
     ("single and space", "text, label\n'a, b', 'x'\n'c', 'y'\n", ("text", "label"), [("a, b", "x"), ("c", "y")]),
+    (
+        "single, where they are needed",
+        "text\tlabel\n'don''t'\tx\nnice\ty\n'it''s ''so'''\tx\n",
+        ("text", "label"),
+        [("don't", "x"), ("nice", "y"), ("it's 'so'", "x")],
+    ),
     # apostrophes
+    (
+        "titles",
+        "text\tlabel\n'Alien'\tx\nnice\ty\ndon't\tx\ngood\ty\n",
+        ("text", "label"),
+        [("'Alien'", "x"), ("nice", "y"), ("don't", "x"), ("good", "y")],
+    ),
     (
         "don't",
         "text,label\nI don't,x\nyou can't,y\nit's,x\n",
