@@ -133,7 +133,7 @@ def _with_delimiter(sample: Sample, delimiter: str, sniffed: Dialect | None = No
 def _variant(sample: Sample, delimiter: str, quote: str, sniffed: Dialect | None = None) -> Dialect:
     """The escape, and the use of spaces, with which most rows fit and fewest quotes are left within fields.
 
-    Among equals the simplest, or that with the escape which clevercsv saw in front of quotes.
+    Among equals the simplest, or that with an escape which clevercsv saw, or which is in front of every quote.
     """
     escapes, skips = _escapes(sample, delimiter, quote, sniffed), _skips(sample, delimiter, quote)
     variants = [Dialect(delimiter, quote, escape, skip) for escape in escapes for skip in skips]
@@ -152,8 +152,10 @@ def _escapes(sample: Sample, delimiter: str, quote: str, sniffed: Dialect | None
     meant = sum(character in (delimiter, quote, BACKSLASH) for character in behind)
     if meant < len(behind) - meant:
         return [""]
-    seen = sniffed is not None and sniffed.escape == BACKSLASH and bool(quote) and BACKSLASH + quote in sample.text
-    return [BACKSLASH, ""] if seen else ["", BACKSLASH]
+    escaped = sample.text.count(BACKSLASH + quote) if quote else 0
+    seen = sniffed is not None and sniffed.escape == BACKSLASH
+    preferred = escaped and (seen or escaped == sample.text.count(quote))
+    return [BACKSLASH, ""] if preferred else ["", BACKSLASH]
 
 
 def _skips(sample: Sample, delimiter: str, quote: str) -> list[bool]:

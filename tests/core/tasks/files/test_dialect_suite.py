@@ -144,6 +144,12 @@ CASES: list[tuple[str, str, tuple[str, ...], Rows]] = [
         ("text", "label"),
         [("C:\\dir\\", "x"), ("a\\b, c", "y"), ("\\n and \\_", "x")],
     ),
+    (
+        "escaped and never enclosed",
+        'text\tlabel\na \\"b\\"\tx\n5\\" c\ty\nd\tx\n',
+        ("text", "label"),
+        [('a "b"', "x"), ('5" c', "y"), ("d", "x")],
+    ),
     # single quotes
     (
         "single",
