@@ -42,6 +42,35 @@ def column_options(default: str = "") -> Callable[[Command], Command]:
     return with_columns
 
 
+# How a delimited file is read: what the options take, and what it is in a reading.
+DIALECT = {
+    "delimiter": {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"},
+    "quote": {"double": '"', "single": "'", "none": ""},
+    "escape": {"backslash": "\\", "none": ""},
+}
+
+
+DIALECT_HELP = {
+    "delimiter": "What is between fields.",
+    "quote": "What encloses a field that may hold delimiters.",
+    "escape": "What makes the next character part of the text.",
+}
+
+
+def dialect_options(command: Command) -> Command:
+    """The options that name a file's delimiter, quotes, escapes and header; what they give is that of a reading."""
+    for option, names in reversed(DIALECT.items()):
+        command = click.option(
+            f"--{option}",
+            type=click.Choice(list(names)),
+            callback=lambda context, parameter, given: given and DIALECT[parameter.name or ""][given],
+            help=f"{DIALECT_HELP[option]} [default: detected]",
+        )(command)
+    return click.option(
+        "--header/--no-header", default=None, help="The first line names the columns. [default: detected]"
+    )(command)
+
+
 def kinds_to_drop(given: Sequence[str]) -> list[str]:
     """The kinds of problems whose rows may go; "all" stands for every kind."""
     return list(PROBLEMS) if "all" in given else list(given)

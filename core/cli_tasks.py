@@ -10,7 +10,15 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from core.cli_options import COLUMNS, column_options, drop_option, json_option, kinds_to_drop, runs_option
+from core.cli_options import (
+    COLUMNS,
+    column_options,
+    dialect_options,
+    drop_option,
+    json_option,
+    kinds_to_drop,
+    runs_option,
+)
 from core.config import ReadingConfig
 from core.engine.rows import library as library_in
 from core.store import default_folder
@@ -55,6 +63,7 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
 @column_options(default="guessed")
 @click.option("--split-column", metavar="NAME", help="Column that says train, validation or test. [default: guessed]")
 @click.option("--encoding", metavar="NAME", help="utf-8, utf-16, cp1252, gb18030 or cp949. [default: detected]")
+@dialect_options
 @drop_option
 @runs_option
 @json_option
@@ -65,7 +74,7 @@ def add(
     drop: tuple[str, ...],
     folder: str | None,
     as_json: bool,
-    **given: str,
+    **given: str | bool | None,
 ) -> None:
     """Add the rows of a CSV, TSV, JSONL or Parquet file to the library, and say what is wrong with any."""
     options = build(ReadingConfig, {COLUMNS.get(key, key): value for key, value in given.items() if value is not None})

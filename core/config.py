@@ -27,7 +27,9 @@ class ReadingConfig(Part):
     """How a file is read; what is None is guessed.
 
     `text`, `text_b`, `label` and `split` name columns; "" says that there is no second text, or no split column.
-    `kind` is what the label column holds: classes, or (for pairs) a similarity score.
+    `kind` is what the label column holds: classes, or (for pairs) a similarity score. `quote` encloses a field and
+    `escape` makes the next character part of the text ("": nothing does); `skip_initial_space` skips the spaces behind
+    a delimiter.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -37,6 +39,9 @@ class ReadingConfig(Part):
     kind: Literal["classes", "similarity"] | None = None
     encoding: Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None = None
     delimiter: Literal[",", "\t", ";", "|"] | None = None
+    quote: Literal['"', "'", ""] | None = None
+    escape: Literal["\\", ""] | None = None
+    skip_initial_space: bool | None = None
     header: bool | None = None
 
 

@@ -47,6 +47,9 @@ READING = {
     "kind": Named("Kind of labels", {None: "Guessed", "classes": "Classes", "similarity": "Similarity scores"}),
     "encoding": Named("Encoding of the file", {None: "Guessed"}),
     "delimiter": Named("Delimiter", {None: "Guessed", ",": "Comma", "\t": "Tab", ";": "Semicolon", "|": "Bar"}),
+    "quote": Named("Quotation marks", {None: "Guessed", '"': "Double", "'": "Single", "": "None"}),
+    "escape": Named("Escape character", {None: "Guessed", "\\": "Backslash", "": "None"}),
+    "skip_initial_space": Named("Spaces after a delimiter", {None: "Guessed", True: "Skipped", False: "Kept"}),
     "header": Named("Header line", {None: "Guessed", True: "Yes", False: "No"}),
 }
 ENCODER = {

@@ -14,7 +14,7 @@ from core.errors import PlaygroundError
 from core.settings import settings
 from core.tasks import LibraryTask
 from core.tasks.files.columns import guess_columns
-from core.tasks.files.delimited import DELIMITER_NAMES
+from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES
 from core.tasks.files.encodings import ENCODING_LABELS
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import read_rows
@@ -86,8 +86,8 @@ def _accepted() -> str:
 def _empty() -> None:
     st.caption(_accepted())
     st.markdown(
-        "A column with texts and a column with labels is all it takes; names, delimiter and encoding are found out and "
-        "can be changed. Two text columns make pairs. Nothing leaves this machine."
+        "A column with texts and a column with labels is all it takes; names, delimiter, quotes and encoding are found "
+        "and can be changed. Two text columns make pairs. Nothing leaves this machine."
     )
     st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
 
@@ -102,8 +102,13 @@ def _options(file: Any) -> ReadingConfig:
         table = _table(file, form)
         if table.encoding:
             place.badge(ENCODING_LABELS[table.encoding], icon=":material/translate:", color="gray")
-        if table.delimiter:
-            place.badge(DELIMITER_NAMES[table.delimiter], icon=":material/view_column:", color="gray")
+        if table.dialect:
+            place.badge(DELIMITER_NAMES[table.dialect.delimiter], icon=":material/view_column:", color="gray")
+            place.badge(QUOTE_NAMES[table.dialect.quote], icon=":material/format_quote:", color="gray")
+            if table.dialect.escape:
+                place.badge(ESCAPE_NAMES[table.dialect.escape], color="gray")
+            if table.dialect.skip_initial_space:
+                place.badge("spaces after delimiters skipped", color="gray")
         place.badge(table.format, color="gray")
         place.badge("first line is a header" if table.header else "no header line", color="gray")
         mapping = _mapping(key, table, form)
@@ -115,7 +120,7 @@ def _options(file: Any) -> ReadingConfig:
 
 
 def _form_options(key: str) -> ReadingConfig:
-    with st.expander("Encoding, delimiter, header"):
+    with st.expander("Encoding, delimiter, quotes, header"):
         left, middle, right = st.columns(3)
         encoding = left.selectbox(
             "Encoding",
@@ -135,7 +140,30 @@ def _form_options(key: str) -> ReadingConfig:
             format_func=lambda h: "Detect" if h is None else "A header" if h else "A row",
             key=f"{key}.header",
         )
-    return build(ReadingConfig, {"encoding": encoding, "delimiter": delimiter, "header": header})
+        left, middle, right = st.columns(3)
+        quote = left.selectbox(
+            "Quotation marks",
+            [None, *QUOTE_NAMES],
+            format_func=lambda mark: QUOTE_NAMES.get(mark, "detect").capitalize(),
+            help="What encloses a text that has delimiters or line breaks in it.",
+            key=f"{key}.quote",
+        )
+        escape = middle.selectbox(
+            "Escapes",
+            [None, *ESCAPE_NAMES],
+            format_func=lambda mark: ESCAPE_NAMES.get(mark, "detect").capitalize(),
+            help='A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.',
+            key=f"{key}.escape",
+        )
+        spaces = right.selectbox(
+            "Spaces after a delimiter",
+            [None, True, False],
+            format_func=lambda skipped: "Detect" if skipped is None else "Skipped" if skipped else "Part of the field",
+            help="Quotation marks behind spaces enclose a text only when the spaces are skipped.",
+            key=f"{key}.spaces",
+        )
+    chosen = {"encoding": encoding, "delimiter": delimiter, "header": header}
+    return build(ReadingConfig, chosen | {"quote": quote, "escape": escape, "skip_initial_space": spaces})
 
 
 def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
@@ -146,7 +174,7 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
         guess = guess_columns(table.columns, table.preview)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
-    key = f"{key}.{table.header}.{table.delimiter}.{table.encoding}"  # other columns, other choices
+    key = f"{key}.{table.header}.{table.dialect}.{table.encoding}"  # other columns, other choices
     left, middle, right, last = st.columns(4)
 
     def column(place: Any, label: str, guessed: str | None, name: str, *, needed: bool) -> str:

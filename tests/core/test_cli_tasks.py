@@ -57,6 +57,25 @@ def test_adding_prints_what_the_task_is_called_by(runs: Path, library: TaskLibra
     assert told["rows"] == 120
 
 
+@pytest.mark.parametrize(
+    ("raw", "options", "texts"),
+    [
+        ("'a{}|b',{}\n", ("--quote", "single"), "a{}|b"),
+        ("'a{}|b',{}\n", ("--quote", "none"), "'a{}|b'"),
+        ("a{}, b|{}\n", ("--delimiter", "bar"), "a{}, b"),
+        ("a{}\\, b,{}\n", ("--escape", "backslash", "--no-header"), "a{}, b"),
+    ],
+)
+def test_how_a_file_is_read_can_be_said(
+    runs: Path, library: TaskLibrary, tmp_path: Path, raw: str, options: tuple[str, ...], texts: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("".join(raw.format(i, "up" if i % 2 else "down") for i in range(20)), encoding="utf-8")
+    call(runs, "add", path, *options)
+    (task,) = library.tasks()
+    assert library.rows(task.id).texts == tuple(texts.format(i) for i in range(20))
+
+
 def test_problems_are_listed_and_nothing_is_kept_until_they_may_go(
     runs: Path, library: TaskLibrary, tmp_path: Path
 ) -> None:

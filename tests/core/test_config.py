@@ -21,7 +21,8 @@ FULL: dict[str, Any] = {
         "id": "file",
         "path": "/a/train.csv",
         "test_path": "/a/test.csv",
-        "reading": {"text": "review", "text_b": "", "encoding": "cp949", "delimiter": "\t", "header": True},
+        "reading": {"text": "review", "text_b": "", "encoding": "cp949", "delimiter": "\t", "header": True}
+        | {"quote": "'", "escape": "\\", "skip_initial_space": True},
         "drop": ["duplicate"],
         "imbalance": 4.0,
         "train_size": 20,

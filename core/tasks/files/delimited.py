@@ -1,37 +1,26 @@
-"""CSV and TSV as people write them: which delimiter, whether quotes mean anything, whether the first line is a header.
-
-`clevercsv` proposes, the `csv` module reads, and a reading that does not give rows of one length is not believed.
-"""
+"""Lines of CSV and TSV as rows, by the `csv` module: what cannot be read is reported, row by row or in one sentence."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from core.errors import TaskError
-from core.tasks.files.columns import KNOWN_NAMES, NUMBER, plain_name
 
 Record = tuple[int, tuple[str, ...]]
 
-DELIMITERS = (",", "\t", ";", "|")
 DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+QUOTE_NAMES = {'"': "double quotes", "'": "single quotes", "": "no quotes"}
+ESCAPE_NAMES = {"\\": "backslash escapes", "": "no escapes"}
 FIELD_MAX_CHARS = 2**24
-# clevercsv needs no more to see a dialect, and is slow on more, and on long runs without a gap.
-SNIFFED_CHARS = 20_000
-SLOW_TO_SNIFF = re.compile(r"[^\s,;|]{400}")
-# A proposed dialect is believed when so large a share of the rows has the same length.
-REGULAR_SHARE = 0.9
-# Stray quotes are ignored unless so many of the fields that begin with one also end with one.
-ENCLOSED_SHARE = 0.8
 # A quote that is never closed takes the lines behind it along; a few are a damaged row, many a damaged file.
 SWALLOWED_LINES_MAX = 20
-HEADER_MAX_CHARS = 60
-HEADER_MAX_WORDS = 5
+# As much of a row as is needed to say which of its fields is open.
+OPEN_ROW_LINES = 100
 
 csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 
@@ -53,10 +42,34 @@ LONG_FIELD = Unread.because(f"has a field of more than {FIELD_MAX_CHARS:,} chara
 
 
 class Dialect(NamedTuple):
-    """How lines become fields; without `quoted`, a quotation mark is a character like any other."""
+    """How lines become fields.
+
+    Attributes:
+        quote: the character around a field that may hold delimiters and line breaks; "" where there is none, and a
+            quotation mark is a character like any other.
+        escape: the character that makes the next one part of the text, whatever it is; "" where there is none. A
+            quotation mark within quotes may be doubled in any case.
+        skip_initial_space: spaces behind a delimiter do not count, so that a quotation mark may follow them.
+    """
 
     delimiter: str
-    quoted: bool
+    quote: str = '"'
+    escape: str = ""
+    skip_initial_space: bool = False
+
+
+class RowLines:
+    """Lines, of which those of the row that is being read are kept."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.kept: list[str] = []
+        self._lines = lines
+
+    def __iter__(self) -> Iterator[str]:
+        keep = self.kept.append
+        for line in self._lines:
+            keep(line)
+            yield line
 
 
 def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
@@ -66,95 +79,66 @@ def records(lines: Iterable[str], dialect: Dialect) -> Iterator[Record]:
         lines: of a file that was opened with newline="".
     Raises: TaskError, without the name of the file, for a quote that takes many lines along.
     """
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=dialect.delimiter, quoting=quoting, strict=True)
-    before = 0
+    row_lines = RowLines(lines)
+    reader = _reader(row_lines, dialect, strict=True)
+    kept, before = row_lines.kept, 0
     while True:
         try:
             for row in reader:
                 if len(row) > 1 or (row and row[0].strip()):
                     yield before + 1, tuple(row)
                 before = reader.line_num
+                kept.clear()
             return
         except csv.Error as error:
             if reader.line_num - before > SWALLOWED_LINES_MAX:
-                raise TaskError(
-                    f"line {before + 1:,} has a quotation mark that is not closed in its row ({error}): close it, or "
-                    'write "" for a quotation mark within a quoted text.'
-                ) from None
-            yield before + 1, LONG_FIELD if "field limit" in str(error) else STRAY_QUOTE
+                raise _open_quote(before + 1, kept, dialect) from None
+            yield before + 1, _unread(error, kept, dialect)
             if before == reader.line_num:  # nothing was read, so nothing will be
                 return
             before = reader.line_num
+            kept.clear()
 
 
-def find_dialect(sample: str, *, whole: bool, delimiter: str | None = None, prefers_tabs: bool = False) -> Dialect:
-    """The delimiter and the use of quotes of the beginning of a file.
-
-    Args:
-        sample: some of its lines; the last row may be cut unless this is the `whole` file.
-        delimiter: where it is settled.
-        prefers_tabs: believe in tabs where they give regular rows, as the name .tsv does.
-    """
-    if delimiter is not None:
-        return _quoting(sample, delimiter, whole=whole)
-    proposed = ["\t"] if prefers_tabs else []
-    if (sniffed := _sniffed(sample)) is not None:
-        proposed.append(sniffed)
-    for candidate in proposed:
-        dialect = _quoting(sample, candidate, whole=whole)
-        if regularity(sample, dialect, whole=whole) >= REGULAR_SHARE:
-            return dialect
-    dialects = [_quoting(sample, candidate, whole=whole) for candidate in DELIMITERS]
-    best = max(dialects, key=lambda dialect: regularity(sample, dialect, whole=whole))
-    if regularity(sample, best, whole=whole) > 0:
-        return best
-    return Dialect("\t" if prefers_tabs else ",", quoted=True)
+def _reader(lines: Iterable[str], dialect: Dialect, *, strict: bool) -> Any:
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE
+    return csv.reader(
+        lines,
+        delimiter=dialect.delimiter,
+        quotechar=dialect.quote or None,
+        escapechar=dialect.escape or None,
+        skipinitialspace=dialect.skip_initial_space,
+        quoting=quoting,
+        strict=strict,
+    )
 
 
-def _sniffed(sample: str) -> str | None:
-    """What clevercsv takes for the delimiter, if it comes to a decision."""
-    sample = _whole_lines(sample[:SNIFFED_CHARS])
-    if SLOW_TO_SNIFF.search(sample):
-        return None
-    from clevercsv.detect import Detector
+def _unread(error: csv.Error, lines: Sequence[str], dialect: Dialect) -> Unread:
+    """What stands in for a row that cannot be read."""
+    if "field limit" in str(error):
+        return LONG_FIELD
+    if not dialect.quote or (len(lines) < 2 and "unexpected end of data" not in str(error)):
+        return STRAY_QUOTE
+    field = _open_field(lines, dialect)
+    return Unread.because(f"has a quotation mark in field {field} that is not closed where it should be")
 
+
+def _open_quote(line: int, lines: Sequence[str], dialect: Dialect) -> TaskError:
+    mark, field = dialect.quote or '"', _open_field(lines, dialect)
+    return TaskError(
+        f"line {line:,} has a quotation mark in field {field} that is not closed in its row: close it, write "
+        f"{mark}{mark} for a quotation mark within a quoted text, or read the file with no quotes."
+    )
+
+
+def _open_field(lines: Sequence[str], dialect: Dialect) -> int:
+    """The number, from 1, of the field that takes other lines along, or else of the last one."""
     try:
-        found = Detector().detect(sample, delimiters=list(DELIMITERS))
-    except Exception:  # whatever it stumbles over: the other way of finding out does without it
-        return None
-    return found.delimiter if found is not None and found.delimiter in DELIMITERS else None
-
-
-def _whole_lines(sample: str) -> str:
-    end = sample.rfind("\n")
-    return sample[: end + 1] if end > 0 else sample
-
-
-def _quoting(sample: str, delimiter: str, *, whole: bool) -> Dialect:
-    """Quotes mean something, unless the sample speaks against it."""
-    return Dialect(delimiter, quoted=quoting_evidence(sample, delimiter, whole=whole) >= 0)
-
-
-def quoting_evidence(sample: str, delimiter: str, *, whole: bool) -> int:
-    """1 where quotes enclose fields: rows fit better with them, or they stand at both ends; -1 where they do not.
-
-    0 where a sample does not show it.
-    """
-    if '"' not in sample:
-        return 0
-    quoted, plain = Dialect(delimiter, quoted=True), Dialect(delimiter, quoted=False)
-    if _enclosed_share(sample, plain) >= ENCLOSED_SHARE:
+        row = next(_reader(lines[:OPEN_ROW_LINES], dialect, strict=False), ())
+    except csv.Error:  # so long a field that it is not read
         return 1
-    gain = regularity(sample, quoted, whole=whole) - regularity(sample, plain, whole=whole)
-    return (gain > 0) - (gain < 0)
-
-
-def _enclosed_share(sample: str, plain: Dialect) -> float:
-    """The share of the fields that begin with a quotation mark that also end with one."""
-    cells = (cell for _, fields in records(io.StringIO(sample, newline=""), plain) for cell in fields)
-    ends = [len(cell) > 1 and cell.endswith('"') for cell in cells if cell.startswith('"')]
-    return sum(ends) / len(ends) if ends else 0.0
+    breaks = [(field.count("\n") + field.count("\r"), number) for number, field in enumerate(row, 1)]
+    return max(breaks, default=(0, 1))[1]
 
 
 def irregular_rows(lines: Iterable[str], dialect: Dialect) -> float:
@@ -190,28 +174,3 @@ def regularity(sample: str, dialect: Dialect, *, whole: bool) -> float:
         lines[width] += max(1, total + 1 - before)
     widest = [(count, length) for length, count in lines.items() if length > 1]
     return max(widest)[0] / sum(lines.values()) if widest else 0.0
-
-
-def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: known names, or short words above values of another kind."""
-    if len(rows) < 2:
-        return bool(rows) and any(plain_name(cell) in KNOWN_NAMES for cell in rows[0])
-    first = [cell.strip() for cell in rows[0]]
-    below = [[row[i].strip() for row in rows[1:] if len(row) > i] for i in range(len(first))]
-    named = [plain_name(cell) in KNOWN_NAMES and cell not in values for cell, values in zip(first, below, strict=True)]
-    if any(named):
-        return True
-    if any(NUMBER.fullmatch(cell) for cell in first):
-        return False
-    if any(cell and cell in values for cell, values in zip(first, below, strict=True)):
-        return False  # a value that comes again is a value
-    if any(_numbers(values) for values in below):
-        return True
-    short = all(len(cell) <= HEADER_MAX_CHARS and len(cell.split()) <= HEADER_MAX_WORDS for cell in first)
-    longest = max((sum(map(len, values)) / len(values) for values in below if values), default=0.0)
-    names = [cell for cell in first if cell]
-    return short and len(set(names)) == len(names) and longest > 2 * max(map(len, first))
-
-
-def _numbers(values: Sequence[str]) -> bool:
-    return bool(values) and all(NUMBER.fullmatch(value) for value in values)

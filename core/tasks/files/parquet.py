@@ -1,7 +1,8 @@
 """Tables of Parquet files: every value as the text that a person would write for it.
 
 A few kilobytes can stand for terabytes, as a column's dictionary holds a value once for all its rows. So texts are read
-as dictionaries, other values only where each takes a few bytes, and both become Python's in pieces of bounded size.
+as dictionaries where Arrow can, a few rows at a time where they unpack to more than their pages, and other values only
+where each takes a few bytes; all become Python's in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from core.errors import TaskError, shown
 from core.settings import PREFIX
 from core.tasks.files.columns import UNREAD_CELLS
 from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record
+from core.tasks.files.row_groups import batches, is_text, open_parquet
 
 BATCH_ROWS = 2**13
 PIECE_BYTES = 2**24
@@ -24,16 +26,6 @@ UNPACKED_FACTOR = 4
 ROW_BYTES = 4
 UTF8_MAX_BYTES = 4
 ClassNames = Mapping[str, Mapping[int, str]]
-
-
-def open_parquet(stream: BinaryIO) -> Any:
-    """A `pyarrow.parquet.ParquetFile` that keeps texts as dictionaries: one that comes often is read once."""
-    from pyarrow import parquet
-
-    stream.seek(0)
-    schema = parquet.read_schema(stream)
-    stream.seek(0)
-    return parquet.ParquetFile(stream, read_dictionary=[field.name for field in schema if _is_text(field.type)])
 
 
 def column_names(file: Any) -> list[str]:
@@ -52,19 +44,13 @@ def unread_columns(file: Any) -> dict[str, str]:
     return unread
 
 
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
 def _unread_kind(kind: Any) -> str:
     """What values of such a type are called that are not read; "" for texts and for what takes a few bytes each."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
         return _unread_kind(kind.value_type)
-    if _is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or types.is_temporal(kind):
+    if is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or types.is_temporal(kind):
         return ""
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return ""
@@ -111,15 +97,16 @@ def _too_large(name: str, size: str, max_mb: int) -> TaskError:
 
 
 def parquet_records(
-    file: Any, name: str, max_mb: int, used: Collection[int] | None, batch_rows: int | None = None
+    stream: BinaryIO, name: str, max_mb: int, used: Collection[int] | None, batch_rows: int | None = None
 ) -> Iterator[Record]:
     """Rows with their number, from 1, texts without white space around them.
 
     Args:
         used: places of columns that matter; the others are left empty. Without it, a column that is not read shows so.
-        batch_rows: how many are read at once, BATCH_ROWS unless told.
+        batch_rows: how many are read at once at most (None: BATCH_ROWS).
     Raises: TaskError for a used column that is not read, and for a file that unpacks to more than is read.
     """
+    file = open_parquet(stream)
     names, labels, unread = column_names(file), class_names(file), unread_columns(file)
     for place in used or ():
         if kind := unread.get(names[place]):
@@ -130,7 +117,7 @@ def parquet_records(
     wanted = [column for i, column in enumerate(names) if column not in unread and (used is None or i in used)]
     cells = [UNREAD_CELLS[unread[column]] if used is None and column in unread else "" for column in names]
     room, number = UNPACKED_FACTOR * max_mb * 2**20, 0
-    for batch in file.iter_batches(batch_size=batch_rows or BATCH_ROWS, columns=wanted):
+    for batch in batches(file, stream, wanted, batch_rows or BATCH_ROWS):
         for piece in _pieces(batch):
             read: dict[str, list[str | None]] = {}
             for column in wanted:
@@ -157,10 +144,26 @@ def _pieces(batch: Any) -> Iterator[Any]:
 def _text_bytes(array: Any) -> int:
     from pyarrow import compute, types
 
-    if not types.is_dictionary(array.type) or not _is_text(array.type.value_type):
+    if not is_text(array.type):
         return 0
-    lengths = compute.binary_length(array.dictionary)
+    if not types.is_dictionary(array.type):
+        return int(compute.sum(_lengths(array)).as_py() or 0)
+    lengths = _lengths(array.dictionary)
     return int(compute.sum(lengths.take(array.indices.unique().drop_null())).as_py() or 0)
+
+
+def _lengths(array: Any) -> Any:
+    """The bytes of each text of a column that is no dictionary."""
+    from pyarrow import compute
+
+    return compute.binary_length(_no_view(array))
+
+
+def _no_view(array: Any) -> Any:
+    """Views as plain texts: Arrow computes less of them."""
+    import pyarrow as pa
+
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None], int]:
@@ -175,7 +178,7 @@ def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None
         texts, chars = _texts(array.dictionary.take(places), names)
         known = {None: "", **dict(zip(places.to_pylist(), texts, strict=True))}
         return [known[place] for place in array.indices.to_pylist()], chars
-    if _is_text(array.type):
+    if is_text(array.type):
         return _short_texts(array)
     values = [_text(value, names) for value in array.to_pylist()]
     return [*values], sum(map(len, values))
@@ -184,7 +187,8 @@ def _texts(array: Any, names: Mapping[int, str] | None) -> tuple[list[str | None
 def _short_texts(array: Any) -> tuple[list[str | None], int]:
     from pyarrow import compute
 
-    long = compute.greater(compute.binary_length(array), UTF8_MAX_BYTES * FIELD_MAX_CHARS)
+    array = _no_view(array)
+    long = compute.greater(_lengths(array), UTF8_MAX_BYTES * FIELD_MAX_CHARS)
     if compute.any(long).as_py():
         array = compute.if_else(long, None, array)
     texts = [(value or "").strip() for value in array.to_pylist()]

@@ -15,7 +15,7 @@ from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
-from core.tasks.files.delimited import DELIMITER_NAMES, Record, Unread
+from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES, Dialect, Record, Unread
 from core.tasks.files.encodings import ENCODING_LABELS
 from core.tasks.files.optional import Noted, Part, optional_problems
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, listed, score
@@ -31,7 +31,7 @@ class Reading:
     """What was read of a file, and what was not.
 
     Attributes:
-        encoding, delimiter: None where there is none.
+        encoding, dialect: None where there is none.
         mapping: every field of the options filled in, as far as it says something about such a file.
         rows: those that can be learned from, in the order of the file.
         lines: where each of them begins, as people count lines (Parquet: rows).
@@ -45,7 +45,7 @@ class Reading:
     name: str
     format: Format
     encoding: str | None
-    delimiter: str | None
+    dialect: Dialect | None
     columns: tuple[str, ...]
     mapping: ReadingConfig
     rows: Rows
@@ -66,6 +66,11 @@ class Reading:
         return kept_rows(self.name, self.rows, self.optional, kinds)
 
     @property
+    def delimiter(self) -> str | None:
+        """None where there is none."""
+        return self.dialect.delimiter if self.dialect else None
+
+    @property
     def part(self) -> Part:
         """The rows with their places, to be compared with those of other files."""
         return Part(self.name, "row" if self.format == "Parquet" else "line", self.rows, self.lines)
@@ -81,7 +86,7 @@ class Reading:
         parts = [
             self.format,
             ENCODING_LABELS.get(self.encoding or "", ""),
-            DELIMITER_NAMES.get(self.delimiter or "", ""),
+            *(unusual_names(self.dialect) if self.dialect else []),
         ]
         count = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
         if self.sampled:
@@ -89,6 +94,16 @@ class Reading:
         elif self.total > len(self.rows):
             count = f"{len(self.rows):,} of {self.total:,} rows"
         return f"{' '.join(self.name.split())}: {', '.join(part for part in parts if part)}; {count}"
+
+
+def unusual_names(dialect: Dialect) -> list[str]:
+    """The delimiter, and what else of a dialect is not what most files have."""
+    names = [DELIMITER_NAMES[dialect.delimiter]]
+    if dialect.quote != '"':
+        names.append(QUOTE_NAMES[dialect.quote])
+    if dialect.escape:
+        names.append(ESCAPE_NAMES[dialect.escape])
+    return names
 
 
 def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kinds: Collection[str]) -> Rows:
@@ -145,7 +160,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
         name=file_name,
         format=table.format,
         encoding=table.encoding,
-        delimiter=table.delimiter,
+        dialect=table.dialect,
         columns=table.columns,
         mapping=mapping,
         rows=rows,
@@ -184,7 +199,8 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
     except ConfigError as error:
         error.args = (f"{name}: {error}",)
         raise
-    facts = {"encoding": table.encoding, "delimiter": table.delimiter, "header": table.header}
+    dialect = table.dialect._asdict() if table.dialect else dict.fromkeys(Dialect._fields)
+    facts = {"encoding": table.encoding, "header": table.header} | dialect
     return guessed.model_copy(update=facts)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,25 +14,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal, TextIO
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
-from core.tasks.files.delimited import (
-    Dialect,
-    Record,
-    Unread,
-    find_dialect,
-    has_header,
-    irregular_rows,
-    quoting_evidence,
-    records,
-)
+from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records
+from core.tasks.files.dialects import alternatives, find_dialect, is_unsure
 from core.tasks.files.encodings import Encoding, chunks, codec_of, detect_encoding, refused_encoding, undecodable_line
+from core.tasks.files.headers import has_header
+from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
-from core.tasks.files.parquet import check_size, column_names, open_parquet, parquet_records
+from core.tasks.files.parquet import check_size, column_names, parquet_records
+from core.tasks.files.row_groups import open_parquet
 from core.tasks.rows import one_line
 
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
@@ -43,7 +37,6 @@ PREVIEW_CHARS = 2**11
 SAMPLE_CHARS = 2**16
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
-DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 NO_OBJECT = Unread.because("is not a JSON object")
 
 
@@ -53,8 +46,7 @@ class Table:
 
     Attributes:
         encoding: None for Parquet.
-        delimiter: None where there is none.
-        quoted: whether quotation marks enclose fields; where not, they are characters of the text.
+        dialect: how lines become fields; None where the format says so.
         header: whether the first line names the columns; where not, they are column 1, column 2, …
         preview: the first rows, at most 200, and of JSON lines those where another key comes up; long cells are cut.
     """
@@ -62,8 +54,7 @@ class Table:
     name: str
     format: Format
     encoding: Encoding | None
-    delimiter: str | None
-    quoted: bool
+    dialect: Dialect | None
     header: bool
     columns: tuple[str, ...]
     preview: tuple[tuple[str, ...], ...]
@@ -79,6 +70,11 @@ class Table:
         Raises: TaskError for a file that turns out to be damaged.
         """
         return self.reader(None if used is None else {self.columns.index(column) for column in used})
+
+    @property
+    def delimiter(self) -> str | None:
+        """None where there is none."""
+        return self.dialect.delimiter if self.dialect else None
 
     @property
     def place(self) -> str:
@@ -133,6 +129,11 @@ def told(name: str) -> Iterator[None]:
     except MemoryError:
         raise TaskError(f"{name} needs more memory than there is: give fewer rows, or shorter texts.") from None
     except OSError as error:
+        if str(error).startswith("Not yet implemented"):  # Arrow's words for what it lacks
+            raise TaskError(
+                f"{name} is stored in a way that is not read ({one_line(error)}): "
+                "write it again in an encoding that every reader knows, such as PLAIN."
+            ) from None
         raise TaskError(f"{name} cannot be read ({one_line(error)}): check the file.") from None
     except (
         ValueError,
@@ -213,9 +214,9 @@ def _delimited_table(
     with _text(source, shown_name, encoding) as text:
         sample, whole = _sample(text)
         prefers_tabs = Path(name).suffix.lower() == ".tsv"
-        dialect = find_dialect(sample, whole=whole, delimiter=options.delimiter, prefers_tabs=prefers_tabs)
-    if not whole and quoting_evidence(sample, dialect.delimiter, whole=whole) == 0:
-        dialect = _seen_whole(source, shown_name, encoding, dialect)
+        dialect = find_dialect(sample, whole=whole, given=options, prefers_tabs=prefers_tabs)
+    if is_unsure(sample, dialect, whole=whole, given=options):
+        dialect = _seen_whole(source, shown_name, encoding, dialect, options)
     first = _first_rows(sample, dialect, whole=whole)
     header = options.header
     if header is None:
@@ -235,21 +236,44 @@ def _delimited_table(
 
     format_: Format = "TSV" if dialect.delimiter == "\t" else "CSV"
     preview = tuple(first[int(header) :][:PREVIEW_ROWS])
-    return Table(name, format_, encoding, dialect.delimiter, dialect.quoted, header, columns, preview, read)
+    return Table(name, format_, encoding, dialect, header, columns, preview, read)
 
 
-def _seen_whole(source: Path | BinaryIO, name: str, encoding: Encoding, quoted: Dialect) -> Dialect:
-    """Whether quotes mean something in a file whose beginning does not show it: not where more rows fit without."""
+def _seen_whole(
+    source: Path | BinaryIO, name: str, encoding: Encoding, dialect: Dialect, options: ReadingConfig
+) -> Dialect:
+    """What quotes mean in a file whose beginning does not show it: that with which most rows fit."""
+    held = _held(source, name, ['"', "'", '\\"', f'{dialect.delimiter} "'])
+    if dialect.quote not in held:
+        return dialect
+
+    def misfits(candidate: Dialect) -> float:
+        with _text(source, name, encoding) as text:
+            return irregular_rows(text, candidate)
+
+    fewest = misfits(dialect)
+    for other in alternatives(dialect, options) if fewest else ():
+        if not held.issuperset(_marks_of(other)):
+            continue  # it would read the same rows
+        if (count := misfits(other)) < fewest:
+            dialect, fewest = other, count
+    return dialect
+
+
+def _marks_of(dialect: Dialect) -> list[str]:
+    """What has to be in a file for an escape, or for spaces in front of quotes, to matter."""
+    escaped = [dialect.escape + dialect.quote] if dialect.escape and dialect.quote else []
+    return escaped + ([f"{dialect.delimiter} {dialect.quote}"] if dialect.skip_initial_space and dialect.quote else [])
+
+
+def _held(source: Path | BinaryIO, name: str, marks: Iterable[str]) -> set[str]:
+    """Which of these characters are in a file, as far as its bytes show them."""
+    wanted = {mark.encode(): mark for mark in marks}
+    held: set[str] = set()
     with opened(source, name) as stream:
-        if not any(b'"' in chunk for chunk in chunks(stream)):
-            return quoted
-    with _text(source, name, encoding) as text:
-        misfits = irregular_rows(text, quoted)
-    if not misfits:
-        return quoted
-    plain = Dialect(quoted.delimiter, quoted=False)
-    with _text(source, name, encoding) as text:
-        return plain if irregular_rows(text, plain) < misfits else quoted
+        for chunk in chunks(stream):
+            held |= {mark for raw, mark in wanted.items() if mark not in held and raw in chunk}
+    return held
 
 
 def _sample(text: TextIO) -> tuple[str, bool]:
@@ -275,7 +299,7 @@ def _json_table(
     shown_name = shown(Path(name).name)
     encoding = options.encoding or detect_encoding(stream, shown_name)
     with _text(source, shown_name, encoding) as text:
-        found = _all_keys(_objects(text), limits.max_columns)
+        found = all_keys(json_lines(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
     keys = list(found.first_lines)
     if not keys:
         raise TaskError(
@@ -292,71 +316,11 @@ def _json_table(
     def read(used: Collection[int] | None) -> Iterator[Record]:
         wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
         with _text(source, shown_name, encoding) as text:
-            for line, values in _objects(text):
-                yield line, NO_OBJECT if values is None else tuple(_json_text(values.get(key)) for key in wanted)
+            for line in json_lines(text):
+                yield line.number, NO_OBJECT if line.values is None else line.texts(wanted)
 
     preview = tuple(tuple(values.get(key, "") for key in keys) for values in found.preview)
-    return Table(name, "JSONL", encoding, None, False, True, named_columns(keys), preview, read)
-
-
-@dataclass
-class Keys:
-    """What one pass over JSON lines finds.
-
-    Attributes:
-        first_lines: every key with the line where it first stands.
-        preview: the beginnings of the values of the first rows, and of those where another key comes up.
-        line: the first one that is not blank.
-    """
-
-    first_lines: dict[str, int] = field(default_factory=dict)
-    preview: list[dict[str, str]] = field(default_factory=list)
-    line: int = 1
-
-
-def _all_keys(objects: Iterable[tuple[int, dict[Any, Any] | None]], most: int) -> Keys:
-    """Every key, as one that first stands far down is a column too; no further than one key more than `most`."""
-    found = Keys()
-    for count, (line, values) in enumerate(objects):
-        if not count:
-            found.line = line
-        keys = (values or {}).keys()
-        more = not keys <= found.first_lines.keys()
-        if more:
-            for key in keys:
-                found.first_lines.setdefault(key, line)
-        if more or count < PREVIEW_ROWS:
-            found.preview.append({key: _json_text(value)[:PREVIEW_CHARS] for key, value in (values or {}).items()})
-        if len(found.first_lines) > most:
-            break
-    return found
-
-
-def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[Any, Any] | None]]:
-    """The object of each line that is not blank, numbers as they are written; None for what is no JSON object."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found = DECODER.decode(line)
-            if "\\u" in line:  # an escaped half of a character is no text
-                json.dumps(found, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
-            found = None
-        yield number, found if isinstance(found, dict) else None
-
-
-def _json_text(value: Any) -> str:
-    """A value as text: what is nested as JSON, nothing for null."""
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case _:
-            return json.dumps(value, ensure_ascii=False)
+    return Table(name, "JSONL", encoding, None, True, named_columns(keys), preview, read)
 
 
 def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits: Settings) -> Table:
@@ -371,8 +335,8 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with told(shown_name), opened(source, shown_name) as again:
-            yield from parquet_records(open_parquet(again), shown_name, max_mb, used)
+            yield from parquet_records(again, shown_name, max_mb, used)
 
-    first = islice(parquet_records(file, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
+    first = islice(parquet_records(stream, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
     preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _, fields in first)
-    return Table(name, "Parquet", None, None, False, True, named_columns(names), preview, read)
+    return Table(name, "Parquet", None, None, True, named_columns(names), preview, read)

@@ -397,6 +397,9 @@ def given(rng: random.Random) -> ReadingConfig:
         encoding=rng.choice([None, "utf-8", "utf-16", "cp1252", "gb18030", "cp949"]),
         delimiter=rng.choice([None, ",", "\t", ";", "|"]),
         header=rng.choice([None, True, False]),
+        quote=rng.choice([None, None, '"', "'", ""]),
+        escape=rng.choice([None, None, "\\", ""]),
+        skip_initial_space=rng.choice([None, None, True, False]),
     )
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,9 @@ from pyarrow import parquet
 
 from core.errors import TaskError
 from core.tasks.files.delimited import Unread
-from core.tasks.files.parquet import UNPACKED_FACTOR
-from core.tasks.files.tables import open_table
+from core.tasks.files.parquet import BATCH_ROWS, UNPACKED_FACTOR
+from core.tasks.files.row_groups import EXPANDING_BATCH_ROWS, stretches
+from core.tasks.files.tables import open_table, told
 
 ROOT = Path(__file__).resolve().parents[4]
 # The system's own peak counts what the parent had before the new program began, where there is a better one.
@@ -111,6 +113,113 @@ def test_columns_that_are_not_used_are_left_empty() -> None:
     source = stream(pa.table({"id": [1, 2], "text": ["a", "b"], "vector": [[0.0] * 100] * 2, "label": [0, 1]}))
     table = open_table(source, "rows.parquet")
     assert list(table.records({"text", "label"})) == [(1, ("", "a", "", "0")), (2, ("", "b", "", "1"))]
+
+
+class TestEncodings:
+    """Every way in which texts are stored."""
+
+    TEXTS = ("", "a", "ab", 'abc, "d"', "abd", "naïve 猫 🐈", "x" * 3_000)
+    ENCODINGS = ("dictionary", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
+
+    @staticmethod
+    def written(values: pa.Array, encoding: str, **options: Any) -> io.BytesIO:
+        table = pa.table({"id": list(range(len(values))), "text": values})
+        if encoding != "dictionary":
+            options |= {"use_dictionary": False, "column_encoding": {"text": encoding}}
+        return stream(table, **options)
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            pa.string(),
+            pa.large_string(),
+            pa.string_view(),
+            pa.dictionary(pa.int32(), pa.string()),
+            pa.dictionary(pa.int8(), pa.large_string()),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("encoding", ENCODINGS)
+    @pytest.mark.parametrize("version", ["1.0", "2.0"])
+    def test_texts_are_read_in_every_encoding(
+        self, kind: pa.DataType, encoding: str, version: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.tasks.files.parquet.PIECE_BYTES", 20_000)
+        texts = [self.TEXTS[(i * i) % 7] if i % 5 else None for i in range(1_000)]
+        plain = pa.array(texts)
+        values = (plain.dictionary_encode() if pa.types.is_dictionary(kind) else plain).cast(kind)
+        for compression in ("none", "snappy", "gzip", "zstd", "brotli", "lz4"):
+            source = self.written(
+                values, encoding, compression=compression, row_group_size=300, data_page_version=version
+            )
+            table = open_table(source, "rows.parquet")
+            assert [fields[1] for _, fields in table.records()] == [text or "" for text in texts]
+            assert [row[1] for row in table.preview] == [(text or "")[:2_048] for text in texts[:200]]
+            assert [fields for _, fields in table.records({"text"})] == [("", text or "") for text in texts]
+
+    @pytest.mark.parametrize("store_schema", [True, False])
+    def test_a_dictionary_that_outgrows_its_page_goes_on_plain(self, store_schema: bool) -> None:
+        texts = [f"text {i}" for i in range(5_000)]
+        source = self.written(
+            pa.array(texts),
+            "dictionary",
+            dictionary_pagesize_limit=1_000,
+            store_schema=store_schema,
+            row_group_size=900,
+        )
+        assert [fields[1] for _, fields in open_table(source, "rows.parquet").records()] == texts
+
+    @pytest.mark.parametrize("encoding", ENCODINGS)
+    def test_other_columns_keep_their_values(self, encoding: str) -> None:
+        """Where the Arrow schema is set aside, for dictionaries that are stored in another encoding."""
+        options = {} if encoding == "dictionary" else {"use_dictionary": False, "column_encoding": {"text": encoding}}
+        columns = {
+            "text": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "large": pa.array(["x", None, "z"], pa.large_string()),
+            "number": pa.array([1, None, 3], pa.int8()),
+            "half": pa.array([0.5, 2.0, None], pa.float32()),
+            "day": pa.array([datetime.date(2020, 1, 2), None, None]),
+            "list": pa.array([["a"], [], None]),
+        }
+        about = json.dumps({"info": {"features": {"number": {"names": ["n", "p"], "_type": "ClassLabel"}}}}).encode()
+        kept = pa.table(columns).replace_schema_metadata({b"huggingface": about})
+        assert [fields for _, fields in open_table(stream(kept, **options), "rows.parquet").records()] == [
+            ("a", "x", "p", "0.5", "2020-01-02", "(nested values)"),
+            ("b", "", "", "2", "", "(nested values)"),
+            ("a", "z", "", "", "", "(nested values)"),
+        ]
+
+    def test_row_groups_are_read_as_they_are_stored(self) -> None:
+        stored = [
+            {"text": ("RLE", "PLAIN", "RLE_DICTIONARY"), "label": ("RLE", "PLAIN")},
+            {"text": ("RLE", "PLAIN"), "label": ("PLAIN_DICTIONARY", "BIT_PACKED")},
+            {"text": ("RLE", "DELTA_LENGTH_BYTE_ARRAY"), "label": ("RLE", "PLAIN")},
+            {"text": ("RLE", "DELTA_BYTE_ARRAY"), "label": ("RLE", "PLAIN")},
+            {"text": ("PLAIN", "RLE_DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY"), "label": ("RLE", "PLAIN")},
+            {"text": ("RLE", "PLAIN"), "label": ("RLE", "PLAIN")},
+        ]
+        paths = ["id", "text", "label"]
+
+        def group(number: int) -> SimpleNamespace:
+            return SimpleNamespace(column=lambda i: SimpleNamespace(encodings=stored[number][paths[i]]))
+
+        schema = SimpleNamespace(column=lambda i: SimpleNamespace(path=paths[i]))
+        about = SimpleNamespace(schema=schema, num_columns=3, num_row_groups=len(stored), row_group=group)
+        found = list(stretches(SimpleNamespace(metadata=about), {"text", "label"}, BATCH_ROWS))
+        assert found == [
+            ([0, 1], ["text", "label"], BATCH_ROWS),
+            ([2], ["label"], BATCH_ROWS),
+            ([3, 4], ["label"], EXPANDING_BATCH_ROWS),
+            ([5], ["text", "label"], BATCH_ROWS),
+        ]
+
+    def test_what_arrow_cannot_read_is_not_called_damaged(self) -> None:
+        with pytest.raises(TaskError) as caught, told("'rows.parquet'"):
+            raise OSError("Not yet implemented: Unsupported encoding.")
+        assert str(caught.value) == (
+            "'rows.parquet' is stored in a way that is not read (Not yet implemented: Unsupported encoding): "
+            "write it again in an encoding that every reader knows, such as PLAIN."
+        )
 
 
 class TestColumnsThatAreNotRead:
@@ -238,6 +347,27 @@ class TestLimits:
         else:
             assert found == {"duplicate": rows - 2}
         assert peak_mb < (800 if column == "distinct" else 400)
+        assert seconds < 10
+
+    def test_texts_that_repeat_the_beginning_of_others_take_little_memory(self, tmp_path: Path) -> None:
+        """Two hundred texts of two megabytes, of which the file holds four."""
+        path, batch = tmp_path / "rows.parquet", pa.table({"text": ["x" * 2_000_000] * 50, "label": ["x", "y"] * 25})
+        with parquet.ParquetWriter(
+            path,
+            batch.schema,
+            compression="zstd",
+            use_dictionary=False,
+            column_encoding={"text": "DELTA_BYTE_ARRAY", "label": "PLAIN"},
+        ) as writer:
+            for _ in range(4):
+                writer.write_batch(batch.to_batches()[0], row_group_size=1_000)
+        assert path.stat().st_size < 100_000
+        done = subprocess.run(
+            [sys.executable, "-c", READER, str(path)], capture_output=True, text=True, cwd=ROOT, check=True
+        )
+        found, peak_mb, seconds = json.loads(done.stdout)
+        assert "200 are rows with an over-long text" in found
+        assert peak_mb < 400
         assert seconds < 10
 
     def test_two_columns_of_one_name_are_refused(self) -> None:

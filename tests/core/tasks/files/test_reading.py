@@ -76,6 +76,9 @@ class TestRows:
             kind="classes",
             encoding="cp1252",
             delimiter=";",
+            quote='"',
+            escape="",
+            skip_initial_space=False,
             header=True,
         )
         assert reading.rows == Rows(("über a", "c"), ("x", "y"), ("b", "für d"), ("train", "validation"))

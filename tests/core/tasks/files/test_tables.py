@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import pickle
+import random
 import time
 import zipfile
 from contextlib import suppress
@@ -19,6 +20,7 @@ import pytest
 
 from core.config import ReadingConfig
 from core.errors import TaskError
+from core.tasks.files.delimited import Dialect
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, named_columns, open_table
 
@@ -122,7 +124,7 @@ class TestDelimited:
     def test_quotes_of_a_tsv_may_be_plain(self) -> None:
         raw = b"sentence\tlabel\n" + b'"so" he said, "fine\t1\n' * 5 + b'5" and "6\t0\n' * 5
         table = opened(raw, "train.tsv")
-        assert not table.quoted
+        assert table.dialect == Dialect("\t", "")
         assert fields(table)[0] == ('"so" he said, "fine', "1")
         assert len(fields(table)) == 10
 
@@ -180,6 +182,53 @@ class TestJsonLines:
         table = opened('{"text": ["a", {"b": "é"}], "label": {}}\n'.encode(), "rows.ndjson")
         assert fields(table) == [('["a", {"b": "é"}]', "{}")]
 
+    @pytest.mark.parametrize(
+        ("written", "text"),
+        [
+            ("[1, 1.0, -0, 1.50, 1e5, 1E-7, 0.1]", "[1, 1.0, -0, 1.50, 1e5, 1E-7, 0.1]"),
+            ('["1", 1, "1.0", 1.0, true, "true", null, "null", ""]', None),
+            ('{"n": 1, "t": "1", "more": {"list": [[], {}, [0, [null]]], "": false}}', None),
+            ("[12345678901234567890123456789012345678901, 0.1000000000000000055511151231257827]", None),
+            ("[" + "9" * 5_000 + "]", None),
+            (
+                r'["caf\u00e9", "\ud83d\ude00", "猫", "a\"b", "a\\b", "\n", "\/"]',
+                r'["café", "😀", "猫", "a\"b", "a\\b", "\n", "/"]',
+            ),
+            ('{"é":1,"b":[ 2 ,3 ]}', '{"é": 1, "b": [2, 3]}'),
+            ("[NaN, Infinity, -Infinity, 1e999]", None),
+            ("[" * 400 + "1" + "]" * 400, None),
+            ('{"a": ' * 400 + "1" + "}" * 400, None),
+            ("[]", None),
+            ("{}", None),
+        ],
+        ids=range(12),
+    )
+    def test_what_is_nested_keeps_its_kinds_of_values(self, written: str, text: str | None) -> None:
+        raw = '{"text": "a", "label": %s}\n{"text": %s, "label": "x"}\n' % (written, written)  # noqa: UP031
+        table = opened(raw.encode(), "rows.jsonl")
+        wanted = written if text is None else text
+        assert fields(table) == [("a", wanted), (wanted, "x")]
+        assert table.preview == (("a", wanted[:2_048]), (wanted[:2_048], "x"))
+
+    def test_what_json_writes_of_nested_values_is_read(self) -> None:
+        rng = random.Random(0)
+
+        def value(depth: int) -> Any:
+            kinds = [1, -7, 2**70, 0.5, -1e-9, 1e22, True, False, None, "", "7", "é猫", 'a"b\\c', "\n"]
+            if depth == 0 or rng.random() < 0.4:
+                return rng.choice(kinds)
+            size = rng.randrange(4)
+            if rng.random() < 0.5:
+                return [value(depth - 1) for _ in range(size)]
+            return {rng.choice(["a", "é", "", "b c", '"']): value(depth - 1) for _ in range(size)}
+
+        rows = [{"text": "a", "nested": [value(5)]} for _ in range(300)]
+        for escaped in (True, False):
+            raw = "\n".join(json.dumps(row, ensure_ascii=escaped) for row in rows)
+            read = [nested for _, nested in fields(opened(raw.encode(), "rows.jsonl"))]
+            assert read == [json.dumps(row["nested"], ensure_ascii=False) for row in rows]
+            assert [json.loads(nested) for nested in read] == [row["nested"] for row in rows]
+
     def test_what_is_no_object_has_no_fields(self) -> None:
         bad = ["[1]", "3", '{"text": ', '"text"', '{"text": "\\ud800"}', "{'text': 1}", "[" * 100_000, "null", "x"]
         raw = "\n".join(['{"text": "a", "label": "x"}', *bad, '{"text": "\\ud83d\\ude00", "label": "y"}'])
@@ -220,7 +269,7 @@ class TestJsonLines:
         raw = b'{"text": "a", "label": 1, "vector": [1, 2]}\n[]\n'
         table = opened(raw, "rows.jsonl")
         assert list(table.records({"text", "label"})) == [(1, ("a", "1", "")), (2, ())]
-        assert fields(table) == [("a", "1", '["1", "2"]'), ()]
+        assert fields(table) == [("a", "1", "[1, 2]"), ()]
 
     @pytest.mark.parametrize(
         "raw", [b'[{"text": "a"},\n{"text": "b"}]', b'{\n"text": "a"\n}', b"[]", b"{}\n{}", b"text"]
