@@ -57,7 +57,7 @@ def _list(engine: LocalEngine, polling: bool) -> None:
             "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
             "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
-            "MB": st.column_config.NumberColumn(format="localized", help="On disk; select a run to see what takes it"),
+            "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
             "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
         },
     )
@@ -77,7 +77,8 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     told = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB)."
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:
-        told += f" {lost} lost weights to stay within it; curves and frames are kept."
+        who = "1 run has" if lost == 1 else f"{lost} runs have"
+        told += f" {who} lost weights to stay within it; curves and frames are kept."
     elif total <= budget_gb * GB:
         told += " Beyond that, finished runs lose their weights, the oldest first."
     if total > budget_gb * GB:
@@ -94,7 +95,7 @@ def _weights_kept(run: RunSummary) -> str:
     if run.weights_dropped_at is not None:
         return "dropped"
     if run.snapshots_dropped_at is not None:
-        return "last step"
+        return "last step only"
     return "always kept" if run.keep_weights else ""
 
 
@@ -113,7 +114,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Test": [scores.get((run.id, "test")) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
-            "MB": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
+            "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
             **({"Weights": weights} if any(weights) else {}),
         }
     )
