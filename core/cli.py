@@ -24,7 +24,10 @@ from core.errors import ConfigError, EngineError, PlaygroundError
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS, preset
 from core.replay import write_replay
+from core.settings import settings
 from core.store import RunRecord, Status, Store, default_folder
+from core.store.budget import dropped_sentence, missing_sentence
+from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS, TaskLibrary
 from core.training.prepare import prepare
 from core.validation import build
@@ -159,8 +162,33 @@ def runs(folder: str | None, as_json: bool) -> None:
         return
     if not listed:
         click.echo("No runs yet: start one with `python -m core fit`.")
+    sizes = store.sizes()
     for run in listed:
-        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {run.last_step:>6}/{run.steps:<6}  {run.title}")
+        taken = size_text(sizes.get(run.id, RunSize()).total)
+        steps = f"{run.last_step:>6}/{run.steps:<6}"
+        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}")
+        if dropped := dropped_sentence(run):
+            click.echo(f"{'':>7}{dropped}")
+    if listed:
+        total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
+        click.echo(f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB).", err=True)
+
+
+@cli.command()
+@click.argument("run")
+@click.option("--off", is_flag=True, help="Let the disk budget take them again.")
+@runs_option
+def keep(run: str, off: bool, folder: str | None) -> None:
+    """Keep a run's weights, whatever SCL_DISK_GB says."""
+    store = Store(folder or default_folder())
+    run_id = store.find(run)
+    record = store.run(run_id)
+    if record.weights_dropped_at is not None and not off:
+        raise EngineError(f"{record.title} ({run_id}) has no weights to keep. {missing_sentence(record)}")
+    store.keep_weights(run_id, not off)
+    dropped = dropped_sentence(record)
+    kept = "may be dropped to stay within SCL_DISK_GB" if off else "are kept"
+    click.echo(f"The weights of {record.title} ({run_id}) {kept}." + (f" {dropped}" if dropped else ""))
 
 
 @cli.command()
@@ -414,6 +442,9 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "device": run.device,
         "seconds": round((run.ended_at or time.time()) - run.started_at, 3) if run.started_at else None,
         "message": run.message,
+        "bytes": store.size(run_id).total,
+        "weights_kept": run.keep_weights,
+        "weights_dropped": dropped_sentence(run),
     }
 
 

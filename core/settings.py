@@ -18,6 +18,8 @@ class Settings(BaseSettings):
 
     Attributes:
         runs: folder of the store.
+        disk_gb: what all runs may take on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
+            dropped, the oldest first.
         max_file_mb: a larger file is refused, in units of 2**20 bytes.
         max_rows: rows kept of a file or a Hub data set.
         excess_rows: what happens to a file with more: "sample" keeps a seeded sample of max_rows rows, which is said
@@ -28,6 +30,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
 
     runs: Path = Path("runs")
+    disk_gb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
     max_file_mb: Annotated[int, Field(ge=1)] = 256
     max_rows: Annotated[int, Field(ge=10)] = 200_000
     excess_rows: Literal["sample", "refuse"] = "sample"

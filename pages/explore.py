@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.analysis.layers import layer_steps
 from core.analysis.weights import weight_steps
 from core.errors import PlaygroundError
 from core.store import RunRecord, Store
@@ -35,12 +36,13 @@ def page() -> None:
     if run.probe is None or not store.frame_steps(run.id):
         st.info("This run has no frames yet; the first comes right after its first step.")
         return
-    view(store, run, _weight_steps(store, run))
+    view(store, run, _steps_with_layers(store, run))
 
 
-def _weight_steps(store: Store, run: RunRecord) -> tuple[int, ...]:
+def _steps_with_layers(store: Store, run: RunRecord) -> tuple[int, ...]:
+    """The steps whose layers are computed, or can be since their weights are kept."""
     try:
-        return weight_steps(store, run)
+        return tuple(sorted({*weight_steps(store, run), *layer_steps(store.run_folder(run.id))}))
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return ()

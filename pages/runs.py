@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import pandas as pd
@@ -9,9 +10,12 @@ import streamlit as st
 
 from core.engine import LocalEngine
 from core.figures.compare import MOST_RUNS
+from core.settings import settings
 from core.store import RunSummary, Store
+from core.store.budget import GB, dropped_sentence
+from core.store.sizes import RunSize, size_text
 from pages.ui import reads, state
-from pages.ui.controls import delete_with_undo, offer_undo, run_buttons, show_notice
+from pages.ui.controls import delete_button, disk_line, offer_undo, run_buttons, show_notice
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label
 
@@ -39,8 +43,9 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         st.info("No runs yet. Start one on the Fine-tune page; it takes about a minute.")
         st.page_link("pages/fine_tune.py", label="Start your first run", icon=":material/rocket_launch:")
         return
+    sizes = store.sizes()
     picked = st.dataframe(
-        _table(store, runs),
+        _table(store, runs, sizes),
         hide_index=True,
         on_select="rerun",
         selection_mode="multi-row",
@@ -52,8 +57,11 @@ def _list(engine: LocalEngine, polling: bool) -> None:
             "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
             "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
+            "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
+            "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
         },
     )
+    _budget(sizes, runs)
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     if not chosen:
         st.caption("Select a run to open it, steer it or delete it.")
@@ -63,8 +71,37 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         _several(engine, chosen)
 
 
-def _table(store: Store, runs: list[RunSummary]) -> pd.DataFrame:
+def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
+    """What all runs take, and what happens beyond the budget."""
+    total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
+    told = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB)."
+    lost = sum(dropped_sentence(run) is not None for run in runs)
+    if lost:
+        who = "1 run has" if lost == 1 else f"{lost} runs have"
+        told += f" {who} lost weights to stay within it; curves and frames are kept."
+    elif total <= budget_gb * GB:
+        told += " Beyond that, finished runs lose their weights, the oldest first."
+    if total > budget_gb * GB:
+        st.warning(
+            escaped(
+                f"{told} The next run to start or end drops weights of finished runs. To make room now, delete runs."
+            )
+        )
+    else:
+        st.caption(escaped(told))
+
+
+def _weights_kept(run: RunSummary) -> str:
+    if run.weights_dropped_at is not None:
+        return "dropped"
+    if run.snapshots_dropped_at is not None:
+        return "last step only"
+    return "always kept" if run.keep_weights else ""
+
+
+def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
     scores = store.last_accuracies()
+    weights = [_weights_kept(run) for run in runs]
     return pd.DataFrame(
         {
             "Run": [run.title for run in runs],
@@ -77,6 +114,8 @@ def _table(store: Store, runs: list[RunSummary]) -> pd.DataFrame:
             "Test": [scores.get((run.id, "test")) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
+            "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
+            **({"Weights": weights} if any(weights) else {}),
         }
     )
 
@@ -88,10 +127,12 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
             status_badge(run)
             st.space("stretch")
             run_buttons(engine, run)
-            if run.status.ended and st.button("Delete", icon=":material/delete:", key=f"delete.{run.id}"):
-                delete_with_undo(engine, [run])
+            if run.status.ended:
+                delete_button(engine, [run], "Delete", f"delete.{run.id}")
         if run.message:
             st.caption(escaped(run.message))
+        if dropped := dropped_sentence(run):
+            st.caption(escaped(dropped))
         with st.container(horizontal=True):
             icons = {
                 "Open": ":material/monitoring:",
@@ -103,6 +144,7 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
             st.page_link("pages/explore.py", label="Explore", icon=icons["Explore"], query_params={"run": run.id})
             st.page_link("pages/tokens.py", label="Tokens", icon=icons["Tokens"], query_params={"run": run.id})
             st.page_link("pages/compare.py", label="Compare", icon=icons["Compare"], query_params={"runs": run.id})
+        disk_line(engine, run)
         with st.expander("Log"):
             st.code(log_tail(engine, run) or "Nothing was written.", language=None)
 
@@ -115,9 +157,7 @@ def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
             together = {"runs": ",".join(run.id for run in runs)}
             icon = ":material/compare_arrows:"
             st.page_link("pages/compare.py", label="Compare them", icon=icon, query_params=together)
-        label = f"Delete {len(ended)}" if ended else "Delete"
-        if st.button(label, icon=":material/delete:", disabled=not ended, key="delete.several"):
-            delete_with_undo(engine, ended)
+        delete_button(engine, ended, f"Delete {len(ended)}" if ended else "Delete", "delete.several")
     if len(ended) < len(runs):
         st.caption("Runs that are going on stay: stop them first.")
 

@@ -26,8 +26,8 @@ from core.analysis.sentence import (
     write_deletions,
     write_inspected,
 )
-from core.analysis.similarity import PAIRS_MAX, SimilarityScores, read_similarity, write_similarity
-from core.analysis.weights import load_at, weight_stamps
+from core.analysis.similarity import PAIRS_MAX, SimilarityScores, read_similarity, similarity_path, write_similarity
+from core.analysis.weights import all_known, load_at, weight_stamps
 from core.config import Precision, TaskConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
@@ -38,6 +38,7 @@ from core.jobs import Progress
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store
+from core.store.budget import reading_weights
 from core.tasks import TaskData
 from core.tasks.rows import Rows
 from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
@@ -67,14 +68,15 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         run = store.run(str(request.get("run")))
         if run.probe is None:
             raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
-        return KINDS[kind](store, run, request, progress)
+        with reading_weights(store, run.id):
+            return KINDS[kind](store, run, request, progress)
 
 
 def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     text, folder = _asked_text(store, run, request), store.run_folder(run.id)
     stamps = weight_stamps(store, run)
     known = inspected(folder, *_sides(text))
-    if known is None or dict(zip(known.steps, known.stamps, strict=True)) != stamps:
+    if known is None or not all_known(run, stamps, dict(zip(known.steps, known.stamps, strict=True))):
         write_inspected(folder, _looked_at(store, run, text, stamps, known, progress))
     return _answer(folder, inspected_path(folder, *_sides(text)), stamps)
 
@@ -205,6 +207,8 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
     rows, folder = _scored_pairs(store, request), store.run_folder(run.id)
     task, stamps = str(request.get("task")), weight_stamps(store, run)
     known = read_similarity(folder, task)
+    if known is not None and all_known(run, stamps, known.stamps):
+        return _answer(folder, similarity_path(folder, task), stamps)
     values: dict[int, float | None] = {}
     for number, (step, stamp) in enumerate(stamps.items()):
         progress(number, len(stamps), f"Reading {len(rows):,} pairs with the weights of step {step}")

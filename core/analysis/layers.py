@@ -13,6 +13,12 @@ def layers_path(folder: Path, step: int) -> Path:
     return folder / "layers" / f"{step:07d}.safetensors"
 
 
+def layer_steps(folder: Path) -> tuple[int, ...]:
+    """The steps whose layers are computed, in order; `folder` is the run's. They outlive the weights."""
+    names = (path.stem for path in (folder / "layers").glob("*.safetensors"))
+    return tuple(sorted(int(name) for name in names if name.isdecimal()))
+
+
 def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int) -> None:
     """Keep [L, N, H]; `stamp` tells the weights that made them. Raises: StoreError."""
     arrays = {_name(number): vectors for number, vectors in enumerate(layers, start=1)}

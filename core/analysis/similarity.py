@@ -31,7 +31,7 @@ class SimilarityScores:
 
 def read_similarity(folder: Path, task_id: str) -> SimilarityScores | None:
     """What is known of a task; None before anybody asked. `folder` is the run's."""
-    about = read_about(_path(folder, task_id))
+    about = read_about(similarity_path(folder, task_id))
     if about is None:
         return None
     values, stamps = ({int(step): value for step, value in about[name].items()} for name in ("values", "stamps"))
@@ -40,12 +40,12 @@ def read_similarity(folder: Path, task_id: str) -> SimilarityScores | None:
 
 def write_similarity(folder: Path, task_id: str, found: SimilarityScores) -> Path:
     """Keep it. Raises: StoreError."""
-    path = _path(folder, task_id)
+    path = similarity_path(folder, task_id)
     about = {"values": dict(found.values), "stamps": dict(found.stamps), "pairs": found.pairs}
     write_arrays(path, {"steps": np.array(list(found.values), np.int64)}, about)
     return path
 
 
-def _path(folder: Path, task_id: str) -> Path:
-    """`task_id` is that of a task of the library, which has checked it."""
+def similarity_path(folder: Path, task_id: str) -> Path:
+    """Where the scores lie in a run's folder. `task_id` is that of a task of the library, which has checked it."""
     return folder / "similarity" / f"{task_id}.safetensors"

@@ -6,6 +6,7 @@ Imports torch only when it is asked something.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
 from core.store import RunRecord, RunSummary, Status, Store
+from core.store.budget import missing_sentence
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
 
 if TYPE_CHECKING:
@@ -42,6 +44,16 @@ def weight_stamps(store: Store, run: RunSummary) -> dict[int, int]:
     return {step: UNTRAINED if path is None else _changed(path) for step, path in _files(store, run).items()}
 
 
+def all_known(run: RunSummary, stamps: Mapping[int, int], known: Mapping[int, int]) -> bool:
+    """Whether what was computed of the weights `known` is all that can be: steps with their stamps.
+
+    What was computed of weights that the disk budget dropped since stays good; any other step too many is of an
+    attempt that was cut.
+    """
+    dropped = run.snapshots_dropped_at is not None or run.weights_dropped_at is not None
+    return stamps.items() <= known.items() if dropped else dict(known) == dict(stamps)
+
+
 def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer]:
     """A run's encoder at a step, in evaluation mode on the CPU, and its tokenizer.
 
@@ -54,14 +66,26 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
     if run.probe is None:
         raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
     if step not in files:
-        known = ", ".join(map(str, files))
-        raise StoreError(f"Run {run.id} keeps no weights of step {shown(step)}: choose one of {known}.")
+        raise StoreError(_no_weights(store, run.id, step, list(files)))
     start = _Start(run.config.encoder, run.probe.classes, run.config.seed, run.config.reinitialised_blocks)
     untrained, tokenizer = _untrained(start)
     path = files[step]
     if path is None:
         return untrained, tokenizer
-    return _trained(start, path, _changed(path)), tokenizer
+    try:
+        return _trained(start, path, _changed(path)), tokenizer
+    except TrainingError as error:
+        if path.exists():
+            raise
+        raise StoreError(_no_weights(store, run.id, step, list(_files(store, run)))) from error
+
+
+def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> str:
+    """Why there are no weights of a step. The run is read again: its weights may have been dropped a moment ago."""
+    known = ", ".join(map(str, kept))
+    sentence = f"Run {run_id} keeps no weights of step {shown(step)}: choose one of {known}."
+    missing = missing_sentence(store.run(run_id))
+    return f"{sentence} {missing}" if missing else sentence
 
 
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
@@ -83,6 +107,7 @@ def _last_is_kept(folder: Path, steps: int) -> bool:
 
 
 def _changed(path: Path) -> int:
+    """When a file was written, in ns. Raises: TrainingError for one that is not there."""
     try:
         return path.stat().st_mtime_ns
     except OSError as error:

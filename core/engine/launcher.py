@@ -15,6 +15,7 @@ import socket
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 IDLE_EXIT_S = 30 * 60
 REQUEST_TIMEOUT_S = 5.0
@@ -59,7 +60,7 @@ def serve(path: Path) -> int:
             _become_worker(request)
 
 
-def _read(connection: socket.socket) -> dict[str, str | int] | None:
+def _read(connection: socket.socket) -> dict[str, Any] | None:
     """One line of JSON; None when a client only looked whether somebody is here."""
     connection.settimeout(REQUEST_TIMEOUT_S)
     try:
@@ -70,7 +71,7 @@ def _read(connection: socket.socket) -> dict[str, str | int] | None:
         return None
 
 
-def _become_worker(request: dict[str, str | int]) -> None:
+def _become_worker(request: dict[str, Any]) -> None:
     """In the forked child: a session and a log of its own, then the work. Never returns."""
     status = 1
     try:
@@ -78,8 +79,12 @@ def _become_worker(request: dict[str, str | int]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         from core.engine.starters import open_log
         from core.engine.worker import work
+        from core.settings import PREFIX
         from core.store import Store
 
+        for name in [name for name in os.environ if name.startswith(PREFIX)]:
+            del os.environ[name]
+        os.environ.update(request["settings"])
         store_folder, run_id = str(request["store"]), str(request["run"])
         log = open_log(Store(store_folder), run_id)
         os.dup2(log, 1)

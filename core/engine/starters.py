@@ -21,6 +21,7 @@ import psutil
 
 from core.engine.machine import gpu_ids
 from core.errors import EngineError
+from core.settings import PREFIX
 from core.store import Liveness, Store
 from core.store.liveness import liveness_of
 from core.threads import child_environment
@@ -96,7 +97,9 @@ class WarmStarter:
             return None
 
     def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
-        request = {"store": str(store.folder), "run": run_id, "attempt": attempt, "slot": slot}
+        # The launcher may be older than the settings that count now.
+        changed = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+        request = {"store": str(store.folder), "run": run_id, "attempt": attempt, "slot": slot, "settings": changed}
         try:
             self._connection.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:

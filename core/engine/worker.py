@@ -19,12 +19,16 @@ from core.engine.rows import TaskSource
 from core.errors import PlaygroundError, StaleAttemptError, StoreError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, Tokens
 from core.representation.projections import Points, pca_map
-from core.store import Status, Store
+from core.store import RunRecord, Status, Store
+from core.store.budget import keep_within, over_budget_sentence
 from core.store.liveness import HEARTBEAT_S
 from core.store.store import Attempt
+from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
+from core.training.half_precision import halve_weights
 from core.training.loop import train
 from core.training.untrained import FolderCache
+from core.training.weight_files import snapshot_steps
 
 POLL_S = 0.2
 EXIT_FINISHED, EXIT_ENDED = 0, 1
@@ -44,6 +48,7 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
         if gpu_ids():
             os.environ["CUDA_VISIBLE_DEVICES"] = gpu_ids()[slot]
         attempt.register()
+        _make_room(store, attempt)
         with Link(store, run_id, attempt_number) as link:
             status = _train(store, attempt, link)
     except StaleAttemptError as error:
@@ -52,6 +57,7 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
     except BaseException as error:
         _log(traceback.format_exc())
         _fail(store, attempt, error)
+    _make_room(store)
     _start_next(store)
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
 
@@ -71,13 +77,47 @@ def _train(store: Store, attempt: Attempt, link: Link) -> Status:
         translations=store.cache_folder / "translations.db",
         resume=checkpoints.step() is not None,
     )
-    status = Status.FAILED
+    ended: Finished | None = None
     for event in events:
-        recorder.record(event)
         if isinstance(event, Finished):
-            status = Status(event.status)
+            ended = event
+        else:
+            recorder.record(event)
         link.wait_while_paused()
-    return status
+    assert ended is not None
+    if ended.status == Status.FINISHED:
+        _halve_weights(
+            store, store.run(run.id), data, checkpoints
+        )  # before anybody takes them for those of a finished run
+    recorder.record(ended)
+    return Status(ended.status)
+
+
+def _halve_weights(store: Store, run: RunRecord, data: TaskData, checkpoints: Checkpoints) -> None:
+    """Store the weights in half precision; where that goes wrong they stay whole, and the run is no worse for it."""
+    assert run.probe is not None
+    assert run.device is not None
+    # Frames predict the probe, which is the whole validation split unless that is large.
+    whole_split = run.probe.held_out == len(data.validation)
+    steps = {*snapshot_steps(checkpoints.folder), run.steps}.intersection(store.frame_steps(run.id))
+    try:
+        known = {step: store.logits(run.id, step)[: run.probe.held_out].argmax(1) for step in steps if whole_split}
+        for note in halve_weights(checkpoints, run.config, data, run.device, known):
+            _log(note)
+    except StaleAttemptError:
+        raise
+    except Exception:
+        _log(traceback.format_exc())
+
+
+def _make_room(store: Store, attempt: Attempt | None = None) -> None:
+    """Apply the disk budget; a run that begins although there is no room left says so."""
+    try:
+        excess = keep_within(store)
+        if excess and attempt is not None:
+            attempt.notice(f"When this run started: {over_budget_sentence(excess)}")
+    except PlaygroundError as error:
+        _log(str(error))
 
 
 class Recorder:

@@ -92,3 +92,15 @@ def m002_begun_attempt(db: Database) -> None:
     """Which attempt began last: claiming a run says nothing yet about the frames that are there."""
     db.conn.execute("ALTER TABLE runs ADD COLUMN begun_attempt INTEGER NOT NULL DEFAULT 0")
     db.conn.execute("UPDATE runs SET begun_attempt = attempt WHERE probe IS NOT NULL")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m003_disk_budget(db: Database) -> None:
+    """Which runs keep their weights whatever the budget says, and when others lost theirs, under which budget."""
+    for column in (
+        "keep_weights INTEGER NOT NULL DEFAULT 0",
+        "snapshots_dropped_at REAL",
+        "weights_dropped_at REAL",
+        "dropped_gb REAL",
+    ):
+        db.conn.execute(f"ALTER TABLE runs ADD COLUMN {column}")

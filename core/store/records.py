@@ -68,6 +68,9 @@ class RunSummary:
         attempt: number of the latest attempt, from the moment when it is claimed.
         begun_attempt: number of the latest that began to train, 0 before the first. What a run has told (steps,
             frames) is only cut, and what was made of it only wrong, when this number rises.
+        keep_weights: whether the disk budget must leave its weights alone.
+        snapshots_dropped_at, weights_dropped_at: when the budget took its snapshots, or the weights of its last step.
+        dropped_gb: the budget at the later of the two.
     """
 
     id: str
@@ -87,6 +90,10 @@ class RunSummary:
     message: str | None
     slot: int | None
     probe_known: bool
+    keep_weights: bool
+    snapshots_dropped_at: float | None
+    weights_dropped_at: float | None
+    dropped_gb: float | None
 
     @property
     def title(self) -> str:

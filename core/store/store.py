@@ -27,6 +27,7 @@ from core.settings import settings
 from core.store import frames as frame_files
 from core.store.liveness import liveness_of, observed
 from core.store.records import Control, Liveness, RunRecord, RunSummary, Status
+from core.store.sizes import Dropped, FolderSizes, RunSize
 
 DATABASE = "runs.sqlite3"
 BUSY_TIMEOUT_S = 10.0
@@ -41,7 +42,8 @@ ROWS_GRACE_S = 3600.0
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
-    "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known"
+    "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb"
 )
 
 
@@ -70,6 +72,7 @@ class Store:
         """
         self.folder = Path(folder).expanduser().absolute()
         self._local = threading.local()
+        self._folder_sizes = FolderSizes()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -236,6 +239,34 @@ class Store:
         """Delete a run and free its files, for good. Raises: EngineError while a worker has it."""
         self.discard(run_id)
         self.purge_discarded(0.0)
+
+    # Disk
+
+    def sizes(self) -> dict[str, RunSize]:
+        """What every run takes on disk, by id; deleted runs whose files are not freed yet among them."""
+        return self._folder_sizes.of_runs(self.folder / "files")
+
+    def size(self, run_id: str) -> RunSize:
+        """What one run takes on disk. Raises: RunNotFoundError."""
+        return self._folder_sizes.of_run(self.run_folder(run_id))
+
+    def keep_weights(self, run_id: str, keep: bool) -> None:
+        """Have the disk budget leave a run's weights alone, or no longer. Raises: RunNotFoundError."""
+        self._row(run_id)
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
+
+    def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
+        """Record that a finished run's weights are dropped, before their files go.
+
+        Returns: False, and nothing is recorded, when the run has been deleted or its weights are to be kept.
+        """
+        sql = (
+            f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? "
+            "WHERE id = ? AND status = 'finished' AND discarded_at IS NULL AND NOT keep_weights"
+        )
+        with self._transaction() as db:
+            return bool(db.execute(sql, (time.time(), budget_gb, run_id)).rowcount)
 
     # What pages read
 
@@ -559,12 +590,13 @@ def _observed(row: sqlite3.Row) -> Status:
 
 
 def _summary(row: sqlite3.Row) -> dict[str, Any]:
-    names = {field.name for field in fields(RunSummary)} - {"config", "status", "probe_known"}
+    names = {field.name for field in fields(RunSummary)} - {"config", "status", "probe_known", "keep_weights"}
     status = _observed(row)
     known = {name: row[name] for name in names}
     if status == Status.INTERRUPTED:
         known["ended_at"] = row["heartbeat_at"]
-    return known | {"config": _config(row["config"]), "status": status, "probe_known": bool(row["probe_known"])}
+    flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
+    return known | flags | {"config": _config(row["config"]), "status": status}
 
 
 @lru_cache(maxsize=512)

@@ -60,15 +60,16 @@ class Checkpoints:
         Raises: TrainingError when the disk has no room; the old checkpoint stays.
         """
         started = time.monotonic()
-        self._write(self.path, step, tensors)
+        self.write(self.path, step, tensors)
         self._last = time.monotonic()
         self._cost_s = self._last - started
 
     def save_snapshot(self, step: int, tensors: Mapping[str, Tensor]) -> None:
         """Keep a copy for good, beside the rolling checkpoint. Raises: TrainingError when the disk has no room."""
-        self._write(snapshot_path(self.folder, step), step, tensors)
+        self.write(snapshot_path(self.folder, step), step, tensors)
 
-    def _write(self, path: Path, step: int, tensors: Mapping[str, Tensor]) -> None:
+    def write(self, path: Path, step: int, tensors: Mapping[str, Tensor]) -> None:
+        """Write one file of the folder; the one before it stays until then. Raises: TrainingError."""
         needed = sum(t.numel() * t.element_size() for t in tensors.values())
         self.folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.folder).free

@@ -9,7 +9,9 @@ import streamlit as st
 
 from core.engine import LocalEngine
 from core.errors import PlaygroundError
+from core.settings import settings
 from core.store import RunRecord, RunSummary, Status
+from core.store.sizes import size_text
 from core.store.store import UNDO_S
 from pages.ui import state
 from pages.ui.parts import escaped
@@ -55,21 +57,71 @@ def delete_with_undo(engine: LocalEngine, runs: list[RunSummary]) -> None:
     """Take runs out of the list at once, and remember them for the undo."""
 
     def discard() -> None:
+        sizes = engine.store.sizes()
         for run in runs:
             engine.store.discard(run.id)
-        state.remember("discarded", (time.time(), [(run.id, run.title) for run in runs]))
+        freed = sum(sizes[run.id].total for run in runs if run.id in sizes)
+        state.remember("discarded", (time.time(), [(run.id, run.title) for run in runs], freed))
 
     _ask(discard)
 
 
+def delete_button(engine: LocalEngine, runs: list[RunSummary], label: str, key: str) -> None:
+    """Delete runs, after saying how much room that makes."""
+    sizes = engine.store.sizes()
+    freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
+    about = f"Frees {freed}. It can be undone for {UNDO_S:.0f} s." if runs else None
+    if st.button(label, icon=":material/delete:", key=key, help=about, disabled=not runs):
+        delete_with_undo(engine, runs)
+
+
+def disk_line(engine: LocalEngine, run: RunSummary) -> None:
+    """What a run takes on disk, and whether its weights are to be kept."""
+    size = engine.store.size(run.id)
+    parts = [
+        f"{name} {size_text(part)}"
+        for name, part in (
+            ("weights" if run.status == Status.FINISHED else "checkpoint", size.weights),
+            ("snapshots", size.snapshots),
+            ("frames", size.frames),
+            ("maps, measures and log", size.others),
+        )
+        if part
+    ]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"On disk: {size_text(size.total)}" + (f" ({', '.join(parts)})" if parts else ""), width="content")
+        if run.weights_dropped_at is None:
+            _keep_toggle(engine, run)
+
+
+def _keep_toggle(engine: LocalEngine, run: RunSummary) -> None:
+    # The key holds what the store says, so that another tab's click moves this toggle too.
+    key = f"keep.{run.id}.{run.keep_weights}"
+
+    def turned() -> None:
+        try:
+            engine.store.keep_weights(run.id, bool(state.widget_value(key)))
+        except PlaygroundError as error:
+            state.remember("notice", str(error))
+
+    st.toggle(
+        "Keep its weights",
+        run.keep_weights,
+        key=key,
+        on_change=turned,
+        help=f"When runs take more than {settings().disk_gb:g} GB (SCL_DISK_GB), finished runs lose their weights, the "
+        "oldest first. This run is spared.",
+    )
+
+
 def offer_undo(engine: LocalEngine) -> None:
     """For as long as a deleted run can be brought back: a line that does it."""
-    since, discarded = state.remembered("discarded", lambda: (0.0, []))
+    since, discarded, freed = state.remembered("discarded", lambda: (0.0, [], 0))
     if time.time() - since > UNDO_S:
         return
     names = ", ".join(escaped(title) for _, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Deleted {names}.", width="content")
+        st.markdown(f"Deleted {names}. {size_text(freed)} will be free.", width="content")
         if st.button("Undo", key="undo", icon=":material/undo:"):
             state.forget("discarded")
             _ask(lambda: [engine.store.restore(run_id) for run_id, _ in discarded])

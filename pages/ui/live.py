@@ -20,9 +20,10 @@ from core.objectives import Knob
 from core.representation.geometry import collapse_verdict
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, RunSummary, Status
+from core.store.budget import dropped_sentence
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from pages.ui import reads, state
-from pages.ui.controls import run_buttons, show_notice
+from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.live_figure import live_figure
 from pages.ui.parameter_widget import number_slider
 from pages.ui.parts import (
@@ -138,6 +139,8 @@ def _message(run: RunRecord, shown: Sequence[str]) -> None:
         st.warning(f"The worker is gone. Nothing that was written is lost; Resume goes on {kept}, on the same curve.")
     elif run.message and run.message not in shown:
         st.info(escaped(run.message))
+    if dropped := dropped_sentence(run):
+        st.info(escaped(dropped))
 
 
 def _waiting(engine: LocalEngine, run: RunRecord) -> str:
@@ -319,6 +322,7 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
             st.download_button(
                 "Curves as CSV", lambda: _steps_csv(steps), f"{run.id}.csv", "text/csv", key="download.csv"
             )
+    disk_line(engine, run)
     with st.expander("Log"):
         st.code(log_tail(engine, run) or "Nothing was written.", language=None)
 

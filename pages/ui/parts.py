@@ -13,6 +13,7 @@ from core.config import RunConfig, TrainableConfig
 from core.events import Probe
 from core.objectives import ObjectiveConfig
 from core.store import RunSummary, Status
+from core.store.budget import missing_sentence
 from core.tasks import TASKS, LibraryTask
 
 STATUS_COLOURS = {
@@ -46,6 +47,13 @@ def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
 def run_titles(runs: Sequence[RunSummary]) -> list[str]:
     """The runs' titles, each with its number where two are called alike."""
     return told_apart([run.title for run in runs], [f"run {run.number}" for run in runs])
+
+
+def missing_weights(run: RunSummary) -> None:
+    """Where something needs weights that the disk budget took: what is missing and what to do."""
+    sentence = missing_sentence(run)
+    if sentence is not None:
+        st.caption(escaped(sentence))
 
 
 def status_badge(run: RunSummary) -> None:

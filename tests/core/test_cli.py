@@ -18,6 +18,7 @@ from core.engine import LocalEngine
 from core.losses.registry import LOSSES
 from core.presets import PRESETS, Preset
 from core.store import Status, Store
+from core.store.budget import keep_within
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -325,7 +326,7 @@ def test_a_queued_run_is_stopped_and_a_finished_one_is_left_alone(run: Any, tmp_
     assert "nothing to stop" in err
 
 
-@pytest.mark.parametrize("command", ["stop", "resume", "export"])
+@pytest.mark.parametrize("command", ["stop", "resume", "export", "keep"])
 def test_an_unknown_run_is_one_line(run: Any, command: str) -> None:
     status, out, err = run(command, "../../etc/passwd")
     assert (status, out) == (1, "")
@@ -344,3 +345,50 @@ def test_every_command_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in cli.commands:
         assert f"python -m core {name}" in readme
+
+
+def test_runs_say_what_they_take_and_what_they_lost(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _ = finished(tmp_path)
+    status, out, err = run("runs")
+    assert status == 0
+    assert out.splitlines()[0].split()[-2:] == ["MB", "mine"]
+    assert " 3.0 MB " in out
+    assert err.strip() == "Runs take 3.0 MB of 20 GB (SCL_DISK_GB)."
+    monkeypatch.setenv("SCL_DISK_GB", "0.002")
+    keep_within(store)
+    lines = run("runs")[1].splitlines()
+    assert " 1.0 MB " in lines[0]
+    assert lines[1].strip().startswith("Its weights were dropped on")
+    assert "to stay within 0.002 GB; curves and frames are kept." in lines[1]
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert (listed["bytes"], listed["weights_kept"]) == (2**20, False)
+    assert listed["weights_dropped"] == lines[1].strip()
+
+
+def test_a_run_keeps_its_weights_until_it_is_said_otherwise(run: Any, tmp_path: Path) -> None:
+    store, run_id = finished(tmp_path)
+    assert run("keep", run_id)[:2] == (0, f"The weights of mine ({run_id}) are kept.\n")
+    keep_within(store, 1e-6)
+    assert store.size(run_id).weights == 2 * 2**20
+    assert run("keep", "1", "--off")[:2] == (
+        0,
+        f"The weights of mine ({run_id}) may be dropped to stay within SCL_DISK_GB.\n",
+    )
+    keep_within(store, 1e-6)
+    assert store.size(run_id).weights == 0
+    status, out, err = run("keep", run_id)
+    assert (status, out) == (1, "")
+    assert f"mine ({run_id}) has no weights to keep. Its weights were dropped on" in err
+    assert "raise SCL_DISK_GB and run the same settings again" in err
+
+
+def finished(tmp_path: Path) -> tuple[Store, str]:
+    """A run with 2 MB of weights and 1 MB of frames."""
+    store, run_id = made(tmp_path)
+    store.claim_next(range(1))
+    attempt = store.attempt(run_id, 1)
+    attempt.folder.mkdir(parents=True)
+    (attempt.folder / "checkpoint.safetensors").write_bytes(bytes(2 * 2**20))
+    (attempt.folder / "frame-0000001.safetensors").write_bytes(bytes(2**20))
+    attempt.end(Status.FINISHED)
+    return store, run_id

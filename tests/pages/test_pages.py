@@ -16,6 +16,7 @@ from core.events import Frame, Started, Step
 from core.presets import PRESETS
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
+from core.store.budget import keep_within
 from core.store.liveness import boot_id, host_name
 from core.tasks import TaskLibrary
 from core.tasks.rows import Rows
@@ -533,3 +534,66 @@ def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(ope
     assert [widget(app, f"form.{number}.trainable").value for number in (0, 1)] == ["all", "classifier"]
     widget(app, "form.0.preset").set_value("ce").run()
     assert widget(app, "form.0.trainable").value == "all"
+
+
+# Disk
+
+
+def finished(folder: Path, draft: RunConfig) -> tuple[Store, str]:
+    """A finished run with 2 MB of weights, 1 MB of snapshots and 0.5 MB of maps beside its frames."""
+    store, run_id = made_run(folder, draft)
+    trained(store, run_id)
+    run_folder = store.run_folder(run_id)
+    (run_folder / "maps-1").mkdir()
+    sizes = {"checkpoint.safetensors": 2.0, "snapshot-0000002.safetensors": 1.0, "maps-1/0000001.safetensors": 0.5}
+    for name, size in sizes.items():
+        (run_folder / name).write_bytes(bytes(int(size * 2**20)))
+    store.attempt(run_id, 1).end(Status.FINISHED)
+    return store, run_id
+
+
+def test_the_list_says_what_every_run_and_all_of_them_take(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, _ = finished(folder, draft())
+    store.create(draft())
+    app = opened("runs")
+    table = app.dataframe[0].value
+    assert list(table["Size"]) == [0, 4]
+    assert "Weights" not in table
+    assert "Runs take 3\\.5 MB of 20 GB \\(SCL\\_DISK\\_GB\\)\\." in words(app)
+
+
+def test_a_run_that_lost_its_weights_says_so_everywhere(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run_id = finished(folder, draft())
+    monkeypatch.setenv("SCL_DISK_GB", "0.001")
+    assert "The next run to start or end drops weights" in words(opened("runs"))
+    keep_within(store)
+    app = opened("runs")
+    assert list(app.dataframe[0].value["Weights"]) == ["dropped"]
+    assert "1 run has lost weights to stay within it; curves and frames are kept" in words(app)
+    page = opened("fine_tune", run=run_id)
+    assert "to stay within 0\\.001 GB; curves and frames are kept" in words(page)
+    assert "Keep its weights" not in [toggle.label for toggle in page.toggle]
+    remedy = "raise SCL\\_DISK\\_GB and run the same settings again"
+    assert remedy in words(opened("tokens", run=run_id, source="own"))
+    assert remedy in words(opened("explore", run=run_id))
+
+
+def test_a_run_is_told_to_keep_its_weights(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, run_id = finished(folder, draft())
+    app = opened("fine_tune", run=run_id)
+    assert "On disk: 3.5 MB (weights 2.0 MB, snapshots 1.0 MB, frames 0.0 MB, maps, measures and log 0.5 MB)" in words(
+        app
+    )
+    (toggle,) = [toggle for toggle in app.toggle if toggle.label == "Keep its weights"]
+    assert not toggle.value
+    toggle.set_value(True).run()
+    assert store.run(run_id).keep_weights
+    assert list(opened("runs").dataframe[0].value["Weights"]) == ["always kept"]
+    keep_within(store, 1e-6)
+    assert store.size(run_id).weights == 2 * 2**20

@@ -11,11 +11,12 @@ import streamlit as st
 from core.errors import ConfigError
 from core.representation.projections import PROJECTIONS, MapSpec
 from core.representation.projections.registry import MODES
+from core.store import RunSummary
 from pages.ui import state
 from pages.ui.bound import bound, bound_parameter, bound_text
 from pages.ui.explore.colouring import COLOURINGS
 from pages.ui.parameter_widget import parameter_widget
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, missing_weights
 
 # The address leaves out what everybody gets anyway.
 METHOD, DIMS, MODE, COLOUR, SEARCH, LAYERS = "map", "dims", "mode", "colour", "find", "layers"
@@ -38,7 +39,7 @@ class Choices:
     layers_at: int | None
 
 
-def choose(steps_with_weights: Sequence[int]) -> Choices:
+def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
     method, to_method = bound(METHOD, PROJECTIONS, "pca", "there is no such map")
@@ -65,6 +66,7 @@ def choose(steps_with_weights: Sequence[int]) -> Choices:
         with st.popover("More", icon=":material/tune:"):
             values = _more(method, to_mode, parameters)
             st.selectbox("Frames are", list(frames), format_func=frames.get, on_change=_forget_the_frame, **to_layers)
+            missing_weights(run)
     spec = _spec(method, int(dims), mode, values)
     return Choices(spec, colour, search, int(layers) if layers else None)
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.analysis.measures import measures_request
 from core.analysis.similarity import PAIRS_MAX, read_similarity
-from core.analysis.weights import weight_stamps
+from core.analysis.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.measures import measures_figure
 from core.representation.metrics import METRICS
@@ -17,7 +17,7 @@ from pages.ui import reads, state
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, told_apart
+from pages.ui.parts import escaped, missing_weights, told_apart
 from pages.ui.waiting import complete_since, see_done
 
 SIMILARITY = "spearman_similarity"
@@ -154,9 +154,10 @@ def _similarity_task(frames: Frames) -> bool:
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return False
+    missing_weights(frames.run)
     known = read_similarity(frames.folder, task)
     busy = False
-    if known is None or dict(known.stamps) != stamps:
+    if known is None or not all_known(frames.run, stamps, known.stamps):
         request = {"run": frames.run.id, "what": "similarity", "task": task}
         busy = see_done("inspect", request, "Reading the pairs", since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)

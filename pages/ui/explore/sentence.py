@@ -10,7 +10,7 @@ import streamlit as st
 from core.analysis import biography as life
 from core.analysis.biography import Biography, Place
 from core.analysis.sentence import Inspected, check_text, inspected, takes_pairs
-from core.analysis.weights import weight_stamps
+from core.analysis.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.biography import confidence_figure
@@ -20,7 +20,7 @@ from core.settings import settings
 from pages.ui import reads, state
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import Cell, text_table
 from pages.ui.waiting import complete_since, see_done
 
@@ -53,6 +53,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         if pair:
             second = st.text_area("Second text", given_second, max_chars=most, height=80, key=f"{OWN}.second")
         asked = st.form_submit_button("Place it", type="primary", icon=":material/add_location_alt:")
+    missing_weights(frames.run)
     if asked:
         state.remember(OWN, (text, second))
         fits = len(text) + len(second or "") <= MAX_CHARS_IN_URL
@@ -72,7 +73,7 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
         st.warning(escaped(str(error)))
         return None, False
     found = inspected(frames.folder, text, second)
-    known = found is not None and dict(zip(found.steps, found.stamps, strict=True)) == stamps
+    known = found is not None and all_known(frames.run, stamps, dict(zip(found.steps, found.stamps, strict=True)))
     busy = False
     if not known:
         request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}

@@ -81,7 +81,7 @@ def _view(store: Store, run_id: str, steps_with_weights: Sequence[int]) -> None:
     if not steps:
         return
     state.repeat_complaints(but=state.RUN)
-    choices = choose(steps_with_weights)
+    choices = choose(run, steps_with_weights)
     frames, busy = _frames(store, run, choices.layers_at)
     try:
         busy = _draw(frames, choices) or busy

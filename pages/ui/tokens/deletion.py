@@ -24,7 +24,7 @@ from core.representation.tokens import (
 from core.tasks.listing import csv_file
 from pages.ui.bound import nearest
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, missing_weights
 from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.reads import Reading
 from pages.ui.tokens.source import Place
@@ -53,9 +53,11 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     both = [step for step in reading.steps if step in stamps]
     if not both:
         st.info("At no step are both attention and weights of this text known, so nothing can be compared.")
+        missing_weights(place.run)
         return
     step = nearest(both, chosen.after)
     st.caption(_which_step(step, chosen, list(stamps)))
+    missing_weights(place.run)
     first, second = reading.read.sides[0], reading.read.sides[1] if len(reading.read.sides) > 1 else None
     request = {"run": place.run.id, "what": "deletions", "text": first, "second": second, "step": step}
     if is_going_on("inspect", request):

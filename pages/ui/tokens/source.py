@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.analysis.sentence import check_text, inspected
-from core.analysis.weights import weight_stamps
+from core.analysis.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.events import Probe
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
 from pages.ui.bound import bound, bound_segments
-from pages.ui.parts import escaped, told_apart
+from pages.ui.parts import escaped, missing_weights, told_apart
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Examples, Reading
 from pages.ui.waiting import ask, is_going_on, job_of
@@ -117,7 +117,7 @@ def _own(place: Place) -> Reading | None:
     found = inspected(place.store.run_folder(place.run.id), *asked)
     if found is None:
         return None
-    if dict(zip(found.steps, found.stamps, strict=True)) != stamps:
+    if not all_known(place.run, stamps, dict(zip(found.steps, found.stamps, strict=True))):
         st.caption("This run keeps weights of more steps by now.")
         if st.button("Read the text with them too", icon=":material/refresh:", key="tokens.more_steps"):
             ask("inspect", request, f"Reading {shown(asked[0])}")
@@ -146,6 +146,7 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
         with st.container(horizontal=True, vertical_alignment="center"):
             pressed = st.form_submit_button("Read it", icon=":material/visibility:", type="primary")
             st.caption(f"Read with the weights that this run keeps: {_steps(stamps)}.", width="stretch")
+    missing_weights(place.run)
     # What was asked for is remembered too: a press right behind it still brings the address from before.
     asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
     given = [state.text_in_url(name) for name in names] if state.text_in_url("text") is not None else asked

@@ -24,6 +24,7 @@ from core.engine.rows import library
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.jobs import Cancelled
 from core.store import RunRecord, Store
+from core.store.budget import keep_within
 from core.tasks.rows import Rows
 from core.training.weight_files import snapshot_path
 from tests.core.analysis.made import MORE, recorded, silent
@@ -386,3 +387,41 @@ def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunR
         asked(store, run, "similarity", task=classes)
     with pytest.raises(TaskError):
         asked(store, run, "similarity", task="../secret")
+
+
+# Weights that the disk budget took
+
+
+def test_the_budget_leaves_weights_alone_while_a_job_reads_them(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode, left = inspect_job.encode, []
+
+    def encode_under_pressure(*arguments: Any, **more: Any) -> Any:
+        with closing(Store(store.folder)) as other:
+            keep_within(other, 1e-9)
+        left.append(store.run(run.id).weights_dropped_at)
+        return encode(*arguments, **more)
+
+    monkeypatch.setattr(inspect_job, "encode", encode_under_pressure)
+    answer = asked(store, run, "sentence", text=TEXT, second=None)
+    assert answer["steps"] == [0, 2, 4, 8]
+    assert left == [None] * 4
+    keep_within(store, 1e-9)
+    assert store.run(run.id).weights_dropped_at is not None
+
+
+def test_what_is_known_of_dropped_weights_is_kept_and_more_is_refused_in_a_sentence(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(store, run, "sentence", text=TEXT, second=None)
+    keep_within(store, 1e-9)
+    run = store.run(run.id)
+    monkeypatch.setattr(inspect_job, "encode", no_encoding)
+    assert asked(store, run, "sentence", text=TEXT, second=None)["steps"] == [0]
+    known = inspected(store.run_folder(run.id), TEXT)
+    assert known is not None
+    assert known.steps == (0, 2, 4, 8)
+    for what in ("layers", "deletions"):
+        with pytest.raises(StoreError, match=r"Its weights were dropped on .* raise SCL_DISK_GB and run the same"):
+            asked(store, run, what, text=TEXT, second=None, step=8)

@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from core.analysis.weights import load_at, weight_stamps, weight_steps
+from core.analysis import weights
+from core.analysis.weights import all_known, load_at, weight_stamps, weight_steps
+from core.engine.rows import TaskSource
 from core.errors import EncoderError, StoreError, TrainingError
 from core.store import Status, Store
+from core.store.budget import keep_within
 from core.training.checkpoints import Checkpoints
+from core.training.half_precision import halve_weights
 from core.training.weight_files import CHECKPOINT_NAME, snapshot_path
 from tests.core.analysis.made import MORE, frame_again, recorded
 from tests.core.training.made import Draft
@@ -167,3 +171,59 @@ def test_what_pages_import_leaves_torch_alone(module: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+# The disk budget
+
+
+def test_weights_that_were_dropped_are_said_with_the_remedy(store: Store, draft: Draft) -> None:
+    run = recorded(store, draft(more=MORE))
+    keep_within(store, 1e-9)
+    run = store.run(run.id)
+    assert weight_steps(store, run) == (0,)
+    load_at(store, run, 0)
+    with pytest.raises(
+        StoreError, match=r"keeps no weights of step 8: choose one of 0\. Its weights were dropped on"
+    ) as told:
+        load_at(store, run, 8)
+    assert "raise SCL_DISK_GB and run the same settings again, which gives the same curve." in str(told.value)
+
+
+def test_weights_that_go_while_they_are_being_loaded_are_a_sentence(
+    store: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = recorded(store, draft(more=MORE))
+    encoder, tokenizer = load_at(store, run, 0)
+
+    def dropped_meanwhile(*_: Any) -> Any:
+        keep_within(store, 1e-9)
+        return encoder, tokenizer
+
+    monkeypatch.setattr(weights, "_untrained", dropped_meanwhile)
+    with pytest.raises(StoreError, match=r"keeps no weights of step 4: choose one of 0\. Its weights were dropped on"):
+        load_at(store, run, 4)
+
+
+def test_what_was_computed_of_dropped_weights_stays_known(store: Store, draft: Draft) -> None:
+    run = recorded(store, draft(more=MORE))
+    known = weight_stamps(store, run)
+    assert all_known(run, known, known)
+    fewer = {step: known[step] for step in (0, 2)}
+    assert not all_known(run, known, fewer)
+    assert not all_known(run, fewer, known), "a step too many is of an attempt that was cut"
+    keep_within(store, 1e-9)
+    run = store.run(run.id)
+    assert all_known(run, weight_stamps(store, run), known)
+    assert not all_known(run, weight_stamps(store, run), {2: known[2]})
+
+
+def test_halved_weights_give_the_frame_up_to_their_rounding(store: Store, draft: Draft) -> None:
+    run = recorded(store, draft(more=MORE, **FAST))
+    data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
+    before = weight_stamps(store, run)
+    list(halve_weights(Checkpoints(store.run_folder(run.id)), run.config, data, "cpu"))
+    assert all(weight_stamps(store, run)[step] != before[step] for step in (2, 4, 8))
+    for step in (2, 4, 8):
+        vectors, logits = frame_again(store, run, *load_at(store, run, step))
+        np.testing.assert_allclose(vectors, store.embeddings(run.id, step), atol=5e-3)
+        np.testing.assert_array_equal(logits.argmax(1), store.logits(run.id, step).argmax(1))

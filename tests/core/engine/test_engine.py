@@ -372,3 +372,41 @@ def test_out_of_memory_offers_a_smaller_batch() -> None:
         assert "try a batch of 8" in plain_failure(error, 16)
     assert "train fewer blocks" in plain_failure(MemoryError(), 1)
     assert "unexpected ZeroDivisionError" in plain_failure(ZeroDivisionError("x"), 16)
+
+
+def files_of(store: Store, run_id: str) -> list[Path]:
+    folder = store.run_folder(run_id)
+    return [*folder.glob("checkpoint.*"), *folder.glob("snapshot-*")]
+
+
+def test_finished_weights_are_halved_before_the_run_reads_finished(engine: LocalEngine, draft: Any) -> None:
+    from safetensors import safe_open
+
+    run_id = engine.submit(draft(more={"checkpoint": {"snapshot_steps": [2]}, "probe": {"frame_steps": [2]}}))
+    wait_until(engine.store, run_id, lambda r: r.status == Status.FINISHED)
+    paths = files_of(engine.store, run_id)
+    assert len(paths) == 2
+    for path in paths:
+        with safe_open(path, "np") as file:
+            assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F16"}  # noqa: SIM118
+    log = engine.store.log_path(run_id).read_text()
+    assert "Traceback" not in log
+
+
+def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
+    engine: LocalEngine, draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings that count are those of whoever submits, however old the launcher is."""
+    first = engine.submit(draft())
+    wait_until(engine.store, first, lambda r: r.status == Status.FINISHED)
+    assert files_of(engine.store, first)
+    monkeypatch.setenv("SCL_DISK_GB", "1e-6")
+    second = engine.submit(draft())
+    run = wait_until(engine.store, second, lambda r: r.weights_dropped_at is not None)
+    assert run.status == Status.FINISHED
+    assert files_of(engine.store, first) == files_of(engine.store, second) == []
+    assert engine.store.run(first).weights_dropped_at is not None
+    assert engine.store.run(first).dropped_gb == 1e-6
+    assert run.message is not None
+    assert run.message.startswith("When this run started: Runs take")
+    assert len(engine.store.frame_steps(first)) == len(list(engine.store.run_folder(first).glob("frame-*")))

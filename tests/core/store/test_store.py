@@ -79,7 +79,7 @@ def test_wal_mode_is_on_and_migrations_are_recorded_once(store: Store) -> None:
     Store(store.folder).close()
     database = sqlite3.connect(store.folder / "runs.sqlite3")
     assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (2,)
+    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (3,)
     database.close()
 
 

@@ -1,0 +1,138 @@
+"""The disk budget: beyond it, finished runs lose weights that the same settings would give again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from filelock import FileLock, ReadWriteLock, Timeout
+
+from core.errors import StoreError
+from core.settings import settings
+from core.store.records import RunSummary, Status
+from core.store.sizes import CHECKPOINT, SNAPSHOT, Dropped, size_text
+from core.store.store import Store
+
+GB = 2**30
+BUDGET_LOCK, WEIGHTS_LOCK = "budget.lock", "weights.lock"
+# Deleting takes moments; a reader has a model to load and texts to encode.
+BUDGET_TIMEOUT_S, READING_TIMEOUT_S = 10.0, 60.0
+# Snapshots of all runs go before the weights of any run's last step.
+ORDER: tuple[Dropped, ...] = ("snapshots", "weights")
+FILES = {"snapshots": f"{SNAPSHOT}*", "weights": f"{CHECKPOINT}*"}
+
+
+def keep_within(store: Store, budget_gb: float | None = None) -> int:
+    """Drop weights until the runs fit into the budget: of finished runs, the one that finished first goes first.
+
+    Spared are runs that have not finished (a stopped, failed or interrupted one resumes from its weights), those that
+    keep their weights by a person's choice, and those whose weights are being read. Frames, curves, tokens and what
+    was computed of them stay. Any number of processes may call this at once.
+
+    Args:
+        budget_gb: in units of 2**30 bytes; None for the setting SCL_DISK_GB.
+    Returns: by how many bytes the runs still exceed the budget, 0 where they fit.
+    Raises: ConfigError for a setting that cannot be used, StoreError for a store that cannot be written.
+    """
+    budget_gb = settings().disk_gb if budget_gb is None else budget_gb
+    try:
+        with FileLock(store.folder / BUDGET_LOCK, timeout=BUDGET_TIMEOUT_S):
+            excess = _total(store) - budget_gb * GB
+            for what in ORDER:
+                for run in _oldest_first(store):
+                    if excess <= 0:
+                        return 0
+                    excess -= _drop(store, run, what, budget_gb)
+    except Timeout:
+        excess = _total(store) - budget_gb * GB  # another process is making room
+    except OSError as error:
+        raise StoreError(f"No weights could be dropped ({error.strerror}): delete runs to make room.") from error
+    return max(0, round(excess))
+
+
+def over_budget_sentence(excess: int) -> str:
+    """What a person should know when the runs do not fit into the budget although all was dropped that may be."""
+    budget_gb = settings().disk_gb
+    return (
+        f"Runs take {size_text(budget_gb * GB + excess)}, more than SCL_DISK_GB = {budget_gb:g}, and no more weights "
+        "can be dropped: delete runs, or raise SCL_DISK_GB."
+    )
+
+
+@contextmanager
+def reading_weights(store: Store, run_id: str) -> Iterator[None]:
+    """Keep the budget from dropping a run's weights; several processes may read at once.
+
+    Raises: RunNotFoundError; StoreError when the lock cannot be had.
+    """
+    path = store.run_folder(run_id) / WEIGHTS_LOCK
+    try:
+        lock = ReadWriteLock(path, READING_TIMEOUT_S, is_singleton=False)
+        lock.acquire_read()
+    except (Timeout, OSError) as error:
+        raise StoreError(f"The weights of run {run_id} cannot be read now ({error}): try again.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+        lock.close()
+
+
+def dropped_sentence(run: RunSummary) -> str | None:
+    """What the budget took from a run and when, None where it took nothing."""
+    if run.weights_dropped_at is not None:
+        what, at, kept = "weights", run.weights_dropped_at, "curves and frames are kept"
+    elif run.snapshots_dropped_at is not None:
+        what, at, kept = (
+            "snapshots",
+            run.snapshots_dropped_at,
+            "the weights of its last step, curves and frames are kept",
+        )
+    else:
+        return None
+    return f"Its {what} were dropped on {_day(at)} to stay within {run.dropped_gb:g} GB; {kept}."
+
+
+def missing_sentence(run: RunSummary) -> str | None:
+    """Why weights of a run cannot be had and what to do, None where the budget took none of them."""
+    dropped = dropped_sentence(run)
+    if dropped is None:
+        return None
+    remedy = "To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve."
+    return f"{dropped} {remedy}"
+
+
+def _total(store: Store) -> int:
+    return sum(size.total for size in store.sizes().values())
+
+
+def _oldest_first(store: Store) -> list[RunSummary]:
+    finished = [run for run in store.runs() if run.status == Status.FINISHED and not run.keep_weights]
+    return sorted(finished, key=lambda run: run.ended_at or run.created_at)
+
+
+def _drop(store: Store, run: RunSummary, what: Dropped, budget_gb: float) -> int:
+    """Drop one kind of a run's weights, unless somebody reads them; returns the bytes that are free now."""
+    folder = store.folder / "files" / run.id
+    sizes = {path: path.stat().st_size for path in folder.glob(FILES[what])}
+    if not sizes:
+        return 0
+    lock = ReadWriteLock(folder / WEIGHTS_LOCK, blocking=False, is_singleton=False)
+    try:
+        # The record first: what is gone has always been recorded.
+        with lock.write_lock():
+            if not store.record_drop(run.id, what, budget_gb):
+                return 0
+            for path in sizes:
+                path.unlink(missing_ok=True)
+    except Timeout:
+        return 0
+    finally:
+        lock.close()
+    return sum(sizes.values())
+
+
+def _day(at: float) -> str:
+    moment = datetime.fromtimestamp(at)
+    return f"{moment.day} {moment:%b %Y}"

@@ -1,0 +1,110 @@
+"""What runs take on disk: the sum of their files, whoever wrote them and whenever."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from core.store import Store, sizes
+from core.store.sizes import FolderSizes, RunSize, size_text
+from core.training.weight_files import checkpoint_path, snapshot_path
+
+FILES = {
+    "checkpoint.safetensors": 1000,
+    "snapshot-0000011.safetensors": 200,
+    "snapshot-0000030.safetensors": 300,
+    "frame-0000001.safetensors": 40,
+    "tokens.json": 7,
+    "log.txt": 3,
+    "maps-1/umap/0000001.safetensors": 20,
+    "inspected/ab.safetensors": 5,
+}
+
+
+def fill(folder: Path, files: dict[str, int] = FILES) -> None:
+    for name, size in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x" * size)
+
+
+def settle(folder: Path) -> None:
+    """As if nothing had changed for a while."""
+    for path, _, _ in os.walk(folder):
+        os.utime(path, (time.time() - 60, time.time() - 60))
+
+
+def walked(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_every_file_counts_once_under_its_kind(tmp_path: Path) -> None:
+    fill(tmp_path / "run")
+    size = FolderSizes().of_run(tmp_path / "run")
+    assert size == RunSize(weights=1000, snapshots=500, frames=47, others=28)
+    assert size.total == walked(tmp_path / "run")
+
+
+def test_weights_are_called_as_training_calls_them(tmp_path: Path) -> None:
+    fill(tmp_path, {checkpoint_path(tmp_path).name: 2, snapshot_path(tmp_path, 12).name: 3})
+    assert FolderSizes().of_run(tmp_path) == RunSize(weights=2, snapshots=3)
+
+
+def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "run")
+    settle(tmp_path)
+    known, listed = FolderSizes(), []
+    once = known.of_runs(tmp_path)
+    list_folder = sizes._list
+    monkeypatch.setattr(sizes, "_list", lambda *arguments: listed.append(arguments[0]) or list_folder(*arguments))
+    assert known.of_runs(tmp_path) == once
+    assert listed == []
+    fill(tmp_path / "run" / "inspected", {"cd.safetensors": 11})
+    assert known.of_runs(tmp_path)["run"].total == walked(tmp_path / "run")
+    assert listed == [str(tmp_path / "run" / "inspected")]
+
+
+def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path) -> None:
+    """File systems count dates in ticks: of two changes within one, the second does not show."""
+    fill(tmp_path / "run")
+    moment = os.stat(tmp_path / "run")
+    known = FolderSizes()
+    known.of_run(tmp_path / "run")
+    fill(tmp_path / "run", {"frame-0000002.safetensors": 17})
+    os.utime(tmp_path / "run", ns=(moment.st_atime_ns, moment.st_mtime_ns))
+    assert known.of_run(tmp_path / "run").total == walked(tmp_path / "run")
+
+
+def test_a_run_that_goes_away_takes_nothing(tmp_path: Path) -> None:
+    known = FolderSizes()
+    assert known.of_run(tmp_path / "none") == RunSize()
+    assert known.of_runs(tmp_path / "none") == {}
+    fill(tmp_path / "run")
+    assert list(known.of_runs(tmp_path)) == ["run"]
+    (tmp_path / "run").rename(tmp_path.parent / "elsewhere")
+    assert known.of_run(tmp_path / "run") == RunSize()
+    assert known.of_runs(tmp_path) == {}
+
+
+def test_the_store_counts_deleted_runs_until_their_files_are_freed(store: Store) -> None:
+    (store.folder / "files" / "gone").mkdir(parents=True)
+    fill(store.folder / "files" / "gone", {"checkpoint.safetensors": 9})
+    assert store.sizes() == {"gone": RunSize(weights=9)}
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0.0 MB"),
+        (300_000, "0.3 MB"),
+        (2**20 * 9.4, "9.4 MB"),
+        (2**20 * 285.4, "285 MB"),
+        (2**20 * 999, "999 MB"),
+        (2**30, "1.0 GB"),
+        (2**30 * 1234.5, "1,234.5 GB"),
+    ],
+)
+def test_bytes_read_as_people_write_them(size: float, text: str) -> None:
+    assert size_text(size) == text

@@ -1,0 +1,151 @@
+"""Finished weights in half the bytes: every prediction stays, or the file does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from core.config import RunConfig
+from core.errors import TrainingError
+from core.tasks import TaskData
+from core.training import half_precision
+from core.training.checkpoints import Checkpoints, load_learned
+from core.training.half_precision import halve_weights, in_half
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
+from tests.core.training.made import Draft, in_attempts
+from tests.core.training.test_frames import alone, loaded
+
+MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
+
+
+def finished(folder: Path, draft: RunConfig) -> tuple[RunConfig, TaskData, Checkpoints]:
+    config, data = prepare(draft, gpu=False)
+    checkpoints = Checkpoints(folder)
+    list(train(config, data, checkpoints=checkpoints))
+    return config, data, checkpoints
+
+
+def paths(folder: Path) -> list[Path]:
+    return [snapshot_path(folder, 2), snapshot_path(folder, 4), checkpoint_path(folder)]
+
+
+@torch.no_grad()
+def logits(config: RunConfig, data: TaskData, path: Path) -> np.ndarray:
+    """Of the validation split by the weights in a file, one text after the other, by transformers itself."""
+    encoder, tokenizer = loaded(config, data)
+    load_learned(path, encoder)
+    vectors = [alone(encoder, tokenizer, str(text))[0] for text in data.validation.inputs]
+    return encoder.logits(torch.from_numpy(np.stack(vectors))).numpy()
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        {},
+        {"trainable": {"part": "last_blocks", "blocks": 1}},
+        {"trainable": {"part": "lora", "lora_rank": 2}, "optimiser": {"learning_rate": 0.02}},
+    ],
+    ids=["all", "last block", "adapters"],
+)
+def test_weights_take_half_the_bytes_and_predict_the_same(draft: Draft, tmp_path: Path, phase: dict[str, Any]) -> None:
+    config, data, checkpoints = finished(tmp_path, draft(more=MORE, **phase))
+    whole = {path: (path.stat().st_size, load_file(path), logits(config, data, path)) for path in paths(tmp_path)}
+    assert list(halve_weights(checkpoints, config, data, "cpu")) == []
+    for path, (size, tensors, before) in whole.items():
+        halves = load_file(path)
+        assert halves.keys() == tensors.keys()
+        assert {half.dtype for half in halves.values()} == {torch.float16}
+        header = sum(len(name) + 100 for name in tensors)
+        assert path.stat().st_size < size / 2 + header
+        after = logits(config, data, path)
+        np.testing.assert_array_equal(after.argmax(1), before.argmax(1))
+        np.testing.assert_allclose(after, before, atol=2e-3)
+        assert not np.array_equal(after, before), "nothing was rounded, so nothing was tested"
+    assert checkpoint_step(tmp_path) == config.steps
+
+
+def test_a_file_stays_whole_where_a_prediction_would_change(draft: Draft, tmp_path: Path) -> None:
+    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
+    path = checkpoint_path(tmp_path)
+    tensors = load_file(path)
+    head = next(name for name, tensor in tensors.items() if name.startswith("weight/") and tensor.shape == (2,))
+    matrix = next(name for name, tensor in tensors.items() if tensor.shape == (2, 16) and "classifier" in name)
+    tensors[matrix] = tensors[matrix][:1].repeat(2, 1)
+    tensors[head] = torch.tensor([1.0, 1.00001])  # the same in float16
+    save_file(tensors, path, metadata={"step": str(config.steps)})
+    assert (logits(config, data, path).argmax(1) == 1).all()
+    (said,) = halve_weights(checkpoints, config, data, "cpu")
+    assert said == "The weights of step 8 stay in full precision: in half of it, predictions would change."
+    assert all(torch.equal(now, tensors[name]) for name, now in load_file(path).items())
+    assert {tensor.dtype for tensor in load_file(snapshot_path(tmp_path, 2)).values()} == {torch.float16}
+
+
+def test_predictions_that_the_frames_hold_are_not_computed_again(
+    draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
+    known = {step: logits(config, data, path).argmax(1) for step, path in zip((2, 4, 8), paths(tmp_path), strict=True)}
+    known[4] = 1 - known[4]  # of other rounding on another machine, say
+    computed: list[int] = []
+    encode = half_precision.encode
+    monkeypatch.setattr(half_precision, "encode", lambda *a, **k: computed.append(1) or encode(*a, **k))
+    assert list(halve_weights(checkpoints, config, data, "cpu", known)) == []
+    assert len(computed) == 4, "one for each file, and the full weights of the one whose frame says otherwise"
+    assert {load_file(path)[name].dtype for path in paths(tmp_path) for name in load_file(path)} == {torch.float16}
+
+
+def test_numbers_beyond_the_range_of_half_precision_stay_as_they_are() -> None:
+    tensors = {"small": torch.tensor([1.0, -3e-9]), "large": torch.tensor([1.0, 1e5]), "none": torch.zeros(0)}
+    found = in_half(tensors)
+    assert found["small"].tolist() == [1.0, 0.0]
+    assert torch.equal(found["large"], tensors["large"])
+    assert found["large"].dtype == torch.float32
+    assert found["none"].dtype == torch.float16
+
+
+def test_what_only_later_steps_needed_is_not_kept(draft: Draft, tmp_path: Path) -> None:
+    terms = [{"loss": "cross_entropy", "weight": 0.5}, {"loss": "supcon", "weight": 0.5, "projection": "linear"}]
+    objective = {"terms": terms}
+    config, data, checkpoints = finished(tmp_path, draft(more=MORE, objective=objective))
+    assert any("projections." in name for name in load_file(snapshot_path(tmp_path, 2)))
+    list(halve_weights(checkpoints, config, data, "cpu"))
+    for path in paths(tmp_path):
+        assert all(name.startswith("weight/model.") for name in load_file(path))
+
+
+def test_the_checkpoint_of_a_run_that_resumes_is_exact(draft: Draft, tmp_path: Path) -> None:
+    """Resumed twice, the end is bit for bit that of the run in one go, and only then is it halved."""
+    config, data = prepare(draft(more=MORE), gpu=False)
+    in_attempts(config, data, tmp_path / "stopped", stops=(3, 6))
+    list(train(config, data, checkpoints=Checkpoints(tmp_path / "whole")))
+    ends = [load_file(checkpoint_path(tmp_path / name)) for name in ("stopped", "whole")]
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[1])
+    assert {tensor.dtype for tensor in ends[1].values()} == {torch.float32}
+
+
+def test_an_older_checkpoint_that_a_full_disk_left_is_not_touched(draft: Draft, tmp_path: Path) -> None:
+    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
+    checkpoints.save(6, {"weight/of.an.adapter": torch.zeros(3), "random/cpu": torch.get_rng_state()})
+    before = checkpoint_path(tmp_path).read_bytes()
+    list(halve_weights(checkpoints, config, data, "cpu"))
+    assert checkpoint_path(tmp_path).read_bytes() == before
+
+
+def test_damaged_weights_are_said_in_a_sentence(draft: Draft, tmp_path: Path) -> None:
+    config, data, checkpoints = finished(tmp_path, draft(more=MORE))
+    snapshot_path(tmp_path, 2).write_bytes(b"no weights")
+    with pytest.raises(TrainingError, match=r"snapshot-0000002\.safetensors cannot be read"):
+        list(halve_weights(checkpoints, config, data, "cpu"))
+
+
+def test_a_run_without_weights_loads_no_encoder(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, data = prepare(draft(more=MORE), gpu=False)
+    monkeypatch.setattr(half_precision, "load_encoder", None)
+    assert list(halve_weights(Checkpoints(tmp_path), config, data, "cpu")) == []
