@@ -16,4 +16,4 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "
 
 def child_environment(more: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that we start: ours, where a person's own waiting policy holds, and `more`."""
-    return PATIENT | os.environ | more
+    return {**PATIENT, **os.environ, **more}

@@ -119,9 +119,10 @@ def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer
         yield _knob(phase.objective, f"{path}.objective", name, knob)
     yield from _trainable(phase, f"{path}.trainable")
     rate = phase.optimiser.learning_rate
-    parameter = _bounded(OptimiserConfig, "learning_rate", labels.OPTIMISER["learning_rate"])
-    rates = [] if rate is None else [float(f"{rate / 3:.0e}"), float(f"{rate * 3:.0e}")]
-    yield _number(f"{path}.optimiser.learning_rate", parameter, rate, rates)
+    if rate is not None:
+        parameter = _bounded(OptimiserConfig, "learning_rate", labels.OPTIMISER["learning_rate"])
+        rates = [float(f"{rate / 3:.0e}"), float(f"{rate * 3:.0e}")]
+        yield _number(f"{path}.optimiser.learning_rate", parameter, rate, rates)
     parameter = _bounded(PhaseConfig, "batch_size", labels.LENGTH["batch_size"])
     fewest = 2 if phase.objective.contrastive else 1
     sizes = [size for size in (phase.batch_size // 2, phase.batch_size * 2) if fewest <= size <= (rows or size)]

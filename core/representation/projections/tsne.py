@@ -45,9 +45,9 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
     graph = affinities(rows, perplexity)
     if before is not None and np.ptp(before.points):
         length = pace(changed(copies.over_rows(graph), _over_rows(before.embeddings, perplexity)))
-        start = copies.mean(before.points)
-        points = _followed(drawn_apart(start, rows), graph, length, seed)
-        return centred(settled(points, start, reach(length))[copies.of])
+        placed = copies.mean(before.points)
+        points = _followed(drawn_apart(placed, rows), graph, length, seed)
+        return centred(settled(points, placed, reach(length))[copies.of])
     early = np.full(EARLY_STEPS, EARLY_RATE)
     start = _scaled(pca_map(rows, dims=dims))
     points = descend(start, _forces(graph, EXAGGERATION, seed), early, EARLY_MOMENTUM, LONGEST)

@@ -38,13 +38,13 @@ def values(setting: TwinSetting) -> list[Any]:
 
 
 def test_what_people_tune() -> None:
-    found = offered(RunConfig())
+    found = offered(parse_config({"phases": [{"optimiser": {"learning_rate": 5e-5}}]}))
     assert {label: (setting.text, [s.text for s in setting.suggestions]) for label, setting in found.items()} == {
         "Objective": ("CE + SCL", ["CE"]),
         "Weight λ": ("0.9", ["0.1", "0.5"]),
         "Temperature τ": ("0.3", ["0.1", "0.5"]),
         "What learns": ("All weights", ["Last blocks", "LoRA", "Classifier only"]),
-        "Learning rate": ("–", []),
+        "Learning rate": ("5e-05", ["2e-05", "2e-04"]),
         "Batch size": ("16", ["8", "32"]),
         "Training rows": ("All", ["20", "100"]),
         "One vector per text": ("The encoder’s own", ["[CLS]", "Mean of tokens"]),
