@@ -15,7 +15,8 @@ from core.objectives import mixed_objective
 from core.presets import PRESETS
 from core.training.prepare import prepare
 
-TWO = {"phases": [{"steps": 10}, {"steps": 5, "objective": {"terms": [{"loss": "cross_entropy"}]}}]}
+RATE: dict[str, Any] = {"optimiser": {"learning_rate": 5e-5}}
+TWO = {"phases": [{"steps": 10} | RATE, {"steps": 5, "objective": {"terms": [{"loss": "cross_entropy"}]}} | RATE]}
 ADDITIVE: dict[str, Any] = {
     "combine": "additive",
     "terms": [
@@ -38,7 +39,7 @@ def values(setting: TwinSetting) -> list[Any]:
 
 
 def test_what_people_tune() -> None:
-    found = offered(parse_config({"phases": [{"optimiser": {"learning_rate": 5e-5}}]}))
+    found = offered(parse_config({"phases": [RATE]}))
     assert {label: (setting.text, [s.text for s in setting.suggestions]) for label, setting in found.items()} == {
         "Objective": ("CE + SCL", ["CE"]),
         "Weight λ": ("0.9", ["0.1", "0.5"]),
