@@ -65,6 +65,8 @@ class RunSummary:
     """A run as lists show it.
 
     Attributes:
+        config: as launched.
+        effective: as launched, with the knob turns so far: what the run did, and what every page shows.
         attempt: number of the latest attempt, from the moment when it is claimed.
         begun_attempt: number of the latest that began to train, 0 before the first. What a run has told (steps,
             frames) is only cut, and what was made of it only wrong, when this number rises.
@@ -77,6 +79,7 @@ class RunSummary:
     number: int
     name: str
     config: RunConfig
+    effective: RunConfig
     status: Status
     created_at: float
     started_at: float | None

@@ -23,6 +23,7 @@ from core.events import (
     Notice,
     Started,
     Step,
+    TurnRefused,
 )
 from core.tasks import TaskData
 from core.training.checkpoints import (
@@ -242,7 +243,7 @@ class _Run:
         if used.objective != self.phase.objective_config:
             self.phase.set_objective(used.objective)
 
-    def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned | Notice]:
+    def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned | TurnRefused]:
         """Turns that the next step is the first to use: those the config recorded for it, and new ones."""
         step = self.step + 1
         recorded = [(t.name, t.value) for t in self.config.knob_turns if t.step == step]
@@ -253,7 +254,7 @@ class _Run:
             try:
                 check_turn(self.config, step, name, value)
             except ConfigError as error:  # it was turned for the phase that has just ended
-                yield Notice(self.step, str(error))
+                yield TurnRefused(self.step, str(error), name, value)
                 continue
             turn = KnobTurn.model_validate({"step": step, "name": name, "value": value})
             self.config = self.config.model_copy(update={"knob_turns": (*self.config.knob_turns, turn)})

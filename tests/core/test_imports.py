@@ -111,10 +111,17 @@ ALLOWED = {
     "__init__": set[str](),
 }
 LIGHT = ["core.engine.local", "core.figures.map", "core.figures.curves", "core.training.prepare"]
-LIGHT += ["core.training.estimate", "core.training.plan", "core.store", "core.config", "core.turns", "core.losses.registry"]
+LIGHT += [
+    "core.training.estimate",
+    "core.training.plan",
+    "core.store",
+    "core.config",
+    "core.turns",
+    "core.losses.registry",
+]
 LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.projector", "core.analysis.weights"]
 LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
-LIGHT += ["core.figures.tokens", "core.figures.highlight"]
+LIGHT += ["core.figures.tokens", "core.figures.highlight", "core.turns"]
 LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 
