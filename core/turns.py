@@ -1,10 +1,11 @@
-"""What a run used at a step: its config as launched, with the knob turns up to that step."""
+"""What a run used at a step, and where its knobs ended: the config as launched, with the turns up to that step."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from core.config import RATE, RunConfig
+from core.config import MAX_STEPS, RATE, OptimiserConfig, PhaseConfig, RunConfig
 from core.objectives import ObjectiveConfig
 
 
@@ -23,6 +24,7 @@ class SettingsAt(NamedTuple):
     rate_factor: float
 
 
+@lru_cache(maxsize=1024)
 def objective_at(config: RunConfig, step: int) -> SettingsAt:
     """The settings that a step used; the single source for the training loop and for every page.
 
@@ -43,3 +45,51 @@ def objective_at(config: RunConfig, step: int) -> SettingsAt:
         else:
             objective = objective.turned(turn.name, turn.value)
     return SettingsAt(phase, objective, rate_factor)
+
+
+def settings_at_end(config: RunConfig, number: int, step: int = MAX_STEPS) -> SettingsAt:
+    """The settings that a phase, numbered from 0, used last: at its end, or at a step of a run that is not there yet.
+
+    Edge: a phase that begins after that step has its settings as launched.
+    """
+    if len(config.phases) == 1:
+        return objective_at(config, step)
+    ends = (0, *config.phase_ends)
+    if step <= ends[number] or not config.knob_turns:
+        return SettingsAt(number, config.phases[number].objective, 1.0)
+    return objective_at(config, min(step, ends[number + 1]))
+
+
+def as_launched(config: RunConfig) -> RunConfig:
+    """The config without its knob turns."""
+    return config.model_copy(update={"knob_turns": ()})
+
+
+def as_ended(config: RunConfig, step: int) -> RunConfig:
+    """The config that has, from its first step, the values that the knobs of each phase were turned to.
+
+    Args:
+        config: with the knob turns of the run (`Store.effective_config`).
+        step: the last step that the run took; turns planned for later steps do not count.
+    Edge: a learning-rate factor that leaves no valid rate (0, or a rate above 1) leaves the rate as launched.
+    """
+    phases = []
+    for number, phase in enumerate(config.phases):
+        used = settings_at_end(config, number, step)
+        factor = used.rate_factor if rate_carries_over(phase, used.rate_factor) else 1.0
+        optimiser = _with_factor(phase.optimiser, factor)
+        phases.append(phase.model_copy(update={"objective": used.objective, "optimiser": optimiser}))
+    return config.model_copy(update={"phases": tuple(phases), "knob_turns": ()})
+
+
+def rate_carries_over(phase: PhaseConfig, factor: float) -> bool:
+    """Whether a factor on the schedule can be part of the learning rates: all stay above 0 and at most 1."""
+    rates = (phase.optimiser.learning_rate, phase.optimiser.classifier_learning_rate)
+    return all(0 < rate * factor <= 1 for rate in rates if rate is not None)
+
+
+def _with_factor(optimiser: OptimiserConfig, factor: float) -> OptimiserConfig:
+    rates = {name: getattr(optimiser, name) for name in ("learning_rate", "classifier_learning_rate")}
+    # Twelve digits, so that 5e-05 × 0.3 is 1.5e-05 and not 1.4999999999999999e-05.
+    scaled = {name: float(f"{rate * factor:.12g}") for name, rate in rates.items() if rate is not None}
+    return optimiser.model_copy(update=scaled)

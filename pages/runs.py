@@ -109,7 +109,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Progress": [run.last_step / run.steps for run in runs],
             "Task": [task_label(run.config) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
-            "Objective": [objective_label(run.config) for run in runs],
+            "Objective": [objective_label(run.effective) for run in runs],
             "Validation": [scores.get((run.id, "validation")) for run in runs],
             "Test": [scores.get((run.id, "test")) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],

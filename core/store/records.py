@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from core.config import RunConfig
 from core.events import Probe
@@ -58,6 +59,20 @@ class Control:
     kind: str
     name: str | None
     value: float | None
+
+
+class KnobState(NamedTuple):
+    """Where the knobs of a run are at one moment.
+
+    Attributes:
+        config: the effective config.
+        step: the next step.
+        pending: values that were asked for and that no step has used yet, by the knob's name.
+    """
+
+    config: RunConfig
+    step: int
+    pending: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

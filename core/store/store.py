@@ -26,7 +26,7 @@ from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
 from core.store.liveness import liveness_of, observed
-from core.store.records import Control, Liveness, RunRecord, RunSummary, Status
+from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 DATABASE = "runs.sqlite3"
@@ -139,6 +139,17 @@ class Store:
                     connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Reads that all see the store as it is at the first of them."""
+        with self._plain_errors():
+            connection = self._connection()
+            connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                connection.execute("COMMIT")
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self._plain_errors():
@@ -376,6 +387,15 @@ class Store:
             (run_id,),
         )
         return {row["name"]: row["value"] for row in rows}
+
+    def knob_state(self, run_id: str) -> KnobState:
+        """Where the knobs are, read at one moment: a turn is either pending or in the config, never in neither.
+
+        Raises: RunNotFoundError.
+        """
+        with self._snapshot():
+            run = self.run(run_id)
+            return KnobState(run.effective, run.last_step + 1, self.pending_turns(run_id))
 
     # What the engine writes
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.config import RunConfig, parse_config
 from core.errors import ConfigError
-from core.turns import objective_at
+from core.turns import as_ended, as_launched, objective_at, settings_at_end
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
 CONTRAST = {"terms": [{"loss": "simcse", "temperature": 0.05, "views": [{"view": "dropout"}]}]}
@@ -70,3 +70,46 @@ def test_a_draft_of_one_phase_needs_no_steps_and_one_of_two_does() -> None:
     assert taus(turned((2, "temperature", 0.1), phases=[{"objective": MIX}]), 2) == [0.3, 0.3, 0.1]
     with pytest.raises(ConfigError, match="steps"):
         objective_at(turned(phases=[{"objective": CONTRAST}, {"objective": MIX}]), 1)
+
+
+TWO = [{"objective": CONTRAST, "steps": 5}, {"objective": MIX, "steps": 5}]
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [(0, [0.05, 0.3]), (3, [0.1, 0.3]), (5, [0.2, 0.3]), (6, [0.2, 0.3]), (8, [0.2, 0.9]), (10, [0.2, 0.9])],
+)
+def test_each_phase_ends_where_its_own_turns_left_it(step: int, expected: list[float]) -> None:
+    config = turned((3, "temperature", 0.1), (5, "temperature", 0.2), (8, "temperature", 0.9), phases=TWO)
+    assert [settings_at_end(config, number, step).objective.temperature for number in (0, 1)] == expected
+    ended = as_ended(config, step)
+    assert [phase.objective.temperature for phase in ended.phases] == expected
+    assert ended.knob_turns == ()
+
+
+def test_as_launched_is_the_config_without_its_turns() -> None:
+    config = turned((2, "lambda", 0.5), (3, "learning_rate", 2.0))
+    assert as_launched(config) == turned()
+    assert as_ended(turned(), 10) == turned()
+
+
+def test_as_ended_carries_the_rate_for_encoder_and_classifier() -> None:
+    rates = {"learning_rate": 5e-5, "classifier_learning_rate": 5e-3}
+    phases = [{"objective": MIX, "steps": 10, "optimiser": rates}]
+    ended = as_ended(turned((4, "learning_rate", 0.3), phases=phases), 10).phases[0].optimiser
+    assert (ended.learning_rate, ended.classifier_learning_rate) == (1.5e-5, 1.5e-3)
+    assert ended.layer_decay == 1.0
+
+
+@pytest.mark.parametrize("factor", [0.0, 100.0])
+def test_as_ended_leaves_a_rate_that_no_launch_could_have(factor: float) -> None:
+    phases = [{"objective": MIX, "steps": 10, "optimiser": {"learning_rate": 0.5}}]
+    ended = as_ended(turned((4, "learning_rate", factor), phases=phases), 10)
+    assert ended.phases[0].optimiser.learning_rate == 0.5
+
+
+def test_a_config_as_ended_is_one_that_can_be_launched() -> None:
+    config = turned((2, "lambda", 0.25), (3, "temperature", 0.08), (3, "learning_rate", 0.5))
+    ended = as_ended(config, 10)
+    assert parse_config(ended.to_json()) == ended
+    assert (ended.phases[0].objective.weight, ended.phases[0].objective.temperature) == (0.25, 0.08)
