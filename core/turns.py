@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,7 +25,13 @@ class SettingsAt(NamedTuple):
     rate_factor: float
 
 
-@lru_cache(maxsize=1024)
+class Stage(NamedTuple):
+    """Settings, and the first step that used them."""
+
+    step: int
+    settings: SettingsAt
+
+
 def objective_at(config: RunConfig, step: int) -> SettingsAt:
     """The settings that a step used; the single source for the training loop and for every page.
 
@@ -35,16 +42,27 @@ def objective_at(config: RunConfig, step: int) -> SettingsAt:
     Raises: ConfigError for a config of two phases that was not prepared.
     Edge: a turn holds until its phase ends. Of several turns at one step the later in the config wins.
     """
-    phase = config.phase_at(step)
-    objective, rate_factor = config.phases[phase].objective, 1.0
+    found = stages(config, config.phase_at(step))
+    return found[max(0, bisect_right(found, step, key=lambda stage: stage.step) - 1)].settings
+
+
+@lru_cache(maxsize=512)
+def stages(config: RunConfig, number: int) -> tuple[Stage, ...]:
+    """What the settings of a phase, numbered from 0, were: as launched (step 0), then from each turn on.
+
+    Raises: ConfigError for a config of two phases that has turns and was not prepared.
+    """
+    now = SettingsAt(number, config.phases[number].objective, 1.0)
+    found = {0: now}
     for turn in sorted(config.knob_turns, key=lambda turn: turn.step):  # stable, so that order within a step is kept
-        if turn.step > step or config.phase_at(turn.step) != phase:
+        if config.phase_at(turn.step) != number:
             continue
         if turn.name == RATE:
-            rate_factor = turn.value
+            now = now._replace(rate_factor=turn.value)
         else:
-            objective = objective.turned(turn.name, turn.value)
-    return SettingsAt(phase, objective, rate_factor)
+            now = now._replace(objective=now.objective.turned(turn.name, turn.value))
+        found[turn.step] = now
+    return tuple(Stage(step, settings) for step, settings in found.items())
 
 
 def settings_at_end(config: RunConfig, number: int, step: int = MAX_STEPS) -> SettingsAt:
@@ -52,12 +70,7 @@ def settings_at_end(config: RunConfig, number: int, step: int = MAX_STEPS) -> Se
 
     Edge: a phase that begins after that step has its settings as launched.
     """
-    if len(config.phases) == 1:
-        return objective_at(config, step)
-    ends = (0, *config.phase_ends)
-    if step <= ends[number] or not config.knob_turns:
-        return SettingsAt(number, config.phases[number].objective, 1.0)
-    return objective_at(config, min(step, ends[number + 1]))
+    return [stage.settings for stage in stages(config, number) if stage.step <= step][-1]
 
 
 def as_launched(config: RunConfig) -> RunConfig:
@@ -89,6 +102,8 @@ def rate_carries_over(phase: PhaseConfig, factor: float) -> bool:
 
 
 def _with_factor(optimiser: OptimiserConfig, factor: float) -> OptimiserConfig:
+    if factor == 1:
+        return optimiser
     rates = {name: getattr(optimiser, name) for name in ("learning_rate", "classifier_learning_rate")}
     # Twelve digits, so that 5e-05 × 0.3 is 1.5e-05 and not 1.4999999999999999e-05.
     scaled = {name: float(f"{rate * factor:.12g}") for name, rate in rates.items() if rate is not None}

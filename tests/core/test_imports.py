@@ -87,6 +87,7 @@ ALLOWED = {
         "presets",
         "representation",
         "terms",
+        "turns",
         "validation",
     },
     "cli_options": {"tasks.files.problems"},
