@@ -74,6 +74,8 @@ def _slider(engine: LocalEngine, run_id: str, name: str, key: str, knob: Knob, v
     state.remember(key, drawn._replace(shown=value))
 
     def turned() -> None:
+        if state.remembered(key, lambda: drawn).revision != drawn.revision:
+            return  # a browser still sends what a widget held that it no longer has
         try:
             engine.turn(run_id, name, round(float(state.widget_value(drawn.key(key))), scale.digits))
         except PlaygroundError as error:

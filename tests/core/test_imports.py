@@ -106,6 +106,7 @@ ALLOWED = {
         "store",
         "tasks",
         "training",
+        "turns",
         "validation",
     },
     "__main__": {"cli"},

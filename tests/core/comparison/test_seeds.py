@@ -117,3 +117,10 @@ def test_the_scores_are_those_that_runs_have() -> None:
     logits = RNG.normal(size=(12, 3)).astype(np.float32)
     assert SCORES.keys() <= classification_scores(logits, [0, 1, 2] * 4).keys()
     assert all(isinstance(measure, Measure) and measure.name == name for name, measure in SCORES.items())
+
+
+def test_a_run_that_was_turned_is_no_repetition_of_one_that_was_not() -> None:
+    turns = [{"step": 4, "name": "temperature", "value": 0.1}]
+    plain = [run(0), run(1)]
+    turned = [parse_config(one.model_dump() | {"knob_turns": turns}) for one in plain]
+    assert seed_groups([plain[0], turned[0], plain[1], turned[1]]) == ((0, 2), (1, 3))
