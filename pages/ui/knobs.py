@@ -39,13 +39,10 @@ def draw_knobs(engine: LocalEngine, run_id: str) -> None:
     launched = {**now.config.phases[used.phase].objective.knobs, RATE: RATE_KNOB}
     columns = st.columns(min(COLUMNS, max(3, len(launched))))
     for place, (name, knob) in enumerate(launched.items()):
-        value = now.pending.get(name, _value(used, name))
+        value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
+        label = f"{knob.label} · from the next step" if name in now.pending else knob.label
         with columns[place % len(columns)]:
-            _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob, value, _scale(now, name, knob))
-    if now.pending.keys() & launched.keys():
-        st.caption("Turned: the next step is the first to use the new value.")
-    else:
-        st.caption("Turn a knob: the next step uses it, and the curves mark it.")
+            _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", label, value, scale)
 
 
 def _value(used: SettingsAt, name: str) -> float:
@@ -60,7 +57,7 @@ def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
     return slider_scale(knob.slider, [knob.value, *turns, *pending])
 
 
-def _slider(engine: LocalEngine, run_id: str, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
+def _slider(engine: LocalEngine, run_id: str, name: str, key: str, label: str, value: float, scale: Scale) -> None:
     """One slider at the value that counts.
 
     It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
@@ -83,13 +80,13 @@ def _slider(engine: LocalEngine, run_id: str, name: str, key: str, knob: Knob, v
             state.remember(key, drawn._replace(shown=math.nan))
 
     st.slider(
-        knob.label,
+        label,
         scale.low,
         scale.high,
         drawn.start,
         step=scale.step,
         format=scale.format,
-        help="Turn it while the run goes on.",
+        help="Turn it while the run goes on: the next step uses it, and the curves mark it.",
         on_change=turned,
         key=drawn.key(key),
     )
