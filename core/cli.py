@@ -30,6 +30,7 @@ from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS, TaskLibrary
 from core.training.prepare import prepare
+from core.turns import as_ended, as_launched
 from core.validation import build
 
 POLL_S = 0.2
@@ -196,13 +197,20 @@ def keep(run: str, off: bool, folder: str | None) -> None:
 @click.option("--output", metavar="FILE", help="Write to a file instead of standard output.")
 @runs_option
 @click.option("--replay", metavar="FILE", help="Write the run's maps and scores instead, as the home page plays them.")
-def export(run: str, output: str | None, folder: str | None, replay: str | None) -> None:
+@click.option(
+    "--knobs",
+    type=click.Choice(["repeated", "launched", "ended"]),
+    default="repeated",
+    show_default=True,
+    help="Knobs that were turned: repeated at their steps, as launched, or from the first step as they ended.",
+)
+def export(run: str, output: str | None, folder: str | None, replay: str | None, knobs: str) -> None:
     """Print a run's config as JSON, with the knob turns that were made."""
     store = Store(folder or default_folder())
     if replay is not None:
         write_replay(store, store.find(run), Path(replay))
         return
-    config = store.effective_config(store.find(run))
+    config = _with_knobs(store.run(store.find(run)), knobs)
     text = json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False)
     if output is None:
         click.echo(text)
@@ -211,6 +219,12 @@ def export(run: str, output: str | None, folder: str | None, replay: str | None)
         Path(output).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError("output", output, f"{error.strerror}; give a file that can be written.") from None
+
+
+def _with_knobs(run: RunRecord, knobs: str) -> RunConfig:
+    if knobs == "ended":
+        return as_ended(run.effective, run.last_step)
+    return as_launched(run.config) if knobs == "launched" else run.effective
 
 
 def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunConfig:

@@ -143,6 +143,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnRefused(Notice):
+    """A knob was asked to turn, and the step's phase cannot take it."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The end: status "finished", or "stopped" when somebody asked for it."""
 
@@ -151,4 +159,4 @@ class Finished:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-Event = Started | Tokens | Step | Frame | Evaluation | KnobTurned | Checkpointed | Notice | Finished
+Event = Started | Tokens | Step | Frame | Evaluation | KnobTurned | TurnRefused | Checkpointed | Notice | Finished

@@ -137,8 +137,26 @@ class ObjectiveConfig(Part):
         key, _, setting = name.rpartition(".")
         if key in self.keys and setting in self._settings_of(key):
             return self._with_setting(key, setting, value)
+        raise self._no_such_knob(name)
+
+    def value_of(self, name: str) -> float:
+        """Where a knob is now, also one that `knobs` no longer lists since another was turned.
+
+        Raises: ConfigError for a knob that this objective does not have.
+        """
+        if name == "lambda" and self._pair is not None:
+            return self._pair.weight
+        if name == "temperature" and self.temperature is not None:
+            return self.temperature
+        key, _, setting = name.rpartition(".")
+        if key in self.keys and setting in self._settings_of(key):
+            term = self.terms[self.keys.index(key)]
+            return term.weight if setting == "weight" else number(term.parameters, setting)
+        raise self._no_such_knob(name)
+
+    def _no_such_knob(self, name: str) -> ConfigError:
         has = ", ".join(["learning_rate", *self.knobs])
-        raise ConfigError("knob", name, f"this objective has no such knob; it has {has}.")
+        return ConfigError("knob", name, f"this objective has no such knob; it has {has}.")
 
     def with_momentum(self, momentum: float) -> ObjectiveConfig:
         """With a number where the momentum of a queue was left to the steps."""

@@ -13,6 +13,7 @@ from pages.ui.audit import batch_audit, cost
 from pages.ui.form import draft_form
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
+from pages.ui.reuse import AS, template_settings
 from pages.ui.task_audit import task_audit, training_examples
 
 
@@ -34,13 +35,13 @@ def _form(engine: LocalEngine) -> None:
         "Pick a task and an objective, press Launch, and watch the encoder learn. The defaults take about a minute."
     )
     template = state.template_in_url(engine.store)
-    start = template or state.remembered("draft", RunConfig)
+    start, origin = template_settings(template) if template else (state.remembered("draft", RunConfig), "")
     task = state.text_in_url(state.TASK)
     if task is not None and task not in (start.task.id, FILE_TASK):
         start = start.model_copy(update={"task": TaskConfig(id=task)})
     left, right = st.columns([3, 2], gap="large")
     with left:
-        draft, problem = _draft(start, state.origin_in_url() if template else "")
+        draft, problem = _draft(start, origin)
     with right, st.container(border=True, key="before_launch"):
         st.subheader("Before launch")
         _launch_card(engine, draft, problem)
@@ -84,7 +85,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
         except PlaygroundError as error:
             st.error(escaped(str(error)))
             return
-        state.put_in_url(run=run_id, **{"from": None, "task": None})
+        state.put_in_url(run=run_id, **{"from": None, AS: None, "task": None})
         st.rerun()
 
 

@@ -68,7 +68,7 @@ def _recent(store: Store) -> None:
             st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id}, width="content")
             status_badge(run)
             st.caption(
-                escaped(f"{task_label(run.config)} · {objective_label(run.config)} · {ago(run.created_at)}"),
+                escaped(f"{task_label(run.config)} · {objective_label(run.effective)} · {ago(run.created_at)}"),
                 width="content",
             )
 

@@ -109,7 +109,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Progress": [run.last_step / run.steps for run in runs],
             "Task": [task_label(run.config) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
-            "Objective": [objective_label(run.config) for run in runs],
+            "Objective": [objective_label(run.effective) for run in runs],
             "Validation": [scores.get((run.id, "validation")) for run in runs],
             "Test": [scores.get((run.id, "test")) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
@@ -139,11 +139,14 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
                 "Explore": ":material/scatter_plot:",
                 "Tokens": ":material/format_ink_highlighter:",
                 "Compare": ":material/compare_arrows:",
+                "Use again": ":material/replay:",
             }
             st.page_link("pages/fine_tune.py", label="Open", icon=icons["Open"], query_params={"run": run.id})
             st.page_link("pages/explore.py", label="Explore", icon=icons["Explore"], query_params={"run": run.id})
             st.page_link("pages/tokens.py", label="Tokens", icon=icons["Tokens"], query_params={"run": run.id})
             st.page_link("pages/compare.py", label="Compare", icon=icons["Compare"], query_params={"runs": run.id})
+            label = "Use its settings again"
+            st.page_link("pages/fine_tune.py", label=label, icon=icons["Use again"], query_params={"from": run.id})
         disk_line(engine, run)
         with st.expander("Log"):
             st.code(log_tail(engine, run) or "Nothing was written.", language=None)

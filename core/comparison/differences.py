@@ -9,6 +9,7 @@ from itertools import combinations
 from core.comparison.labels import ABSENT
 from core.comparison.settings import Setting, settings
 from core.config import RunConfig
+from core.turns import stages
 
 SEED = "seed"
 # The task's settings decide the rows, but for how batches are drawn from them.
@@ -99,7 +100,8 @@ def _not_bound(configs: Sequence[RunConfig]) -> set[str]:
     """Paths that say the same as others: λ or the weights that it binds, phase by phase."""
     paths = set()
     for number in range(max((len(config.phases) for config in configs), default=0)):
-        objectives = [config.phases[number].objective for config in configs if number < len(config.phases)]
+        runs = [config for config in configs if number < len(config.phases)]
+        objectives = [stage.settings.objective for config in runs for stage in stages(config, number)]
         path = f"phases.{number}.objective"
         ways = {objective.combine if objective.weight is not None else None for objective in objectives}
         if len(ways) > 1 or None in ways:

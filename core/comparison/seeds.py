@@ -20,11 +20,17 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A score: the name under which runs have it, what people read, and which way is better (None: neither)."""
+    """A score: the name under which runs have it, what people read, and which way is better (None: neither).
+
+    Attributes:
+        marked: whether the best may be marked. Test scores are not: a run that is chosen by them has been fitted to
+            the test split.
+    """
 
     name: str
     label: str
     better: Better | None
+    marked: bool = True
 
 
 SCORES: Mapping[str, Measure] = {
@@ -45,8 +51,8 @@ class Spread:
         mean: over seeds.
         std: sample standard deviation over seeds, n − 1; None for one seed.
         seeds: how many seeds have the score.
-        best: whether no other group's mean is better. It says nothing about significance: with few seeds, the ranges
-            mean ± std have to be looked at, and they are shown beside it.
+        best: whether no other group's mean is better, where all have the same seeds. It says nothing about
+            significance: with few seeds, the ranges mean ± std have to be looked at, and they are shown beside it.
     """
 
     mean: float
@@ -86,14 +92,14 @@ def scores_over_seeds(
 
     Runs of one group with the same seed are one draw, not two: they count once, by their mean. A score that is absent
     or not finite is left out, and `seeds` says how many are left. The best mean of each measure is marked where at
-    least two groups have it; all that tie with it are marked.
+    least two groups have it, all from the same seeds (another seed is another draw); all that tie with it are marked.
 
     Args:
         scores: one mapping per run, by the measures' names.
     """
     groups = seed_groups(configs)
     columns = {
-        measure.name: _marked([_over_seeds(group, configs, scores, measure.name) for group in groups], measure.better)
+        measure.name: _marked([_of_seeds(group, configs, scores, measure.name) for group in groups], measure)
         for measure in measures
     }
     return tuple(
@@ -110,23 +116,24 @@ def best(values: Sequence[float | None], better: Better | None) -> tuple[bool, .
     return tuple(value is not None and math.isclose(value, top, rel_tol=TIE, abs_tol=TIE) for value in values)
 
 
-def _over_seeds(
+def _of_seeds(
     group: Sequence[int], configs: Sequence[RunConfig], scores: Sequence[Mapping[str, float | None]], name: str
-) -> Spread | None:
+) -> dict[int, float]:
+    """A group's score by seed; runs of the same seed count once, by their mean."""
     of_seed: dict[int, list[float]] = {}
     for run in group:
         value = scores[run].get(name)
         if value is not None and math.isfinite(value):
             of_seed.setdefault(configs[run].seed, []).append(value)
-    if not of_seed:
-        return None
-    mean, std = mean_std([mean_std(values).mean for values in of_seed.values()])
-    return Spread(mean, std, len(of_seed))
+    return {seed: mean_std(values).mean for seed, values in of_seed.items()}
 
 
-def _marked(column: Sequence[Spread | None], better: Better | None) -> list[Spread | None]:
-    marks = best([spread.mean if spread else None for spread in column], better)
+def _marked(column: Sequence[Mapping[int, float]], measure: Measure) -> list[Spread | None]:
+    """The spread of each group, the best marked where that is fair."""
+    found = [mean_std(list(of_seed.values())) if of_seed else None for of_seed in column]
+    fair = measure.marked and len({frozenset(of_seed) for of_seed in column if of_seed}) == 1
+    marks = best([one.mean if one else None for one in found], measure.better if fair else None)
     return [
-        Spread(spread.mean, spread.std, spread.seeds, mark) if spread else None
-        for spread, mark in zip(column, marks, strict=True)
+        Spread(one.mean, one.std, len(of_seed), mark) if one else None
+        for one, of_seed, mark in zip(found, column, marks, strict=True)
     ]

@@ -3,22 +3,24 @@
 Left out is what changes nothing that a run learns or that follows from something else that is listed: the run's name,
 how often it is saved (checkpoint), the task's name, the order of an objective's terms, how λ is bound to two weights
 (the weights are listed), and every setting that something else has switched off (the tokens k at sentence level, the
-queue's momentum without a queue, the LoRA rank where all weights learn).
+queue's momentum without a queue, the LoRA rank where all weights learn). A knob turn is part of the setting that it
+changed, as the value over the steps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.comparison import labels
 from core.comparison.labels import Named, parameter_text, value_text
-from core.config import RATE, KnobTurn, PhaseConfig, RunConfig, TaskConfig, TrainableConfig
+from core.config import PhaseConfig, RunConfig, TaskConfig, TrainableConfig
 from core.objectives import ObjectiveConfig
 from core.parameters import Parameter
 from core.terms import TermConfig
+from core.turns import stages
 from core.validation import Part
 
 TURNS_SHOWN = 3
@@ -30,7 +32,7 @@ class Setting:
 
     Attributes:
         path: dotted names; a term or a view stands under its key, as `phases.0.objective.terms.supcon.temperature`.
-        value: what is compared; `text` is what people read.
+        value: what is compared; `text` is what people read. Of a knob that was turned, the values and their steps.
         told: whether it is told where another run has no such setting; if not, it is at its default.
         follows: what it may merely follow from. Runs that differ there say nothing by differing here.
     """
@@ -53,7 +55,6 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
         *phases,
         *_probe(config),
         *_plain(config, labels.WHOLE, ""),
-        _turns(config),
         # Not grouped by thousands: it is a name more than a number.
         Setting("seed", "Seed", config.seed, str(config.seed)),
     )
@@ -63,9 +64,12 @@ def phase_settings(config: RunConfig, number: int) -> list[Setting]:
     """Those of one phase, numbered from 0."""
     phase, path = config.phases[number], f"phases.{number}"
     return [
-        *_objective(phase.objective, f"{path}.objective"),
+        *_over_steps(
+            [(step, _objective(used.objective, f"{path}.objective")) for step, used in stages(config, number)]
+        ),
         *_trainable(phase.trainable, f"{path}.trainable"),
         *_plain(phase.optimiser, _of_optimiser(phase), f"{path}.optimiser"),
+        *_over_steps([(step, [_rate_factor(used.rate_factor, path)]) for step, used in stages(config, number)]),
         *_plain(phase, labels.LENGTH, path),
         _micro_batch(phase, path),
         *_plain(phase, labels.MEMORY, path),
@@ -114,6 +118,42 @@ def _task(config: RunConfig) -> list[Setting]:
         rows,
         *_plain(task, labels.TASK, "task"),
     ]
+
+
+def _over_steps(found: Sequence[tuple[int, Sequence[Setting]]]) -> list[Setting]:
+    """Settings as launched and from later steps on, as one for each path: "0.3 → 0.08 at step 31" where one was turned.
+
+    Args:
+        found: the first step of each stage, 0 for that of the launch, and its settings; a stage that lacks a path
+            (λ, where the weight beside it was turned away from 1) has "–" there.
+    """
+    if len(found) == 1:
+        return list(found[0][1])
+    by_path = [(step, {setting.path: setting for setting in of_stage}) for step, of_stage in found]
+    paths = dict.fromkeys(setting.path for _, of_stage in found for setting in of_stage)
+    return [_turned([(step, of_stage.get(path)) for step, of_stage in by_path]) for path in paths]
+
+
+def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
+    """One setting over the steps; as it is where no turn changed it."""
+    changes = [history[0]]
+    for step, setting in history[1:]:
+        if (setting and setting.value) != (changes[-1][1] and changes[-1][1].value):
+            changes.append((step, setting))
+    known = next(setting for _, setting in history if setting is not None)
+    if len(changes) == 1:
+        return known
+    texts = [labels.ABSENT if setting is None else setting.text for _, setting in changes]
+    told = [texts[0], *(f"{text} at step {step:,}" for (step, _), text in zip(changes[1:], texts[1:], strict=True))]
+    if len(told) > TURNS_SHOWN + 1:
+        told = [*told[:2], "…", f"{told[-1]} ({len(told) - 1} turns)"]
+    value = tuple((step, setting and setting.value) for step, setting in changes)
+    return replace(known, value=value, text=" → ".join(told), told=True)
+
+
+def _rate_factor(factor: float, path: str) -> Setting:
+    """What the learning-rate knob multiplies the schedule by."""
+    return Setting(f"{path}.rate_factor", "Learning rate ×", factor, value_text(factor), told=False)
 
 
 def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
@@ -203,22 +243,6 @@ def _probe(config: RunConfig) -> list[Setting]:
         ),
         Setting("probe.frame_steps", "Frames", frames, text, told=frames is not None, follows=lengths),
     ]
-
-
-def _turns(config: RunConfig) -> Setting:
-    turns = sorted(config.knob_turns, key=lambda turn: turn.step)
-    told = [f"{_knob(config, turn)} {value_text(turn.value)} from step {turn.step:,}" for turn in turns[:TURNS_SHOWN]]
-    more = f", and {len(turns) - TURNS_SHOWN:,} more" if len(turns) > TURNS_SHOWN else ""
-    value = tuple((turn.step, turn.name, turn.value) for turn in turns)
-    return Setting("knob_turns", "Knobs turned", value, ", ".join(told) + more or "None")
-
-
-def _knob(config: RunConfig, turn: KnobTurn) -> str:
-    if turn.name == RATE:
-        return "learning rate ×"
-    knob = config.phases[config.phase_at(turn.step)].objective.knobs.get(turn.name)
-    label = knob.label if knob else turn.name.replace("_", " ")
-    return label[0].lower() + label[1:]
 
 
 def _plain(part: Part, names: Mapping[str, Named], path: str) -> list[Setting]:

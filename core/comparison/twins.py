@@ -10,6 +10,7 @@ from core.comparison.settings import numbered, settings
 from core.config import RATE, RunConfig, parse_config
 from core.errors import ConfigError
 from core.presets import preset
+from core.turns import as_launched
 
 NAME_LENGTH = 80
 CHANGE_LENGTH = 50
@@ -52,7 +53,8 @@ def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
         title: of the original. It came from outside and is not escaped here.
         config, other: of the original and of its twin.
     """
-    differences = config_differences([config, other])
+    # The turns that both make say nothing about the change.
+    differences = config_differences([as_launched(config), as_launched(other)])
     if not differences:
         return title[:NAME_LENGTH]
     first = differences[0]

@@ -17,7 +17,19 @@ import torch
 from core.engine.machine import gpu_ids
 from core.engine.rows import TaskSource
 from core.errors import PlaygroundError, StaleAttemptError, StoreError
-from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, Tokens
+from core.events import (
+    Checkpointed,
+    Evaluation,
+    Event,
+    Finished,
+    Frame,
+    KnobTurned,
+    Notice,
+    Started,
+    Step,
+    Tokens,
+    TurnRefused,
+)
 from core.representation.projections import Points, pca_map
 from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within, over_budget_sentence
@@ -149,6 +161,9 @@ class Recorder:
                 attempt.knob_turned(event.step, event.name, event.value)
             case Checkpointed():
                 attempt.checkpointed(event.step)
+            case TurnRefused():
+                _log(event.message)
+                attempt.turn_refused(event.name, event.value, event.message)
             case Notice():
                 _log(event.message)
                 attempt.notice(event.message)

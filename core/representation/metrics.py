@@ -70,8 +70,8 @@ METRICS: Mapping[str, MetricEntry] = {
     "alignment": MetricEntry(
         "alignment",
         "Alignment",
-        "lower",
-        "Mean squared distance over all pairs of one label; normalised vectors.",
+        "neither",  # equal vectors have the lowest
+        "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal.",
         "Wang & Isola 2020, arXiv:2005.10242",
     ),
     "uniformity": MetricEntry(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from core.config import RunConfig
 from core.events import Probe
@@ -60,11 +61,27 @@ class Control:
     value: float | None
 
 
+class KnobState(NamedTuple):
+    """Where the knobs of a run are at one moment.
+
+    Attributes:
+        config: the effective config.
+        step: the next step.
+        pending: values that were asked for and that no step has used yet, by the knob's name.
+    """
+
+    config: RunConfig
+    step: int
+    pending: Mapping[str, float]
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run as lists show it.
 
     Attributes:
+        config: as launched.
+        effective: as launched, with the knob turns so far: what the run did, and what every page shows.
         attempt: number of the latest attempt, from the moment when it is claimed.
         begun_attempt: number of the latest that began to train, 0 before the first. What a run has told (steps,
             frames) is only cut, and what was made of it only wrong, when this number rises.
@@ -77,6 +94,7 @@ class RunSummary:
     number: int
     name: str
     config: RunConfig
+    effective: RunConfig
     status: Status
     created_at: float
     started_at: float | None

@@ -26,7 +26,7 @@ from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
 from core.store.liveness import liveness_of, observed
-from core.store.records import Control, Liveness, RunRecord, RunSummary, Status
+from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 DATABASE = "runs.sqlite3"
@@ -39,6 +39,8 @@ RUN_ID = re.compile(r"[a-z0-9]{12}")
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows that were kept for a run which is just being created are not taken for those of none.
 ROWS_GRACE_S = 3600.0
+# A knob's turn as its table has it: step, name, value.
+Turn = tuple[int, str, float]
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
@@ -138,6 +140,17 @@ class Store:
                 raise
             connection.execute("COMMIT")
 
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Reads that all see the store as it is at the first of them."""
+        with self._plain_errors():
+            connection = self._connection()
+            connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                connection.execute("COMMIT")
+
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self._plain_errors():
             return self._connection().execute(sql, values).fetchall()
@@ -159,13 +172,23 @@ class Store:
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
         rows = self._all(f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL ORDER BY number DESC")
-        return [RunSummary(**_summary(row)) for row in rows]
+        turns = self._turns()
+        return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in rows]
 
     def run(self, run_id: str) -> RunRecord:
         """Raises: RunNotFoundError, also for text that is no run id."""
         row = self._row(run_id)
         probe = _probe(row["probe"])
-        return RunRecord(**_summary(row), probe=probe, facts=json.loads(row["facts"] or "{}"))
+        turns = self._turns(run_id).get(run_id, ())
+        return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
+
+    def _turns(self, run_id: str | None = None) -> dict[str, tuple[Turn, ...]]:
+        """The knob turns of one run, or of all in one query, by run id."""
+        found: dict[str, list[Turn]] = {}
+        where, values = ("WHERE run_id = ?", (run_id,)) if run_id is not None else ("", ())
+        for row in self._all(f"SELECT run_id, step, name, value FROM knob_turns {where} ORDER BY step, name", values):
+            found.setdefault(row["run_id"], []).append((row["step"], row["name"], row["value"]))
+        return {of_run: tuple(turns) for of_run, turns in found.items()}
 
     def find(self, text: str) -> str:
         """The id of a run given by id, by an unambiguous beginning of it, or by its number.
@@ -288,8 +311,10 @@ class Store:
         return {(row["run_id"], row["split"]): row["accuracy"] for row in rows}
 
     def knob_turns(self, run_id: str) -> list[KnobTurn]:
-        rows = self._all("SELECT step, name, value FROM knob_turns WHERE run_id = ? ORDER BY step, name", (run_id,))
-        return [KnobTurn(step=row["step"], name=row["name"], value=row["value"]) for row in rows]
+        """The turns that steps of the run have used, in order."""
+        return [
+            KnobTurn(step=step, name=name, value=value) for step, name, value in self._turns(run_id).get(run_id, ())
+        ]
 
     def frame_steps(self, run_id: str) -> list[int]:
         """The steps whose frames are there, in order."""
@@ -330,9 +355,7 @@ class Store:
 
     def effective_config(self, run_id: str) -> RunConfig:
         """The config with the knob turns that were made, from which the run can be repeated."""
-        config = self.run(run_id).config
-        turns = {(turn.step, turn.name): turn for turn in (*config.knob_turns, *self.knob_turns(run_id))}
-        return config.model_copy(update={"knob_turns": tuple(turns[key] for key in sorted(turns))})
+        return self.run(run_id).effective
 
     # Controls
 
@@ -364,6 +387,15 @@ class Store:
             (run_id,),
         )
         return {row["name"]: row["value"] for row in rows}
+
+    def knob_state(self, run_id: str) -> KnobState:
+        """Where the knobs are, read at one moment: a turn is either pending or in the config, never in neither.
+
+        Raises: RunNotFoundError.
+        """
+        with self._snapshot():
+            run = self.run(run_id)
+            return KnobState(run.effective, run.last_step + 1, self.pending_turns(run_id))
 
     # What the engine writes
 
@@ -535,10 +567,13 @@ class Attempt:
                 "INSERT OR REPLACE INTO knob_turns (run_id, step, name, value) VALUES (?, ?, ?, ?)",
                 (self.run_id, step, name, value),
             )
-            db.execute(
-                "UPDATE controls SET taken_at = ? WHERE run_id = ? AND kind = 'turn' AND name = ? AND taken_at IS NULL",
-                (time.time(), self.run_id, name),
-            )
+            _take_turn(db, self.run_id, name, value)
+
+    def turn_refused(self, name: str, value: float, message: str) -> None:
+        """A turn that the run cannot take waits no longer, and the run's message says why."""
+        with self._writing() as db:
+            _take_turn(db, self.run_id, name, value)
+            db.execute("UPDATE runs SET message = ? WHERE id = ?", (message, self.run_id))
 
     def checkpointed(self, step: int) -> None:
         with self._writing() as db:
@@ -585,23 +620,54 @@ def _end(db: sqlite3.Connection, run_id: str, status: Status, message: str | Non
     )
 
 
+def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> None:
+    """Count the oldest turn to this value, and those of its knob before it, as taken.
+
+    A turn that was sent after it may not have reached the worker yet, and still waits.
+    """
+    waiting = "run_id = ? AND kind = 'turn' AND name = ? AND taken_at IS NULL"
+    db.execute(
+        f"UPDATE controls SET taken_at = ? WHERE {waiting} "
+        f"AND number <= (SELECT min(number) FROM controls WHERE {waiting} AND value = ?)",
+        (time.time(), run_id, name, run_id, name, value),
+    )
+
+
 def _observed(row: sqlite3.Row) -> Status:
     return observed(Status(row["status"]), _worker(row["worker"]), row["heartbeat_at"])
 
 
-def _summary(row: sqlite3.Row) -> dict[str, Any]:
-    names = {field.name for field in fields(RunSummary)} - {"config", "status", "probe_known", "keep_weights"}
+def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
+    names = {field.name for field in fields(RunSummary)} - {
+        "config",
+        "effective",
+        "status",
+        "probe_known",
+        "keep_weights",
+    }
     status = _observed(row)
     known = {name: row[name] for name in names}
     if status == Status.INTERRUPTED:
         known["ended_at"] = row["heartbeat_at"]
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
-    return known | flags | {"config": _config(row["config"]), "status": status}
+    configs = {"config": _config(row["config"]), "effective": _effective(row["config"], turns)}
+    return known | flags | configs | {"status": status}
 
 
 @lru_cache(maxsize=512)
 def _config(text: str) -> RunConfig:
     return parse_config(text)
+
+
+@lru_cache(maxsize=512)
+def _effective(text: str, turns: tuple[Turn, ...]) -> RunConfig:
+    """A config with these turns beside its own; of two at the same step, the one that was made counts."""
+    config = _config(text)
+    if not turns:
+        return config
+    made = [KnobTurn(step=step, name=name, value=value) for step, name, value in turns]
+    known = {(turn.step, turn.name): turn for turn in (*config.knob_turns, *made)}
+    return config.model_copy(update={"knob_turns": tuple(known[key] for key in sorted(known))})
 
 
 def _probe(text: str | None) -> Probe | None:

@@ -16,6 +16,8 @@ from core.store.store import UNDO_S
 from pages.ui import state
 from pages.ui.parts import escaped
 
+NOTICE_S = 12.0
+
 
 def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
     """Stop, pause, continue or resume, whichever the run's status allows."""
@@ -38,19 +40,24 @@ def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
 
 def _ask(action: Callable[[], object]) -> None:
     """Do it, say in a sentence why it cannot be done, and draw the page anew."""
+    state.forget("notice")
     try:
         action()
     except PlaygroundError as error:
-        state.remember("notice", str(error))
+        leave_notice(str(error))
     st.rerun()
 
 
+def leave_notice(sentence: str) -> None:
+    """Show a sentence from the next drawing on."""
+    state.remember("notice", (sentence, time.monotonic()))
+
+
 def show_notice() -> None:
-    """The sentence that the last action left behind, once."""
-    notice = state.remembered("notice", lambda: None)
-    if notice:
-        st.warning(escaped(notice))
-        state.forget("notice")
+    """The sentence that the last action left behind, long enough to be read on a page that redraws itself."""
+    sentence, since = state.remembered("notice", lambda: ("", 0.0))
+    if sentence and time.monotonic() - since < NOTICE_S:
+        st.warning(escaped(sentence))
 
 
 def delete_with_undo(engine: LocalEngine, runs: list[RunSummary]) -> None:

@@ -16,16 +16,15 @@ from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
-from core.objectives import Knob
 from core.representation.geometry import collapse_verdict
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, RunSummary, Status
 from core.store.budget import dropped_sentence
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
-from pages.ui import reads, state
+from pages.ui import reads
 from pages.ui.controls import disk_line, run_buttons, show_notice
+from pages.ui.knobs import draw_knobs
 from pages.ui.live_figure import live_figure
-from pages.ui.parameter_widget import number_slider
 from pages.ui.parts import (
     duration,
     elapsed_s,
@@ -43,8 +42,6 @@ WAITING_POLL_S = 0.3
 POLL_S = 0.7
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
-RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0))
-KNOB_COLUMNS = 4
 UMAP = MapSpec("umap")
 METHODS = {"pca": "PCA", "umap": "UMAP"}
 METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "label_visibility": "collapsed", "width": "content"}
@@ -80,7 +77,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
         return
     _scores(run, evaluations)
     if not run.status.ended:
-        _knobs(engine, run)
+        draw_knobs(engine, run.id)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _map(engine, run)
@@ -97,7 +94,7 @@ def _header(engine: LocalEngine, run: RunRecord) -> None:
         st.space("stretch")
         run_buttons(engine, run)
     config = run.config
-    parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(config)]
+    parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(run.effective)]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
     parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([run.device] if run.device else [])]
     st.caption(" · ".join(escaped(part) for part in parts))
@@ -183,34 +180,6 @@ def _interval(values: Mapping[str, float] | None) -> str:
     if values is None:
         return ""
     return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
-
-
-def _knobs(engine: LocalEngine, run: RunRecord) -> None:
-    number = run.config.phase_at(run.last_step + 1)
-    knobs = {**run.config.phases[number].objective.knobs, "learning_rate": RATE_KNOB}
-    made = [turn for turn in run.config.knob_turns if turn.step <= run.last_step + 1]
-    now = {turn.name: turn.value for turn in made if run.config.phase_at(turn.step) == number}
-    pending = engine.store.pending_turns(run.id)
-    now |= pending
-    columns = st.columns(min(KNOB_COLUMNS, max(3, len(knobs))))
-    for place, (name, knob) in enumerate(knobs.items()):
-        with columns[place % len(columns)]:
-            _knob(engine, run, name, knob._replace(value=now.get(name, knob.value)))
-    if pending:
-        st.caption("Turned; the next step uses it.")
-
-
-def _knob(engine: LocalEngine, run: RunRecord, name: str, knob: Knob) -> None:
-    # The key holds the value that counts, so a turn from another tab or the command line moves the slider too.
-    key = f"knob.{run.id}.{name}.{knob.value:g}"
-
-    def turned() -> None:
-        try:
-            engine.turn(run.id, name, float(state.widget_value(key)))
-        except PlaygroundError as error:
-            state.remember("notice", str(error))
-
-    number_slider(st, knob, "Turn it while the run goes on.", key, turned)
 
 
 def _map(engine: LocalEngine, run: RunRecord) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from streamlit.delta_generator import DeltaGenerator
 
@@ -68,22 +68,43 @@ def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str
 
 def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Callable[[], None] | None = None) -> float:
     """A slider at a knob's value, over its span, made wider where the value lies outside of it."""
-    value = knob.value
-    low, high = min(knob.slider[0], value), max(knob.slider[1], value)
-    digits = 2 if high - low > NARROW and round(value, 2) == value else 3 if round(value, 3) == value else 4
+    scale = slider_scale(knob.slider, [knob.value])
     return float(
         place.slider(
             knob.label,
-            low,
-            high,
-            value,
-            step=10.0**-digits,
-            format=f"%.{digits}f",
+            scale.low,
+            scale.high,
+            knob.value,
+            step=scale.step,
+            format=scale.format,
             help=about or None,
             on_change=on_change,
             key=key,
         )
     )
+
+
+class Scale(NamedTuple):
+    """The ends of a slider, and how many decimals its values have."""
+
+    low: float
+    high: float
+    digits: int
+
+    @property
+    def step(self) -> float:
+        return 10.0**-self.digits
+
+    @property
+    def format(self) -> str:
+        return f"%.{self.digits}f"
+
+
+def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
+    """The scale on which a slider can show each of these values: wider than its span, or finer, where it must be."""
+    low, high = min(span[0], *values), max(span[1], *values)
+    fits = {digits: all(round(value, digits) == value for value in values) for digits in (2, 3)}
+    return Scale(low, high, 2 if high - low > NARROW and fits[2] else 3 if fits[3] else 4)
 
 
 def _layers(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> str | tuple[int, ...]:

@@ -15,6 +15,7 @@ from core.objectives import ObjectiveConfig
 from core.store import RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS, LibraryTask
+from core.turns import settings_at_end
 
 STATUS_COLOURS = {
     Status.QUEUED: "gray",
@@ -104,16 +105,48 @@ def probe_label(probe: Probe) -> str:
 
 
 def objective_label(config: RunConfig) -> str:
-    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in their order."""
-    return " → ".join(_phase_label(phase.objective) for phase in config.phases)
+    """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in their order.
+
+    A knob that was turned shows both values, as launched and last: `τ 0.3 → 0.08`.
+
+    Args:
+        config: of a run, with its knob turns (`RunSummary.effective`).
+    """
+    return "; then ".join(_phase_label(config, number) for number in range(len(config.phases)))
 
 
-def _phase_label(objective: ObjectiveConfig) -> str:
-    counted = [term for _, term in objective.as_written if term.weight > 0]
-    alone = len(counted) == 1
-    mix = " + ".join(term.entry.symbol if alone else f"{term.weight:.3g} {term.entry.symbol}" for term in counted)
-    tau = objective.temperature
-    return f"{mix}, τ {tau:g}" if tau is not None and objective.contrastive else mix
+def _phase_label(config: RunConfig, number: int) -> str:
+    first, last = config.phases[number].objective, settings_at_end(config, number)
+    parts = [_mix(first, last.objective)]
+    taus = (first.temperature, last.objective.temperature)
+    if taus[0] is not None and taus[1] is not None and (first.contrastive or last.objective.contrastive):
+        parts.append(f"τ {_moved(f'{taus[0]:g}', f'{taus[1]:g}')}")
+    turned = {turn.name for turn in config.knob_turns if config.phase_at(turn.step) == number}
+    parts += [
+        f"{knob.label} {_moved(f'{knob.value:g}', f'{last.objective.value_of(name):g}')}"
+        for name, knob in first.knobs.items()
+        if name in turned and name not in ("lambda", "temperature") and not name.endswith(".weight")
+    ]
+    if last.rate_factor != 1:
+        parts.append(f"learning rate × {last.rate_factor:g}")
+    if turned and last == (number, first, 1.0):
+        parts.append("turned and back")
+    return ", ".join(parts)
+
+
+def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
+    """The terms with their weights, those that count at the beginning or at the end."""
+    weights = {key: term.weight for key, term in last.as_written}
+    counted = [(term, weights[key]) for key, term in first.as_written if term.weight > 0 or weights[key] > 0]
+    if len(counted) == 1:
+        return counted[0][0].entry.symbol
+    moved = [(_moved(f"{term.weight:.3g}", f"{now:.3g}"), term.entry.symbol) for term, now in counted]
+    return " + ".join(f"({weight}) {symbol}" if "→" in weight else f"{weight} {symbol}" for weight, symbol in moved)
+
+
+def _moved(first: str, last: str) -> str:
+    """A value, or both where it was turned."""
+    return first if first == last else f"{first} → {last}"
 
 
 def trainable_label(config: RunConfig) -> str:

@@ -14,7 +14,7 @@ from pages.ui.parts import objective_label, run_titles, task_label
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:
     """Draw the runs to choose from, the one that the address names chosen at first; `key` is the page's own."""
     labels = {
-        run.id: f"{title} · {task_label(run.config)} · {objective_label(run.config)}"
+        run.id: f"{title} · {task_label(run.config)} · {objective_label(run.effective)}"
         for run, title in zip(runs, run_titles(runs), strict=True)
     }
     first = named.id if named is not None and named.id in labels else runs[0].id

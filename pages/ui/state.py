@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from core.config import RunConfig
 from core.errors import PlaygroundError, shown
 from core.store import RunRecord, Store
 from pages.ui.parts import escaped
@@ -63,21 +62,16 @@ def frame_in_url(steps: Sequence[int], default: int) -> int:
     return choice_in_url(FRAME, {str(step): step for step in steps}, default, "the run has no frame at that step")
 
 
-def template_in_url(store: Store) -> RunConfig | None:
-    """The config of the run whose settings the form should start from."""
+def template_in_url(store: Store) -> RunRecord | None:
+    """The run whose settings the form should start from."""
     text = st.query_params.get(FROM)
     if text is None:
         return None
     try:
-        return store.run(store.find(text)).config
+        return store.run(store.find(text))
     except PlaygroundError:
         _complain(FROM, text, "no run has that id")
         return None
-
-
-def origin_in_url() -> str:
-    """Which run's settings the form starts from, as the URL says it; empty for none."""
-    return st.query_params.get(FROM, "")
 
 
 def text_in_url(name: str) -> str | None:

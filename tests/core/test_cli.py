@@ -15,6 +15,7 @@ import pytest
 from core.cli import cli, draft_from, main
 from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
+from core.events import Step
 from core.losses.registry import LOSSES
 from core.presets import PRESETS, Preset
 from core.store import Status, Store
@@ -301,6 +302,21 @@ def test_export_writes_a_config_that_fit_takes(run: Any, tmp_path: Path) -> None
     assert parse_config(out) == store.run(run_id).config
     run("export", "1", "--output", str(tmp_path / "config.json"))
     assert parse_config((tmp_path / "config.json").read_text()) == store.run(run_id).config
+
+
+def test_a_turned_run_is_exported_with_its_turns_as_launched_or_as_it_ended(run: Any, tmp_path: Path) -> None:
+    store, run_id = made(tmp_path)
+    store.claim_next(range(100))
+    attempt = store.attempt(run_id, 1)
+    attempt.knob_turned(3, "temperature", 0.08)
+    attempt.steps([Step(4, {"loss": 1.0})])
+    asked = {knobs: parse_config(run("export", run_id, *options)[1]) for knobs, options in KNOBS.items()}
+    assert asked["repeated"] == store.effective_config(run_id)
+    assert asked["launched"] == store.run(run_id).config
+    assert (asked["ended"].phases[0].objective.temperature, asked["ended"].knob_turns) == (0.08, ())
+
+
+KNOBS = {"repeated": [], "launched": ["--knobs", "launched"], "ended": ["--knobs", "ended"]}
 
 
 def test_a_whole_config_starts_a_run(run: Any, draft: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,6 +256,20 @@ class TestKnobs:
         for name, knob in made.knobs.items():
             assert made.turned(name, knob.value) == made
 
+    def test_a_knob_has_the_value_that_it_was_turned_to(self) -> None:
+        made = objective(CE, SCL, SCL | {"temperature": 0.2})
+        for name, knob in made.knobs.items():
+            assert made.value_of(name) == knob.value
+            other = knob.value / 2
+            assert made.turned(name, other).value_of(name) == other
+        with pytest.raises(ConfigError, match="no such knob"):
+            made.value_of("lambda")
+
+    def test_lambda_has_a_value_also_where_the_other_weight_was_turned(self) -> None:
+        made = objective(SCL | {"weight": 0.2}, CE).turned("cross_entropy.weight", 0.5)
+        assert "lambda" not in made.knobs
+        assert made.value_of("lambda") == 0.2
+
     def test_every_knob_turns_its_own_setting(self) -> None:
         made = objective(CE, SCL, SCL)
         assert made.turned("supcon_2.temperature", 0.1) == objective(CE, SCL, SCL | {"temperature": 0.1})

@@ -212,6 +212,28 @@ def test_launching_creates_one_run_and_shows_it(
     assert "Run 2" in words(app)
 
 
+@pytest.mark.parametrize(("choice", "tau", "rate"), [("ended", 0.08, 0.5), ("launched", 0.3, 1.0)])
+def test_settings_of_a_turned_run_are_used_as_it_ended_or_as_launched(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], choice: str, tau: float, rate: float
+) -> None:
+    store, template = made_run(folder, draft())
+    store.attempt(template, 1).steps([Step(5, {"loss": 1.0})])
+    store.attempt(template, 1).knob_turned(4, "temperature", 0.08)
+    store.attempt(template, 1).knob_turned(4, "learning_rate", 0.5)
+    app = opened("fine_tune", **{"from": template})
+    assert "Temperature τ of SCL 0\\.3 → 0\\.08" in words(app)
+    assert widget(app, "form.0.knob.temperature").value == 0.08
+    next(group for group in app.button_group if group.label == "Settings").set_value(choice).run()
+    assert widget(app, "form.0.knob.temperature").value == tau
+    button(app, "Launch").click().run()
+    assert not app.exception
+    launched = store.runs()[0].config
+    assert (launched.phases[0].objective.temperature, launched.knob_turns) == (tau, ())
+    before = store.run(template).config.phases[0].optimiser.learning_rate
+    assert launched.phases[0].optimiser.learning_rate == before * rate
+    assert "as" not in app.query_params
+
+
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [

@@ -10,6 +10,7 @@ import streamlit as st
 from core.analysis.measures import measures_folder, read_measures
 from core.comparison.axes import AXES, Axis, places
 from core.comparison.seeds import seed_groups
+from core.comparison.sums import TOTAL, is_loss, same_loss
 from core.events import Step
 from core.figures.compare import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.curves import part_label
@@ -94,9 +95,10 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         st.caption("Choose a measure to see its curves.")
         return
     names, curve_of = _lines(told, groups if gathered else [(number,) for number in range(len(runs))], axis)
+    unlike = _unlike(told, chosen)
     panels = [
         MeasurePanel(
-            labels[name],
+            f"{labels[name]} · {unlike[name]}" if name in unlike else labels[name],
             curve_of(name),
             log=name.startswith(LOGARITHMIC),
             percent=name in SHARES,
@@ -111,6 +113,8 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         height=PANEL_PX * len(panels) + AROUND_PX,
         description=f"Curves of {len(names)} runs over the {AXES[axis]}: {', '.join(labels[n] for n in chosen)}.",
     )
+    if unlike:
+        st.caption(_warning([labels[name] for name in unlike]))
     st.caption(_about(smoothing, gathered, axis))
     st.download_button(
         "Curves as CSV",
@@ -120,6 +124,26 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         key="compare.curves.csv",
         icon=":material/download:",
         help="The values as they were measured, not smoothed, one line for each run, measure and step.",
+    )
+
+
+def _unlike(told: Sequence[Told], names: Sequence[str]) -> dict[str, str]:
+    """The losses among these measures that are not the same quantity in all runs that have them, and in what."""
+    known = [(run.one.config, set(run.names())) for run in told]
+    found = {}
+    for name in filter(is_loss, names):
+        having = [config for config, of_run in known if name in of_run]
+        if not same_loss(having, name):
+            found[name] = "different sums" if name == TOTAL else "different settings"
+    return found
+
+
+def _warning(labels: Sequence[str]) -> str:
+    """Why the heights of these curves do not compare."""
+    named = " and ".join(label.removesuffix(", nats") for label in labels)
+    return (
+        f"{named}: not the same quantity in these runs, since their objectives or, for a contrastive loss, their batch "
+        "sizes differ. Compare the course of each curve, not the heights; validation scores compare."
     )
 
 

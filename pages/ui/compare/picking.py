@@ -63,7 +63,7 @@ def pick(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     st.multiselect(
         "Runs",
         list(by_id),
-        format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].config)}",
+        format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].effective)}",
         max_selections=MOST_RUNS,
         placeholder="Choose two to six runs",
         help="The others are laid beside the first: its map is the one that they are turned onto.",
@@ -88,7 +88,7 @@ def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
     """The runs as they are now. Raises: StoreError for one that is gone."""
     runs = [store.run(run_id) for run_id in ids]
     return [
-        Compared(run, store.effective_config(run.id), name, _frames(store, run))
+        Compared(run, run.effective, name, _frames(store, run))
         for run, name in zip(runs, run_titles(runs), strict=True)
     ]
 

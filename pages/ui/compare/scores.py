@@ -22,8 +22,9 @@ BEST = "★ "
 ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
 # Of these, people read shares.
 SHARES = frozenset({"accuracy", "macro_f1", "linear_svm", "knn1"})
+TEST = "test"
 SPLITS: Mapping[str, tuple[str, str]] = {
-    "test": ("Test", "The whole test split, once, at the end of the run."),
+    TEST: ("Test", "The whole test split, once, at the end of the run."),
     "validation": ("Validation", "The validation split at the last frame."),
 }
 # It is what runs are measured against, so none of them is the best at it.
@@ -111,7 +112,7 @@ def _measures() -> dict[str, tuple[Measure, str]]:
         for score in SCORES.values():
             named = score.label[0].lower() + score.label[1:] if score.name != "macro_f1" else score.label
             name = f"{split}.{score.name}"
-            found[name] = (Measure(name, f"{label} {named}", score.better), about)
+            found[name] = (Measure(name, f"{label} {named}", score.better, marked=split != TEST), about)
     found[PROBE.name] = (PROBE, PROBE_ABOUT)
     for entry in METRICS.values():
         better = None if entry.better == "neither" else entry.better
@@ -164,7 +165,9 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 
 
 def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
-    words = ["↑ higher is better, ↓ lower; ★ the best of these, which says nothing about significance."]
+    stars = "★ the best mean where all columns have the same seeds, which says nothing about significance"
+    choice = "Test scores have none: choose a run by its validation scores, then report its test scores."
+    words = [f"↑ higher is better, ↓ lower; {stars}. {choice}"]
     gathered = [group for group in groups if len(group.runs) > 1]
     if gathered:
         counts = ", ".join(f"{_seeds(group, runs)} seeds" for group in gathered)

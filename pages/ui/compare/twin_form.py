@@ -15,6 +15,7 @@ from core.engine import LocalEngine
 from core.errors import ConfigError, PlaygroundError
 from core.figures.compare import MOST_RUNS
 from core.parameters import Parameter, Value
+from core.turns import as_launched
 from pages.ui import state
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
@@ -48,8 +49,9 @@ def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str])
     except ConfigError as error:
         st.error(escaped(str(error)))
         return
-    different = config_differences([original.config, made])
+    different = config_differences([as_launched(original.config), as_launched(made)])
     st.markdown(_told(different))
+    _turns(original, made)
     full = len(ids) >= MOST_RUNS
     if full:
         st.caption(f"{MOST_RUNS} runs are compared already: take one away to make room for the twin.")
@@ -61,6 +63,18 @@ def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str])
         disabled=full or not different,
     ):
         _launch(engine, made, ids)
+
+
+def _turns(original: Compared, made: RunConfig) -> None:
+    """Which knob turns of the original its twin repeats."""
+    if not original.config.knob_turns:
+        return
+    repeated = config_differences([made, as_launched(made)])
+    if not repeated:
+        st.caption("The original's knobs were turned; a twin with another objective does not repeat that.")
+        return
+    told = "; ".join(f"{one.label} {one.values[0]}" for one in repeated)
+    st.caption(f"The twin repeats the knob turns of its original at the same steps: {escaped(told)}.")
 
 
 def changes_of(config: RunConfig) -> dict[str, TwinSetting]:

@@ -204,28 +204,53 @@ class TestWhatLearns:
         assert told(*configs) == {"LoRA rank": ("4", "8")}
 
 
+def turned(*turns: tuple[int, str, float], **more: Any) -> RunConfig:
+    return run(knob_turns=[{"step": step, "name": name, "value": value} for step, name, value in turns], **more)
+
+
 class TestKnobs:
-    def test_turns_are_told(self) -> None:
-        turns = [
-            {"step": 40, "name": "temperature", "value": 0.1},
-            {"step": 1200, "name": "learning_rate", "value": 0.5},
-            {"step": 2, "name": "lambda", "value": 0.5},
-        ]
-        assert told(run(knob_turns=turns), run()) == {
-            "Knobs turned": (
-                "weight λ 0.5 from step 2, temperature τ 0.1 from step 40, learning rate × 0.5 from step 1,200",
-                "None",
-            )
+    def test_a_turn_is_told_with_the_setting_that_it_changed(self) -> None:
+        config = turned((40, "temperature", 0.1), (1200, "learning_rate", 0.5), (2, "lambda", 0.5))
+        assert told(config, run()) == {
+            "Weight λ": ("0.9 → 0.5 at step 2", "0.9"),
+            "Temperature τ of SCL": ("0.3 → 0.1 at step 40", "0.3"),
+            "Learning rate ×": ("1 → 0.5 at step 1,200", "1"),
         }
 
-    def test_many_are_counted_and_still_told_apart(self) -> None:
-        def turned(last: float) -> RunConfig:
-            values = [0.1, 0.2, 0.3, 0.4, last]
-            return run(knob_turns=[{"step": i, "name": "lambda", "value": v} for i, v in enumerate(values, 1)])
+    def test_one_knob_turned_twice(self) -> None:
+        config = turned((5, "temperature", 0.2), (31, "temperature", 0.08))
+        assert told(config, run()) == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")}
 
-        first, second = told(turned(0.5), turned(0.6))["Knobs turned"]
-        assert first.endswith("and 2 more (1)")
-        assert second.endswith("and 2 more (2)")
+    def test_the_same_turn_at_another_step_differs(self) -> None:
+        values = told(turned((5, "temperature", 0.2)), turned((6, "temperature", 0.2)))
+        assert values == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5", "0.3 → 0.2 at step 6")}
+
+    def test_a_turn_that_changed_nothing_is_no_difference(self) -> None:
+        assert told(turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run()) == {}
+
+    def test_a_run_launched_at_the_last_value_differs_from_one_turned_to_it(self) -> None:
+        values = told(turned((31, "temperature", 0.08)), phase(objective=mix(temperature=0.08)))
+        assert values == {"Temperature τ of SCL": ("0.3 → 0.08 at step 31", "0.08")}
+
+    def test_many_are_counted_and_still_told_apart(self) -> None:
+        def of(third: float) -> RunConfig:
+            return turned(*((i, "lambda", v) for i, v in enumerate([0.1, 0.2, third, 0.4, 0.5], 1)))
+
+        first, second = told(of(0.3), of(0.35))["Weight λ"]
+        assert first == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (1)"
+        assert second == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (2)"
+
+    def test_a_weight_that_leaves_lambda_is_told(self) -> None:
+        plain = [{"objective": mix(0.5, "additive")}]
+        values = told(run(phases=plain), turned((4, "cross_entropy.weight", 0.2), phases=plain))
+        assert values == {"Weight of CE": ("1", "1 → 0.2 at step 4")}
+
+    def test_a_turn_belongs_to_its_phase(self) -> None:
+        simcse = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
+        phases = [{"steps": 5, "objective": simcse}, {"steps": 5}]
+        turns = [{"step": 8, "name": "temperature", "value": 0.1}]
+        pair = [parse_config({"phases": phases}), parse_config({"phases": phases, "knob_turns": turns})]
+        assert told(*pair) == {"Phase 2: Temperature τ of SCL": ("0.3", "0.3 → 0.1 at step 8")}
 
 
 class TestRows:

@@ -108,6 +108,21 @@ class TestBest:
         marks = [[spread.best for spread in row.scores.values() if spread] for row in rows]
         assert marks == [[True, True], [False, False]]
 
+    def test_groups_of_unequal_seeds_have_no_best(self) -> None:
+        configs = [run(0), run(1), run(0, 8)]
+        scores = [{"accuracy": value, "cross_entropy": value} for value in (0.9, 0.8, 0.7)]
+        scores[1]["cross_entropy"] = math.nan  # it leaves one seed in both
+        rows = scores_over_seeds(configs, scores, [ACCURACY, LOSS])
+        marks = [[spread.best for spread in row.scores.values() if spread] for row in rows]
+        assert marks == [[False, False], [False, True]]
+        rows = scores_over_seeds([run(0), run(1, 8)], [{"accuracy": 0.9}, {"accuracy": 0.8}], [ACCURACY])
+        assert not any(spread.best for row in rows for spread in row.scores.values() if spread)
+
+    def test_a_measure_that_may_not_be_marked_has_no_best(self) -> None:
+        measure = Measure("accuracy", "Test accuracy", "higher", marked=False)
+        rows = scores_over_seeds([run(0), run(0, 8)], [{"accuracy": 0.9}, {"accuracy": 0.8}], [measure])
+        assert not any(spread.best for row in rows for spread in row.scores.values() if spread)
+
     def test_one_group_alone_is_not_the_best_of_anything(self) -> None:
         rows = scores_over_seeds([run(0), run(1)], [{"accuracy": 0.5}, {"accuracy": 0.6}], [ACCURACY])
         assert not any(spread.best for row in rows for spread in row.scores.values() if spread)
@@ -117,3 +132,10 @@ def test_the_scores_are_those_that_runs_have() -> None:
     logits = RNG.normal(size=(12, 3)).astype(np.float32)
     assert SCORES.keys() <= classification_scores(logits, [0, 1, 2] * 4).keys()
     assert all(isinstance(measure, Measure) and measure.name == name for name, measure in SCORES.items())
+
+
+def test_a_run_that_was_turned_is_no_repetition_of_one_that_was_not() -> None:
+    turns = [{"step": 4, "name": "temperature", "value": 0.1}]
+    plain = [run(0), run(1)]
+    turned = [parse_config(one.model_dump() | {"knob_turns": turns}) for one in plain]
+    assert seed_groups([plain[0], turned[0], plain[1], turned[1]]) == ((0, 2), (1, 3))

@@ -19,6 +19,7 @@ LEFT_OUT = {
     "checkpoint.snapshot_steps",
     "task.name",
     "task.path",  # with task.id
+    "knob_turns",  # with what they changed
 }
 TERM: dict[str, Any] = {"loss": "supcon", "level": "token", "queue": 0, "views": [{"view": "eda"}]}
 

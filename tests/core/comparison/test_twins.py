@@ -157,6 +157,10 @@ class TestObjective:
     def test_turns_of_a_replaced_objective_go(self) -> None:
         assert [turn.name for turn in twin(self.TURNED, "phases.0.objective", "ce").knob_turns] == ["learning_rate"]
 
+    def test_a_name_has_the_change_and_not_the_turns_that_both_make(self) -> None:
+        tau = "phases.0.objective.terms.supcon.temperature"
+        assert twin_name("R", self.TURNED, twin(self.TURNED, tau, 0.5)) == "R, τ 0.3 → 0.5"
+
     @pytest.mark.parametrize(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
     def test_what_is_no_objective(self, original: RunConfig, name: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):

@@ -455,6 +455,31 @@ def test_a_turn_counts_as_taken_once_a_step_used_it_and_outlives_its_attempt(sto
     assert store.pending_turns(attempt.run_id) == {}
 
 
+def test_a_turn_that_was_sent_while_another_was_used_still_waits(store: Store) -> None:
+    attempt = claimed(store)
+    store.send(attempt.run_id, "turn", "lambda", 0.25)
+    (heard,) = attempt.take_controls()
+    store.send(attempt.run_id, "turn", "lambda", 0.5)
+    store.send(attempt.run_id, "turn", "lambda", 0.25)
+    attempt.knob_turned(1, "lambda", 0.25)  # the first; the worker has not heard of the others
+    assert [control.value for control in attempt.take_controls(after=heard.number)] == [0.5, 0.25]
+    assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
+    attempt.knob_turned(2, "lambda", 0.5)
+    assert store.pending_turns(attempt.run_id) == {"lambda": 0.25}
+    attempt.knob_turned(2, "lambda", 0.25)
+    assert store.pending_turns(attempt.run_id) == {}
+
+
+def test_a_refused_turn_waits_no_longer_and_the_run_says_why(store: Store) -> None:
+    attempt = claimed(store)
+    store.send(attempt.run_id, "turn", "temperature", 0.1)
+    store.send(attempt.run_id, "turn", "lambda", 0.5)
+    attempt.turn_refused("temperature", 0.1, "this objective has no such knob.")
+    assert store.pending_turns(attempt.run_id) == {"lambda": 0.5}
+    assert store.run(attempt.run_id).message == "this objective has no such knob."
+    assert store.knob_turns(attempt.run_id) == []
+
+
 def test_a_pause_heard_while_the_encoder_loads_holds(store: Store) -> None:
     attempt = claimed(store)
     store.send(attempt.run_id, "pause")
@@ -531,6 +556,36 @@ def test_the_effective_config_holds_the_turns_that_were_made(store: Store) -> No
     attempt = claimed(store)
     attempt.knob_turned(4, "temperature", 0.1)
     assert store.effective_config(attempt.run_id).knob_turns == (KnobTurn(step=4, name="temperature", value=0.1),)
+
+
+def test_lists_hold_the_effective_config_beside_the_one_as_launched(store: Store) -> None:
+    attempt, other = claimed(store), store.create(config())
+    attempt.knob_turned(4, "temperature", 0.1 + 0.2)
+    attempt.knob_turned(2, "lambda", 0.25)
+    for run in (next(run for run in store.runs() if run.id == attempt.run_id), store.run(attempt.run_id)):
+        assert run.config == config()
+        assert [(t.step, t.name, t.value) for t in run.effective.knob_turns] == [
+            (2, "lambda", 0.25),
+            (4, "temperature", 0.1 + 0.2),
+        ]
+        assert run.effective.model_copy(update={"knob_turns": ()}) == config()
+    assert store.run(other).effective == config()
+
+
+def test_a_list_of_runs_takes_as_many_queries_however_long_it_is(store: Store) -> None:
+    def queries() -> int:
+        asked: list[str] = []
+        store._connection().set_trace_callback(asked.append)
+        store.runs()
+        store._connection().set_trace_callback(None)
+        return len(asked)
+
+    attempt = claimed(store)
+    attempt.knob_turned(4, "temperature", 0.1)
+    of_one = queries()
+    for _ in range(5):
+        store.create(config())
+    assert queries() == of_one
 
 
 def test_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from core.config import RunConfig, parse_config
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
-from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step
+from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, TurnRefused
 from core.losses.supcon import collapse_line
 from core.objectives import mixed_objective
 from core.presets import PRESETS
@@ -478,7 +478,8 @@ def test_the_learning_rate_is_turned_for_its_phase(draft: Draft) -> None:
 def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft) -> None:
     events = events_of(two_phases(draft), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)}))
     (notice,) = [event for event in events if isinstance(event, Notice)]
-    assert notice.step == 4
+    assert isinstance(notice, TurnRefused)
+    assert (notice.step, notice.name, notice.value) == (4, "temperature", 0.5)
     assert "'temperature'" in notice.message
     assert "learning_rate" in notice.message
     assert [e for e in events if isinstance(e, KnobTurned)] == [KnobTurned(6, "learning_rate", 2.0)]

@@ -1,0 +1,96 @@
+"""The knobs of a run that is going on: sliders that show the value that counts, whoever turned it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import streamlit as st
+
+from core.config import RATE
+from core.engine import LocalEngine
+from core.errors import PlaygroundError
+from core.objectives import Knob
+from core.store.records import KnobState
+from core.turns import SettingsAt, objective_at
+from pages.ui import state
+from pages.ui.controls import leave_notice
+from pages.ui.parameter_widget import Scale, slider_scale
+
+RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0))
+COLUMNS = 4
+
+
+class Drawn(NamedTuple):
+    """The widget that this browser has for a knob: how many came before it, where it started, and what counted last."""
+
+    revision: int
+    start: float
+    shown: float
+
+    def key(self, knob: str) -> str:
+        return f"{knob}.{self.revision}"
+
+
+def draw_knobs(engine: LocalEngine, run_id: str) -> None:
+    """A slider for each knob of the phase that the next step belongs to."""
+    now = engine.store.knob_state(run_id)
+    used = objective_at(now.config, now.step)
+    launched = {**now.config.phases[used.phase].objective.knobs, RATE: RATE_KNOB}
+    columns = st.columns(min(COLUMNS, max(3, len(launched))))
+    for place, (name, knob) in enumerate(launched.items()):
+        value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
+        label = f"{knob.label} · from the next step" if name in now.pending else knob.label
+        with columns[place % len(columns)]:
+            _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", label, value, scale)
+
+
+def _value(used: SettingsAt, name: str) -> float:
+    return used.rate_factor if name == RATE else used.objective.value_of(name)
+
+
+def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
+    """One scale for every value that the knob has had: a slider with other ends or steps is another widget."""
+    phase = now.config.phase_at(now.step)
+    turns = [t.value for t in now.config.knob_turns if t.name == name and now.config.phase_at(t.step) == phase]
+    pending = [now.pending[name]] if name in now.pending else []
+    return slider_scale(knob.slider, [knob.value, *turns, *pending])
+
+
+def _slider(engine: LocalEngine, run_id: str, name: str, key: str, label: str, value: float, scale: Scale) -> None:
+    """One slider at the value that counts.
+
+    It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
+    another reason (a turn from another browser, one that was refused) makes a new widget of it: a browser that has not
+    drawn a value set from here may still send the one before, which would read as a turn back.
+    """
+    drawn = state.remembered(key, lambda: Drawn(0, value, value))
+    held = state.widget_value(drawn.key(key))
+    if held is None or not (_same(value, drawn.shown) or _same(value, held)):
+        drawn = Drawn(drawn.revision + 1, value, value)
+    state.remember(key, drawn._replace(shown=value))
+
+    def turned() -> None:
+        if state.remembered(key, lambda: drawn).revision != drawn.revision:
+            return  # a browser still sends what a widget held that it no longer has
+        try:
+            engine.turn(run_id, name, round(float(state.widget_value(drawn.key(key))), scale.digits))
+        except PlaygroundError as error:
+            leave_notice(str(error))
+            state.remember(key, drawn._replace(shown=math.nan))
+
+    st.slider(
+        label,
+        scale.low,
+        scale.high,
+        drawn.start,
+        step=scale.step,
+        format=scale.format,
+        help="Turn it while the run goes on: the next step uses it, and the curves mark it.",
+        on_change=turned,
+        key=drawn.key(key),
+    )
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=0.0, abs_tol=1e-9)

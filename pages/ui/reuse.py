@@ -1,0 +1,41 @@
+"""Starting from the settings of a run: as launched, or as its knobs ended."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.comparison.differences import config_differences
+from core.config import RunConfig
+from core.store import RunRecord
+from core.turns import as_ended, as_launched, rate_carries_over, settings_at_end
+from pages.ui.bound import bound_segments
+from pages.ui.parts import escaped
+
+AS = "as"
+CHOICES = {"ended": "As it ended", "launched": "As launched"}
+
+
+def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
+    """The settings that the form starts from, and a name for where they come from.
+
+    Where the run's knobs were turned, the page asks which of the two kinds it should be.
+    """
+    launched, ended = as_launched(run.config), as_ended(run.effective, run.last_step)
+    if ended == launched:
+        return launched, run.id
+    moved = config_differences([launched, ended])
+    told = "; ".join(f"{one.label} {one.values[0]} → {one.values[1]}" for one in moved)
+    st.markdown(f"Knobs of **{escaped(run.title)}** were turned while it ran: {escaped(told)}. Use its settings:")
+    chosen = bound_segments("Settings", AS, CHOICES, "ended", "settings are launched or ended")
+    st.caption(_about(run, chosen))
+    return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
+
+
+def _about(run: RunRecord, chosen: str) -> str:
+    words = ["The last values count from the first step on." if chosen == "ended" else "Without the turns."]
+    ends = [(phase, settings_at_end(run.effective, i, run.last_step)) for i, phase in enumerate(run.config.phases)]
+    kept = [used.rate_factor for phase, used in ends if not rate_carries_over(phase, used.rate_factor)]
+    if chosen == "ended" and kept:
+        words.append(f"No run can be launched with its learning rate × {kept[0]:g}: the rate is the one as launched.")
+    words.append("A twin, made on Compare, repeats the turns at their steps.")
+    return " ".join(words)

@@ -1,0 +1,134 @@
+"""The knobs of a live run: what a slider shows is what counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RunConfig
+from core.store import Status
+from core.store.store import Attempt
+from pages.ui.parameter_widget import Scale, slider_scale
+from tests.pages.test_pages import ROOT, made_run, trained, words
+
+
+@pytest.fixture
+def attempt(folder: Path, draft: Callable[..., RunConfig]) -> Attempt:
+    """A run at step 4 of a worker that lives."""
+    store, run_id = made_run(folder, draft(steps=20))
+    trained(store, run_id)
+    return store.attempt(run_id, 1)
+
+
+@pytest.fixture
+def live(attempt: Attempt) -> AppTest:
+    return opened(attempt)
+
+
+def opened(attempt: Attempt) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    app.query_params["run"] = attempt.run_id
+    return app.switch_page("pages/fine_tune.py").run()
+
+
+def knob(app: AppTest, label: str) -> Any:
+    return next(slider for slider in app.slider if slider.label.startswith(label))
+
+
+def pressed(app: AppTest, label: str, value: float) -> None:
+    knob(app, label).set_value(value).run()
+    assert not app.exception
+
+
+def test_a_slider_keeps_its_place_through_its_own_turns(live: AppTest, attempt: Attempt) -> None:
+    store, widget = attempt.store, knob(live, "Temperature").id
+    pressed(live, "Temperature", 0.31)
+    pressed(live, "Temperature", 0.32)
+    assert store.pending_turns(attempt.run_id) == {"temperature": 0.32}
+    assert knob(live, "Temperature").label == "Temperature τ · from the next step"
+    attempt.knob_turned(5, "temperature", 0.31)
+    attempt.knob_turned(5, "temperature", 0.32)
+    live.run()
+    assert (knob(live, "Temperature").value, knob(live, "Temperature").id) == (0.32, widget)
+    assert "τ 0\\.3 → 0\\.32" in words(live)
+    assert knob(live, "Temperature").label == "Temperature τ"
+
+
+def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt) -> None:
+    other = opened(attempt)
+    pressed(other, "Temperature", 0.08)
+    pressed(other, "Learning rate", 0.5)
+    live.run()
+    assert (knob(live, "Temperature").value, knob(live, "Learning rate").value) == (0.08, 0.5)
+    attempt.knob_turned(5, "temperature", 0.08)
+    attempt.store.send(attempt.run_id, "turn", "temperature", 0.5)
+    for app in (live, other):
+        assert knob(app.run(), "Temperature").value == 0.5
+    pressed(live, "Temperature", 0.51)
+    assert knob(other.run(), "Temperature").value == 0.51
+    assert attempt.store.pending_turns(attempt.run_id)["temperature"] == 0.51
+
+
+def test_a_page_that_is_opened_again_shows_what_counts(live: AppTest, attempt: Attempt) -> None:
+    pressed(live, "Temperature", 0.08)
+    attempt.knob_turned(5, "temperature", 0.08)
+    assert knob(opened(attempt), "Temperature").value == 0.08
+    live.switch_page("pages/runs.py").run()
+    attempt.store.send(attempt.run_id, "turn", "temperature", 0.2)
+    live.query_params["run"] = attempt.run_id
+    assert knob(live.switch_page("pages/fine_tune.py").run(), "Temperature").value == 0.2
+
+
+def test_a_turn_that_the_run_refuses_goes_back_with_a_sentence(live: AppTest, attempt: Attempt) -> None:
+    pressed(live, "Temperature", 0.08)
+    attempt.turn_refused("temperature", 0.08, "this objective has no such knob.")
+    live.run()
+    assert knob(live, "Temperature").value == 0.3
+    assert "this objective has no such knob" in words(live)
+
+
+def test_a_turn_that_cannot_be_sent_goes_back_with_a_sentence(
+    live: AppTest, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.engine import LocalEngine
+    from core.errors import StoreError
+
+    def full(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(LocalEngine, "turn", full)
+    pressed(live, "Temperature", 0.08)
+    for _ in range(2):  # it is there long enough to be read, while the page goes on redrawing
+        assert knob(live, "Temperature").value == 0.3
+        assert "The disk is full" in words(live)
+        live.run()
+
+
+def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, live: AppTest, folder: Path) -> None:
+    attempt.knob_turned(5, "temperature", 0.08)
+    attempt.end(Status.FINISHED)
+    assert not [slider for slider in live.run().slider if slider.label.startswith("Temperature")]
+    assert "τ 0\\.3 → 0\\.08" in words(live)
+    runs = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).switch_page("pages/runs.py").run()
+    assert runs.dataframe[0].value["Objective"][0] == "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"
+    home = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run()
+    assert "τ 0\\.3 → 0\\.08" in words(home)
+
+
+@pytest.mark.parametrize(
+    ("span", "values", "scale"),
+    [
+        ((0.02, 1.0), [0.3], Scale(0.02, 1.0, 2)),
+        ((0.02, 1.0), [0.3, 0.08, 0.31], Scale(0.02, 1.0, 2)),
+        ((0.02, 1.0), [0.3, 3.0], Scale(0.02, 3.0, 2)),
+        ((0.02, 1.0), [0.3, 0.075], Scale(0.02, 1.0, 3)),
+        ((0.0, 0.1), [0.05], Scale(0.0, 0.1, 3)),
+        ((0.0, 1.0), [0.12345], Scale(0.0, 1.0, 4)),
+    ],
+)
+def test_a_scale_has_a_place_for_every_value(span: tuple[float, float], values: list[float], scale: Scale) -> None:
+    assert slider_scale(span, values) == scale

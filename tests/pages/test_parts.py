@@ -1,0 +1,45 @@
+"""What pages call a run's objective."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.config import parse_config
+from pages.ui.parts import objective_label
+
+MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
+CE = {"terms": [{"loss": "cross_entropy"}]}
+SIMCSE = {"terms": [{"loss": "simcse", "temperature": 0.05, "views": [{"view": "dropout"}]}]}
+SMOOTHED = {"terms": [{"loss": "cross_entropy", "label_smoothing": 0.1}]}
+
+
+@pytest.mark.parametrize(
+    ("objectives", "turns", "label"),
+    [
+        ([MIX], [], "0.1 CE + 0.9 SCL, τ 0.3"),
+        ([CE], [], "CE"),
+        ([MIX], [(31, "temperature", 0.08)], "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"),
+        ([MIX], [(3, "temperature", 0.2), (31, "temperature", 0.08)], "0.1 CE + 0.9 SCL, τ 0.3 → 0.08"),
+        ([MIX], [(31, "lambda", 0.5)], "(0.1 → 0.5) CE + (0.9 → 0.5) SCL, τ 0.3"),
+        ([MIX], [(31, "lambda", 0.0)], "(0.1 → 1) CE + (0.9 → 0) SCL, τ 0.3"),
+        ([MIX], [(31, "learning_rate", 0.5)], "0.1 CE + 0.9 SCL, τ 0.3, learning rate × 0.5"),
+        ([MIX], [(3, "temperature", 0.2), (9, "temperature", 0.3)], "0.1 CE + 0.9 SCL, τ 0.3, turned and back"),
+        ([SIMCSE, MIX], [(60, "temperature", 0.5)], "SimCSE, τ 0.05; then 0.1 CE + 0.9 SCL, τ 0.3 → 0.5"),
+        ([SIMCSE, MIX], [(9, "temperature", 0.5)], "SimCSE, τ 0.05 → 0.5; then 0.1 CE + 0.9 SCL, τ 0.3"),
+    ],
+)
+def test_a_label_has_both_values_of_a_knob_that_was_turned(
+    objectives: list[dict[str, Any]], turns: list[tuple[int, str, float]], label: str
+) -> None:
+    phases = [{"objective": objective, "steps": 50} for objective in objectives]
+    made = [{"step": step, "name": name, "value": value} for step, name, value in turns]
+    assert objective_label(parse_config({"phases": phases, "knob_turns": made})) == label
+
+
+def test_a_knob_without_a_sign_of_its_own_is_named_once_it_was_turned() -> None:
+    phases = [{"objective": SMOOTHED, "steps": 50}]
+    turns = [{"step": 5, "name": "cross_entropy.label_smoothing", "value": 0.2}]
+    assert objective_label(parse_config({"phases": phases})) == "CE"
+    assert objective_label(parse_config({"phases": phases, "knob_turns": turns})) == "CE, Label smoothing ε 0.1 → 0.2"
