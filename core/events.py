@@ -100,6 +100,7 @@ class Step:
 class Frame:
     """The probe at one step: embeddings [N, H] (pooled vectors) and logits [N, C], evaluation mode.
 
+    Logits are the classifier's; where it has learned nothing yet, a linear probe's log-probabilities.
     `attention` [L, heads, tokens] float16 is what [CLS] attends to in every block, the texts of `Tokens` one behind the
     other; None where it was not kept.
     """
