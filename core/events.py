@@ -88,8 +88,8 @@ class Step:
 
     `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, learning_rate, lambda, temperature,
     collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts and tokens; nats,
-    unitless or as named. At some steps also what `core.training.gradients` compares: shared_grad.<term>, shared_cosine and shared_block. Older runs have
-    pooled_grad.<term> and pooled_cosine, taken on the encoder's outputs, instead.
+    unitless or as named. At some steps also what `core.training.gradients` compares: shared_grad.<term>, shared_cosine
+    and shared_block. Older runs have pooled_grad.<term> and pooled_cosine, taken on the encoder's outputs, instead.
     """
 
     step: int

@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Probe, Tokens, TokenText
 from core.learning import PROBE_ROWS
-from core.representation.geometry import effective_rank, mean_pairwise_cosine
+from core.representation.geometry import geometry
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.encode import Attention
@@ -90,9 +90,7 @@ class ProbeFrames:
         else:
             values = classification_scores(logits[: self._held_out], self._labels)
         yield Frame(step, pooled[self._places], logits[self._places], attention)
-        shown = pooled[: self._size]
-        values |= {"mean_cosine": mean_pairwise_cosine(shown), "effective_rank": effective_rank(shown)}
-        yield Evaluation(step, VALIDATION, values)
+        yield Evaluation(step, VALIDATION, values | geometry(pooled[: self._size], self._labels[: self._size]))
 
     @property
     def fitting_texts(self) -> tuple[Input, ...]:

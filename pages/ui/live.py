@@ -12,15 +12,16 @@ import streamlit as st
 
 from core.analysis.maps import map_request
 from core.config import RunConfig
+from core.contrast import newest_contrast
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
-from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
+from core.learning import classifier_learned, classifier_learns_from, classifier_note, objective_at, scored
 from core.objectives import Knob
-from core.representation.geometry import collapse_verdict
 from core.representation.projections import MapSpec, Points
+from core.representation.verdict import Geometry, Outcome, verdict
 from core.store import RunRecord, RunSummary, Status
 from core.store.budget import dropped_sentence
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
@@ -88,7 +89,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _map(engine, run)
-        _verdict(steps, evaluations)
+        _verdict(run, config, steps, evaluations)
     with right:
         _curves(engine, run, steps, told)
     _files(engine, run, steps)
@@ -298,24 +299,26 @@ def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple
     return frames[-1], reads.map_points(engine.store, run, frames[-1]), extent, about
 
 
-def _verdict(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
-    """What the loss and the geometry say together, for the first contrastive term of the phase."""
-    validation = [e for e in evaluations if e.split == "validation"]
-    lines = [name for name in steps[-1].values if name.startswith("collapse_line.")] if steps else []
-    if not validation or not lines or steps[-1].values.get("lambda", 1) == 0:
+def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
+    """What the loss and the geometry say together, of one contrastive term of the phase."""
+    frames = {e.step: _geometry(e.values) for e in evaluations if e.split == "validation"}
+    if not steps or not frames or run.probe is None:
         return
-    key = lines[0].removeprefix("collapse_line.")
-    recent = [s.values for s in steps[-5:] if lines[0] in s.values]
-    values = validation[-1].values
-    sentence = collapse_verdict(
-        median(v[f"loss.{key}"] for v in recent),
-        median(v[lines[0]] for v in recent),
-        values["mean_cosine"],
-        values["effective_rank"],
+    contrast = newest_contrast(steps, objective_at(config, steps[-1].step), len(run.probe.classes))
+    if contrast is None:
+        return
+    found = verdict(contrast, frames[max(frames)], frames.get(0))
+    if found.outcome == Outcome.COLLAPSED:
+        st.warning(found.sentence)
+    else:
+        st.markdown(found.sentence)
+    st.caption(f"Validation texts, last block's pooled vectors: {found.numbers}")
+
+
+def _geometry(values: Mapping[str, float]) -> Geometry:
+    return Geometry(
+        values["mean_cosine"], values["effective_rank"], values.get("within_cosine"), values.get("between_cosine")
     )
-    if sentence:
-        st.info(sentence)
-    st.caption(f"Mean pairwise cosine {values['mean_cosine']:.3f} · effective rank {values['effective_rank']:.1f}")
 
 
 def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation]) -> None:
