@@ -21,6 +21,7 @@ from core.engine import LocalEngine
 from core.engine.machine import has_bfloat16, has_gpu
 from core.engine.rows import TaskSource, library
 from core.errors import ConfigError, EngineError, PlaygroundError
+from core.learning import classifier_note, scored
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS, preset
 from core.replay import write_replay
@@ -105,7 +106,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     draft = parse_config(_read(config_file)) if config_file else draft_from(given, library(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
     config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
-    for note in data.notes:
+    for note in (*data.notes, *filter(None, [classifier_note(config)])):
         click.echo(note, err=True)
     engine = _engine(folder)
     _follow(engine, engine.submit(config), as_json)
@@ -419,7 +420,7 @@ def _follow(engine: LocalEngine, run_id: str, as_json: bool) -> None:
                     engine.stop(run_id)
         show(run)
     result = _result(store, run_id)
-    if run.message:
+    if run.message and run.message != classifier_note(run.config):  # said before launch, and by the result
         click.echo(f"{run.title}: {run.message}", err=True)
     click.echo(json.dumps(result, ensure_ascii=False) if as_json else _sentence(run, result))
     if run.status != Status.FINISHED:
@@ -440,7 +441,10 @@ def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:
     run = store.run(run_id)
-    scores = {e.split: e.values for e in store.evaluations(run_id)}
+    told = scored(store.effective_config(run_id), store.evaluations(run_id))
+    newest = {e.split: e for e in told}
+    scores = {split: evaluation.values for split, evaluation in newest.items()}
+    last = newest.get("test") or newest.get("validation")
     test, validation = scores.get("test", {}), scores.get("validation", {})
     return {
         "run_id": run.id,
@@ -452,6 +456,7 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "test_interval": [test["accuracy_low"], test["accuracy_high"]] if test else None,
         "validation_accuracy": validation.get("accuracy"),
         "baseline_accuracy": scores.get("baseline", {}).get("accuracy"),
+        "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
         "majority_rate": run.facts.get("majority_rate"),
         "device": run.device,
         "seconds": round((run.ended_at or time.time()) - run.started_at, 3) if run.started_at else None,
@@ -465,7 +470,8 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
 def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     text = f"{run.title} {run.status} at step {run.last_step}"
     if result["test_accuracy"] is not None:
-        text += f": test accuracy {result['test_accuracy']:.3f}, macro-F1 {result['macro_f1']:.3f}"
+        of_probe = " of a linear probe" if result["scored"] == "linear probe" else ""
+        text += f": test accuracy{of_probe} {result['test_accuracy']:.3f}, macro-F1 {result['macro_f1']:.3f}"
     return text + "."
 
 

@@ -86,9 +86,10 @@ class Tokens:
 class Step:
     """One optimiser step.
 
-    `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, pooled_grad.<term>, pooled_cosine, learning_rate,
-    lambda, temperature, collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts
-    and tokens; nats, unitless or as named.
+    `values` holds loss, loss.<term>, loss.<term>.<piece>, grad_norm, learning_rate, lambda, temperature,
+    collapse_line.<term>, lower_bound.<term>, active_anchors.<term> (a share), phase, step_s, texts and tokens; nats,
+    unitless or as named. At some steps also what `core.training.gradients` compares: shared_grad.<term>, shared_cosine
+    and shared_block. Older runs have pooled_grad.<term> and pooled_cosine, taken on the encoder's outputs, instead.
     """
 
     step: int
@@ -99,6 +100,7 @@ class Step:
 class Frame:
     """The probe at one step: embeddings [N, H] (pooled vectors) and logits [N, C], evaluation mode.
 
+    Logits are the classifier's; where it has learned nothing yet, a linear probe's log-probabilities.
     `attention` [L, heads, tokens] float16 is what [CLS] attends to in every block, the texts of `Tokens` one behind the
     other; None where it was not kept.
     """
@@ -111,11 +113,21 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of one split at one step ("validation" at frames, "test" once at the end, "baseline" once)."""
+    """Scores of one split at one step ("validation" at frames, "test" once at the end, "baseline" once).
+
+    Frames also hold the geometry of their vectors: mean_cosine, within_cosine, between_cosine and effective_rank.
+    `values["train_rows"]` says that a linear probe was scored, and how many training rows it was fitted on.
+    """
 
     step: int
     split: str
     values: Mapping[str, float]
+
+    @property
+    def probe_rows(self) -> int | None:
+        """How many training rows the linear probe that was scored was fitted on; None where it was the classifier."""
+        rows = self.values.get("train_rows")
+        return None if rows is None else int(rows)
 
 
 @dataclass(frozen=True, slots=True)

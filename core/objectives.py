@@ -74,6 +74,11 @@ class ObjectiveConfig(Part):
         return any(t.weight > 0 and (not t.entry.contrastive or t.level == "logits") for t in self.terms)
 
     @property
+    def trains_classifier(self) -> bool:
+        """Whether a loss on the classifier's logits counts: contrast of logits moves it, but teaches it no classes."""
+        return any(t.weight > 0 and not t.entry.contrastive for t in self.terms)
+
+    @property
     def weight(self) -> float | None:
         """λ, where a loss on logits and one contrastive term are bound by it."""
         other = next((t for t in self.terms if not t.entry.contrastive), None)

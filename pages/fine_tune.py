@@ -9,7 +9,7 @@ from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.tasks import TaskData
 from pages.ui import reads, state
-from pages.ui.audit import batch_audit, cost
+from pages.ui.audit import batch_audit, classifier_audit, cost
 from pages.ui.form import draft_form
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
@@ -76,6 +76,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
             f"{len(data.classes)} classes."
         )
         task_audit(config, data)
+        classifier_audit(config)
         batch_audit(config, data)
         cost(engine.store, config, data)
     if st.button("Launch", type="primary", disabled=ready is None, width="stretch", icon=":material/rocket_launch:"):

@@ -9,7 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from core.engine import LocalEngine
+from core.events import Evaluation
 from core.figures.compare import MOST_RUNS
+from core.learning import classifier_learns_from, scored
 from core.settings import settings
 from core.store import RunSummary, Store
 from core.store.budget import GB, dropped_sentence
@@ -56,6 +58,9 @@ def _list(engine: LocalEngine, polling: bool) -> None:
             "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
             "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
             "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
+            "Scored": st.column_config.TextColumn(
+                width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
+            ),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
             "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
             "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
@@ -100,9 +105,9 @@ def _weights_kept(run: RunSummary) -> str:
 
 
 def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
-    scores = store.last_accuracies()
+    scores = _scores(store, runs)
     weights = [_weights_kept(run) for run in runs]
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "Run": [run.title for run in runs],
             "Status": [str(run.status) for run in runs],
@@ -110,14 +115,38 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Task": [task_label(run.config) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
-            "Validation": [scores.get((run.id, "validation")) for run in runs],
-            "Test": [scores.get((run.id, "test")) for run in runs],
+            "Validation": [_accuracy(scores[run.id], "validation") for run in runs],
+            "Test": [_accuracy(scores[run.id], "test") for run in runs],
+            "Scored": [_scored_by(scores[run.id]) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
             "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
             **({"Weights": weights} if any(weights) else {}),
         }
     )
+    return table if any("probe" in by for by in table["Scored"]) else table.drop(columns="Scored")
+
+
+def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:
+    """The newest scores that mean something, by run and split."""
+    newest = store.last_scores()
+    found = {}
+    for run in runs:
+        # Where the classifier learns from the start, no knob that was turned since changes whose scores they are.
+        learns = classifier_learns_from(run.config) == 1
+        config = run.config if learns else store.effective_config(run.id)
+        found[run.id] = {evaluation.split: evaluation for evaluation in scored(config, newest.get(run.id, []))}
+    return found
+
+
+def _accuracy(scores: Mapping[str, Evaluation], split: str) -> float | None:
+    return scores[split].values["accuracy"] if split in scores else None
+
+
+def _scored_by(scores: Mapping[str, Evaluation]) -> str:
+    """What the newest score of a run is one of; both splits of a finished run are scored alike."""
+    newest = scores.get("test") or scores.get("validation")
+    return "" if newest is None else "classifier" if newest.probe_rows is None else "linear probe"
 
 
 def _one(engine: LocalEngine, run: RunSummary) -> None:

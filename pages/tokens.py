@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
+from core.learning import classifier_learned
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.bound import bound_segments, forget
@@ -21,6 +22,10 @@ WATCH_S = 2.0
 VIEWS = {"text": "One text", "delete": "Delete a word", "classes": "Over the classes"}
 MEAN_POOLING = (
     "This run classifies the mean of all tokens' vectors, not that of [CLS], so what [CLS] attends to tells even less."
+)
+UNTRAINED = (
+    "This run's classifier had learned nothing at step {step:,}: predictions for examples are a linear probe's where "
+    "the run has one, and those for your own texts and for deletions mean nothing."
 )
 # What belongs to one run and may mean nothing in another.
 OF_A_RUN = ("example", "source", "text", "second", "layer", "head", "before", "after", "class")
@@ -72,6 +77,9 @@ def _text(place: Place, view: str) -> None:
     chosen = choose(reading.shape, reading.steps, longest=longest, known_steps=known_steps, with_before=compares)
     if place.run.config.encoder.pooling == "mean":
         st.caption(MEAN_POOLING)
+    step = min(chosen.before, chosen.after) if compares else chosen.after
+    if not classifier_learned(place.store.effective_config(place.run.id), step):
+        st.caption(UNTRAINED.format(step=step))
     if compares:
         one_text(reading, chosen, place.probe.classes, place.run.id)
     else:

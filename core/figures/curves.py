@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from core.config import KnobTurn
@@ -47,10 +49,14 @@ PANELS = (
     Panel("Loss, nats", 0.30),
     Panel("Validation accuracy", 0.22),
     Panel("Gradient norm", 0.22, log=True),
-    Panel("Cosine of the parts", 0.13),
+    Panel("Cosine of the parts' gradients", 0.13),
     Panel("Learning rate", 0.13),
 )
 GAP = 0.045
+# What marks a step at which terms were compared on the weights of a block: the block's number.
+BLOCK = "shared_block"
+# Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
+GAP_FACTOR = 1.5
 
 
 def curves_figure(
@@ -66,19 +72,22 @@ def curves_figure(
 
     Args:
         steps: what the run told so far; long runs are thinned for the screen.
+        evaluations: those whose scores mean something; a linear probe's are drawn apart from the classifier's.
         facts: "majority_rate" draws its line.
         phase_ends: the last step of each phase; a line marks where the next begins.
         revision: same revision, same zoom; it changes with the run.
     """
     shown = [steps[i] for i in thinned(len(steps))]
     total_steps = phase_ends[-1]
+    compared = _compared(steps)
     traces = [
         *_loss_traces(shown),
         *_accuracy_traces(evaluations, facts, total_steps),
-        *_gradient_traces(shown),
-        _line(shown, "pooled_cosine", "cosine of the first two terms' gradients", 4, QUIET, legend=False),
+        *_gradient_traces(shown, compared, _pace(steps)),
+        *_cosine_traces(shown, compared, _pace(steps)),
         _line(shown, "learning_rate", "learning rate", 5, QUIET, legend=False),
     ]
+    panels = _panels(steps, evaluations, compared)
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
@@ -86,8 +95,8 @@ def curves_figure(
         margin={"l": 60, "r": 12, "t": 52, "b": 40},
         legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
         shapes=[*map(_phase_line, phase_ends[:-1]), *map(_turn_line, turns)],
-        annotations=[*_titles(), *map(_phase_label, phase_ends[:-1]), *(_turn_label(turn) for turn in turns)],
-        **_axes(total_steps),
+        annotations=[*_titles(panels), *map(_phase_label, phase_ends[:-1]), *(_turn_label(turn) for turn in turns)],
+        **_axes(panels, total_steps),
     )
     return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
 
@@ -135,49 +144,81 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
     return traces
 
 
-def _gradient_traces(steps: Sequence[Step]) -> list[Figure]:
+def _compared(steps: Sequence[Step]) -> list[Step]:
+    """The steps that compared the terms on a block; a step without values stands in each gap between stretches."""
+    having = [step for step in steps if BLOCK in step.values]
+    usual = median([after.step - before.step for before, after in pairwise(having)] or [0])
+    gaps = [before.step for before, after in pairwise(having) if after.step - before.step > GAP_FACTOR * usual]
+    found = []
+    for before, after in pairwise([having[i] for i in thinned(len(having))]):
+        broken = any(before.step <= gap < after.step for gap in gaps)
+        found += [before, *([Step(before.step + 1, {})] if broken else [])]
+    return found + having[-1:]
+
+
+def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:
     traces = [_line(steps, "grad_norm", "all weights, before clipping", 3, ACCENT, legend=False)]
-    for key in _measured(steps, "pooled_grad."):
+    for key in _measured(steps, "pooled_grad."):  # runs from before terms were compared on weights
         label = f"{part_label(key)} on the encoder's output"
         traces.append(_line(steps, f"pooled_grad.{key}", label, 3, part_colour(key), legend=False))
+    for key in _measured(compared, "shared_grad."):
+        label = f"{part_label(key)} on {_blocks(compared)}{pace}"
+        traces.append(_dotted(compared, f"shared_grad.{key}", label, 3, part_colour(key)))
     return traces
+
+
+def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:
+    """On weights; of runs from before, on the encoder's outputs, where terms that read different ones have 0."""
+    on_outputs = "cosine of the first two terms' gradients on the encoder's outputs"
+    on_weights = f"cosine on {_blocks(compared)}{pace}"
+    return [
+        _line(steps, "pooled_cosine", on_outputs, 4, QUIET, dash="dot", legend=False),
+        _dotted(compared, "shared_cosine", on_weights, 4, ACCENT),
+    ]
+
+
+def _blocks(compared: Sequence[Step]) -> str:
+    numbers = sorted({int(step.values[BLOCK]) for step in compared if BLOCK in step.values})
+    return f"block{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _pace(steps: Sequence[Step]) -> str:
+    """How often terms are compared, as people read it."""
+    apart = [after.step - before.step for before, after in pairwise(step for step in steps if BLOCK in step.values)]
+    usual = int(median(apart)) if apart else 1
+    return f", every {usual} steps" if usual > 1 else ""
+
+
+def _dotted(steps: Sequence[Step], measure: str, name: str, panel: int, colour: str) -> Figure:
+    """A line whose points are marked, broken where a step has no such measure."""
+    known = measure in {name for step in steps for name in step.values}
+    shown = steps if known else []
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": [step.step for step in shown],
+        "y": rounded([step.values.get(measure) for step in shown]),
+        "line": {"color": colour, "width": 1.5, "dash": "solid"},
+        "marker": {"color": colour, "size": 4},
+        "hovertemplate": "%{y:.4g}",
+        "showlegend": False,
+        "xaxis": "x",
+        "yaxis": f"y{panel}",
+    }
 
 
 def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, float], total_steps: int) -> list[Figure]:
     validation = [e for e in evaluations if e.split == "validation"]
-    points = [e.step for e in validation]
-    high = [e.values["accuracy_high"] for e in validation]
-    low = [e.values["accuracy_low"] for e in validation]
-    band = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": points + points[::-1],
-        "y": rounded(high + low[::-1]),
-        "fill": "toself",
-        "fillcolor": "rgba(47,111,159,0.15)",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "xaxis": "x",
-        "yaxis": "y2",
-    }
-    accuracy = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": "accuracy",
-        "x": points,
-        "y": rounded([e.values["accuracy"] for e in validation]),
-        "line": {"color": ACCENT, "width": 2},
-        "marker": {"size": 5},
-        "hovertemplate": "%{y:.1%}",
-        "showlegend": False,
-        "xaxis": "x",
-        "yaxis": "y2",
-    }
-    traces = [band, accuracy]
+    of_probe = [e for e in validation if e.probe_rows is not None]
+    of_classifier = [e for e in validation if e.probe_rows is None]
+    traces = [
+        *_scored_traces(of_probe, _probe_name(of_probe), "dash"),
+        *_scored_traces(of_classifier, "accuracy", "solid"),
+    ]
+    baseline = [e for e in evaluations if e.split == "baseline"][:1]
     references = [("majority class", facts.get("majority_rate"), "dot")]
-    baseline = [e.values["accuracy"] for e in evaluations if e.split == "baseline"]
-    references.append(("linear probe, untrained encoder", baseline[0] if baseline else None, "dash"))
+    references += [(f"linear probe, untrained encoder{_rows(e)}", e.values["accuracy"], "dash") for e in baseline]
     for name, level, dash in references:
         if level is not None:
             traces.append(
@@ -195,6 +236,48 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
                 }
             )
     return traces
+
+
+def _probe_name(of_probe: Sequence[Evaluation]) -> str:
+    return f"linear probe of the frame{_rows(of_probe[-1])}" if of_probe else ""
+
+
+def _rows(evaluation: Evaluation) -> str:
+    return "" if evaluation.probe_rows is None else f", {evaluation.probe_rows:,} rows"
+
+
+def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str) -> list[Figure]:
+    """Accuracy at frames and its interval as a band."""
+    points = [e.step for e in evaluations]
+    high = [e.values["accuracy_high"] for e in evaluations]
+    low = [e.values["accuracy_low"] for e in evaluations]
+    band = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": points + points[::-1],
+        "y": rounded(high + low[::-1]),
+        "fill": "toself",
+        "fillcolor": "rgba(47,111,159,0.15)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "xaxis": "x",
+        "yaxis": "y2",
+    }
+    accuracy = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": points,
+        "y": rounded([e.values["accuracy"] for e in evaluations]),
+        "line": {"color": ACCENT, "width": 2, "dash": dash},
+        "marker": {"size": 5},
+        "hovertemplate": "%{y:.1%}",
+        "showlegend": False,
+        "xaxis": "x",
+        "yaxis": "y2",
+    }
+    return [band, accuracy]
 
 
 def _line(
@@ -224,7 +307,26 @@ def _line(
     }
 
 
-def _axes(total_steps: int) -> dict[str, Any]:
+def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: Sequence[Step]) -> dict[int, Panel]:
+    """The panels to draw, by their axis: no cosine where no two terms were compared."""
+    panels = dict(enumerate(PANELS, start=1))
+    validation = [e.probe_rows is not None for e in evaluations if e.split == "validation"]
+    if any(validation):
+        who = "linear probe" if all(validation) else "linear probe, then classifier"
+        panels[2] = replace(PANELS[1], title=f"Validation accuracy: {who}")
+    keys = _measured(compared, "shared_grad.")
+    if keys:
+        panels[3] = replace(PANELS[2], title=f"Gradient norm: all weights, parts on {_blocks(compared)}")
+        pair = " and ".join(part_label(key) for key in keys[:2])
+        panels[4] = replace(PANELS[3], title=f"Cosine of {pair} gradients, {_blocks(compared)}")
+    elif any("pooled_cosine" in step.values for step in steps):
+        panels[4] = replace(PANELS[3], title="Cosine of the parts' gradients, on the encoder's outputs")
+    else:
+        del panels[4]
+    return panels
+
+
+def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
     axes: dict[str, Any] = {
         "xaxis": {
             "title": {"text": "step"},
@@ -234,33 +336,33 @@ def _axes(total_steps: int) -> dict[str, Any]:
             "hoverformat": "d",
         }
     }
-    for number, (low, high) in enumerate(_domains(), start=1):
-        panel = PANELS[number - 1]
+    for (number, panel), (low, high) in zip(panels.items(), _domains(panels), strict=True):
         axis: dict[str, Any] = {"domain": [low, high], "zeroline": False, "nticks": 4, "automargin": False}
         if panel.log:
             axis |= {"type": "log", "exponentformat": "power", "nticks": 4, "minor": {"showgrid": False}}
-        if panel.title == "Validation accuracy":
+        if number == 2:
             axis |= {"tickformat": ".0%"}
-        if panel.title == "Cosine of the parts":
+        if number == 4:
             axis |= {"range": [-1, 1], "tickvals": [-1, 0, 1]}
-        if panel.title == "Learning rate":
+        if number == 5:
             axis |= {"rangemode": "tozero", "exponentformat": "power", "nticks": 3}
         axes["yaxis" if number == 1 else f"yaxis{number}"] = axis
     return axes
 
 
-def _domains() -> list[tuple[float, float]]:
-    usable = 1 - GAP * (len(PANELS) - 1)
+def _domains(panels: Mapping[int, Panel]) -> list[tuple[float, float]]:
+    usable = (1 - GAP * (len(panels) - 1)) / sum(panel.share for panel in panels.values())
     domains, top = [], 1.0
-    for panel in PANELS:
+    for panel in panels.values():
         height = panel.share * usable
         domains.append((max(0.0, top - height), top))
         top -= height + GAP
     return domains
 
 
-def _titles() -> list[Figure]:
-    return [panel_title(panel.title, 0, high) for panel, (_, high) in zip(PANELS, _domains(), strict=True)]
+def _titles(panels: Mapping[int, Panel]) -> list[Figure]:
+    places = zip(panels.values(), _domains(panels), strict=True)
+    return [panel_title(panel.title, 0, high) for panel, (_, high) in places]
 
 
 def _phase_line(end: int) -> Figure:

@@ -1,16 +1,13 @@
-"""Whether vectors have collapsed: a loss at its collapse line can also mean equidistant vectors."""
+"""How a set of vectors lies in its space: cosines within and between classes, and how many directions it fills."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
-
-# How near to its collapse line a loss counts as being at it, and what then tells collapse from equal distances.
-NEAR_LINE = 0.02
-COLLAPSED_COSINE = 0.99
-SPREAD_RANK = 8.0
 
 
 def normalised(embeddings: Array) -> NDArray[np.float64]:
@@ -43,23 +40,34 @@ def effective_rank(embeddings: Array) -> float:
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
-def collapse_verdict(loss: float, collapse_line: float, cosine: float, rank: float) -> str | None:
-    """Whether a contrastive loss at its collapse line means collapse; a sentence, None when it is away from the line.
+def class_cosines(embeddings: Array, labels: Sequence[int]) -> tuple[float | None, float | None]:
+    """Mean cosine over unordered pairs of rows of one class, and of rows of two; None where there is no such pair."""
+    z, given = normalised(embeddings), np.asarray(labels)
+    sums = np.stack([z[given == label].sum(0) for label in np.unique(given)])  # [C, d]
+    counts = np.array([(given == label).sum() for label in np.unique(given)])
+    own = (z * z).sum()
+    # Σ over ordered pairs of one class is Σ_c |s_c|² − Σ_i |z_i|², over all ordered pairs |Σ_c s_c|² − Σ_i |z_i|².
+    of_one = (sums * sums).sum() - own
+    total = sums.sum(0)
+    of_two = total @ total - own - of_one
+    pairs_of_one = (counts * (counts - 1)).sum()
+    pairs_of_two = len(z) * (len(z) - 1) - pairs_of_one
+    within = float(of_one / pairs_of_one) if pairs_of_one else None
+    between = float(of_two / pairs_of_two) if pairs_of_two else None
+    return within, between
+
+
+def geometry(embeddings: Array, labels: Sequence[int]) -> dict[str, float]:
+    """The measures of a frame that tell a collapse from classes that have drawn together, by name.
 
     Args:
-        loss, collapse_line: nats, of one step.
-        cosine: mean pairwise cosine of the probe.
-        rank: effective rank of the probe.
+        embeddings: [N, d], N ≥ 2; labels: [N].
     """
-    if loss < collapse_line * (1 - NEAR_LINE):
-        return None
-    if cosine > COLLAPSED_COSINE:
-        return "The vectors have collapsed: they all point one way. Raise the temperature or lower the learning rate."
-    if loss > collapse_line * (1 + NEAR_LINE):
-        return None  # above the line: wrong neighbours are nearer than right ones, which is no collapse
-    if rank > SPREAD_RANK:
-        return (
-            "The contrastive loss stands at its collapse line, but the vectors are spread out: "
-            "they are alike to the loss because they are about equally far apart, so nothing has collapsed."
-        )
-    return "The contrastive loss stands at its collapse line and the vectors fill few directions: watch the map."
+    within, between = class_cosines(embeddings, labels)
+    found = {
+        "mean_cosine": mean_pairwise_cosine(embeddings),
+        "within_cosine": within,
+        "between_cosine": between,
+        "effective_rank": effective_rank(embeddings),
+    }
+    return {name: value for name, value in found.items() if value is not None}

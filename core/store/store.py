@@ -302,13 +302,15 @@ class Store:
         rows = self._all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
         return [Evaluation(row["step"], row["split"], json.loads(row["measures"])) for row in rows]
 
-    def last_accuracies(self) -> dict[tuple[str, str], float]:
-        """The newest accuracy of every (run id, split)."""
-        rows = self._all(
-            "SELECT run_id, split, max(step), json_extract(measures, '$.accuracy') AS accuracy "
-            "FROM evaluations GROUP BY run_id, split"
-        )
-        return {(row["run_id"], row["split"]): row["accuracy"] for row in rows}
+    def last_scores(self) -> dict[str, list[Evaluation]]:
+        """The newest evaluation of every split, by run id."""
+        found: dict[str, list[Evaluation]] = {}
+        # Beside max(), SQLite takes the other columns from the row that has it.
+        newest_of = "SELECT run_id, split, max(step) AS step, measures FROM evaluations GROUP BY run_id, split"
+        for row in self._all(newest_of):
+            newest = Evaluation(row["step"], row["split"], json.loads(row["measures"]))
+            found.setdefault(row["run_id"], []).append(newest)
+        return found
 
     def knob_turns(self, run_id: str) -> list[KnobTurn]:
         """The turns that steps of the run have used, in order."""

@@ -15,6 +15,7 @@ import psutil
 from core.config import PhaseConfig, RunConfig, TrainableConfig
 from core.encoders.source import EncoderShape
 from core.events import Step
+from core.learning import PROBE_ROWS, classifier_learns_from
 from core.tasks import TaskData
 from core.training.frozen import KEPT_BYTES
 from core.training.plan import Plan, plan_phase
@@ -59,13 +60,19 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     forward = 2 * shape.blocks * shape.block_parameters
     evaluation_tokens = mean_tokens(data.validation.shown, config.encoder.max_length) * len(data.validation)
     frames = len(config.probe.frame_steps or ())
-    evaluation_tokens += tokens * (config.probe.train_size or 0)
+    on_map = config.probe.train_size or 0
+    evaluation_tokens += tokens * on_map
+    # Frames whose classifier has not learned read further rows to fit a linear probe on.
+    first = classifier_learns_from(config)
+    probed = sum(first is None or max(1, step) < first for step in config.probe.frame_steps or ())
+    fitted = tokens * min(PROBE_ROWS, len(data.train))
+    further = probed * max(0.0, fitted - tokens * on_map)
     untrained = min(BASELINE_ROWS, len(data.train)) * tokens
     test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(
         steps_s=sum(_phase_operations(phase, data, shape, tokens) for phase in config.phases) / flops,
-        frames_s=(frames * evaluation_tokens + untrained) * forward / flops,
-        test_s=test_tokens * forward / flops,
+        frames_s=(frames * evaluation_tokens + further + untrained) * forward / flops,
+        test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
         memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
         measured=measured,
     )

@@ -9,11 +9,13 @@ import numpy as np
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Probe, Tokens, TokenText
-from core.representation.geometry import effective_rank, mean_pairwise_cosine
+from core.learning import PROBE_ROWS
+from core.representation.geometry import geometry
 from core.tasks import TaskData
+from core.tasks.dataset import Input
 from core.training.encode import Attention
-from core.training.scores import classification_scores
-from core.training.untrained import Vectors, baseline_rows, probe_rows
+from core.training.scores import LinearProbe, classification_scores, probe_scores
+from core.training.untrained import Vectors, baseline_rows, probe_rows, spread
 
 # What the attention of all frames may take on disk; examples that do not fit have none.
 ATTENTION_BYTES_MAX = 2**26
@@ -33,9 +35,14 @@ class ProbeFrames:
         self._held_out = len(data.validation)
         self._train_rows = probe_rows(len(data.train), config.probe.train_size or 0)
         self._baseline_rows = baseline_rows(len(data.train))
-        train = data.train.take(self._train_rows)
+        more = max(0, min(PROBE_ROWS, len(self._baseline_rows)) - len(self._train_rows))
+        self._more_rows = spread([row for row in self._baseline_rows if row not in set(self._train_rows)], more)
+        train, further = data.train.take(self._train_rows), data.train.take(self._more_rows)
+        self._fitting = data.train.take([*self._train_rows, *self._more_rows])
         size = config.probe.size or self._held_out
         self.texts = (*data.validation.inputs, *train.inputs)
+        self._further = further.inputs
+        self._classes = len(data.classes)
         # The places in `texts` of the examples on the map.
         self._places = [*range(size), *range(self._held_out, len(self.texts))]
         self._size = size
@@ -57,23 +64,42 @@ class ProbeFrames:
         held_out = self._held_out
         return [p if p < held_out else held_out + self._train_rows[p - held_out] for p in self.attended]
 
+    def texts_of(self, *, by_probe: bool) -> tuple[Input, ...]:
+        """What the encoder reads for a frame: with a linear probe, further training rows to fit it on."""
+        return (*self.texts, *self._further) if by_probe else self.texts
+
     def untrained(self, vectors: Vectors) -> tuple[FloatArray, Attention | None]:
-        """What `untrained_vectors` gave, in the order of `texts`."""
+        """What `untrained_vectors` gave, in the order of `texts_of` with a probe."""
         place = {row: i for i, row in enumerate(self._baseline_rows)}
-        train = vectors["train"][[place[row] for row in self._train_rows]]
+        train = vectors["train"][[place[row] for row in (*self._train_rows, *self._more_rows)]]
         return np.concatenate([vectors["validation"], train]), vectors.get("attention")
 
-    def events(self, step: int, pooled: FloatArray, logits: FloatArray, attention: Attention | None) -> Iterator[Event]:
+    def events(
+        self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None
+    ) -> Iterator[Event]:
         """The frame and the scores of the validation split; geometry is that of the validation rows on the map.
 
         Args:
-            pooled, logits: of `texts`.
+            pooled: of `texts_of`.
+            logits: of the classifier for `texts`; None scores a linear probe, whose logits the frame then holds.
         """
+        if logits is None:
+            probe = self.fitted(pooled[self._held_out :])
+            logits = probe.logits(pooled[: len(self.texts)])
+            values = probe_scores(logits[: self._held_out], self._labels, probe.rows)
+        else:
+            values = classification_scores(logits[: self._held_out], self._labels)
         yield Frame(step, pooled[self._places], logits[self._places], attention)
-        shown = pooled[: self._size]
-        values = classification_scores(logits[: self._held_out], self._labels)
-        values |= {"mean_cosine": mean_pairwise_cosine(shown), "effective_rank": effective_rank(shown)}
-        yield Evaluation(step, VALIDATION, values)
+        yield Evaluation(step, VALIDATION, values | geometry(pooled[: self._size], self._labels[: self._size]))
+
+    @property
+    def fitting_texts(self) -> tuple[Input, ...]:
+        """The training rows that a linear probe is fitted on."""
+        return self._fitting.inputs
+
+    def fitted(self, vectors: FloatArray) -> LinearProbe:
+        """A linear probe on the vectors of `fitting_texts`."""
+        return LinearProbe(vectors, self._fitting.labels, self._classes)
 
 
 def _fitting(words: Sequence[TokenText], frames: int, encoder: Encoder) -> int:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from core.training.checkpoints import random_states, restore_random_states
+from core.training.gradients import SharedGradients
 from core.training.outputs import Outputs, joined
 
 
@@ -38,8 +39,8 @@ class GradientCache:
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 
-    def backward(self) -> None:
-        """Carries the leaves' gradients on into the encoder."""
+    def backward(self, shared: SharedGradients | None = None) -> None:
+        """Carries the leaves' gradients on into the encoder; `shared` looks at each part as it comes by."""
         with _own_random_state():
             for (start, end), state in zip(self._spans, self._states, strict=True):
                 restore_random_states(state)
@@ -49,6 +50,8 @@ class GradientCache:
                     for vector, leaf in zip(vectors, self._leaves, strict=True)
                     if vector.requires_grad and leaf.grad is not None
                 ]
+                if shared is not None:
+                    shared.add(vectors, slice(start, end))
                 if wanted:
                     torch.autograd.backward([vector for vector, _ in wanted], [gradient for _, gradient in wanted])
 

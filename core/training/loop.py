@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,7 @@ from core.events import (
     Step,
     TurnRefused,
 )
+from core.learning import classifier_learned, classifier_note
 from core.tasks import TaskData
 from core.training.checkpoints import (
     PROJECTIONS,
@@ -198,6 +200,9 @@ class _Run:
 
     def cautions(self) -> Iterator[Notice]:
         """What a person should know of the phase before its numbers mislead."""
+        note = classifier_note(self.config)
+        if note is not None and not classifier_learned(self.config, self.step + 1):
+            yield Notice(self.step, note)
         for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
             yield Notice(self.step, f"{label} moves nothing: all it contrasts is frozen. Train more blocks.")
         if self.phase.number and self.phase.config.trainable.reinitialised_blocks:
@@ -320,27 +325,39 @@ class _Run:
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()
         pooled, attention = self.frames.untrained(vectors)
+        if not classifier_learned(self.config, 0):
+            yield from self.frames.events(0, pooled, None, attention)
+            return
+        scored = torch.from_numpy(pooled[: len(self.frames.texts)]).to(self.machine.device)
         with torch.inference_mode():
-            logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device))
+            logits = encoder.logits(scored)
         yield from self.frames.events(0, pooled, logits.cpu().numpy(), attention)
 
     def frame(self, controls: Controls) -> Iterator[Event]:
         """The probe as it stands. A stop gives it up, but not at the last step: a finished run has its last frame."""
         interrupted = controls.stop_requested if self.step < self.config.steps else NoControls().stop_requested
+        by_probe = not classifier_learned(self.config, self.step)
         found = encode(
             self.encoder,
             self.tokenizer,
-            self.frames.texts,
+            self.frames.texts_of(by_probe=by_probe),
             autocast=self.machine.autocast,
             interrupted=interrupted,
             attended=self.frames.attended,
         )
-        pooled, logits = found.pooled.cpu().numpy(), found.logits.cpu().numpy()
-        yield from self.frames.events(self.step, pooled, logits, found.attention)
+        logits = None if by_probe else found.logits.cpu().numpy()
+        yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
 
     def test(self) -> Evaluation:
-        found = encode(self.encoder, self.tokenizer, self.data.test.inputs, autocast=self.machine.autocast)
-        return Evaluation(self.step, "test", classification_scores(found.logits.cpu().numpy(), self.data.test.labels))
+        """Scores of the test split: of a linear probe where the classifier has learned nothing."""
+        texts, labels = self.data.test.inputs, self.data.test.labels
+        if classifier_learned(self.config, self.step):
+            found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)
+            return Evaluation(self.step, "test", classification_scores(found.logits.cpu().numpy(), labels))
+        fitting = self.frames.fitting_texts
+        found = encode(self.encoder, self.tokenizer, (*fitting, *texts), autocast=self.machine.autocast)
+        train, vectors = np.split(found.pooled.cpu().numpy(), [len(fitting)])
+        return Evaluation(self.step, "test", self.frames.fitted(train).scores(vectors, labels))
 
     # Checkpoints
 

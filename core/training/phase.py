@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +26,7 @@ from core.objectives import ObjectiveConfig
 from core.parameters import number, whole
 from core.tasks import TaskData
 from core.training.batches import RandomSampler, Sampler, make_sampler
-from core.training.gradients import output_gradients
+from core.training.gradients import COSINE, EVERY_STEPS, SharedGradients, shared_gradients
 from core.training.optimisers import (
     make_optimiser,
     optimiser_state,
@@ -33,7 +34,7 @@ from core.training.optimisers import (
     restore_optimiser_state,
     set_rates,
 )
-from core.training.outputs import Reader, projection_head
+from core.training.outputs import Outputs, Reader, projection_head
 from core.training.passes import Batch, Machine, Passes
 from core.training.plan import Plan, plan_phase
 from core.training.queue import MomentumQueue
@@ -136,10 +137,15 @@ class Phase:
         outputs, cache = self.passes.encode(step, batch)
         reader = Reader(outputs, self.encoder, self.plan, queue=self._queued)
         value = self.objective(reader, batch.labels)
-        measures = output_gradients(value, self.objective.terms, outputs.vectors) | self._lines(reader, batch.labels)
+        measures = self._lines(reader, batch.labels)
+        shared = self._shared_gradients(step, value, outputs)
+        if shared is not None and cache is None:
+            shared.add(outputs.vectors)
         value.total.backward()
         if cache is not None:
-            cache.backward()
+            cache.backward(shared)
+        if shared is not None:
+            measures |= shared.measures()
         norm = nn.utils.clip_grad_norm_(self.parameters, self.config.optimiser.max_gradient_norm)
         self._pending = batch, started
         return self._numbers(value, norm, measures) | self._settings(step) | _counts(batch)
@@ -176,6 +182,13 @@ class Phase:
     def _rate(self, step: int) -> float:
         return learning_rate_factor(step, self.steps, self.config.optimiser.warmup_fraction) * self.rate_factor
 
+    def _shared_gradients(self, step: int, value: ObjectiveValue, outputs: Outputs) -> SharedGradients | None:
+        """At each few steps, what compares the terms."""
+        if (step - 1) % EVERY_STEPS:
+            return None
+        frozen = frozen_blocks(self.encoder, self.config.trainable)
+        return shared_gradients(value, self.objective.terms, self.plan, self.encoder, outputs.vectors, frozen)
+
     def _lines(self, reader: Reader, labels: Tensor) -> dict[str, Tensor]:
         lines: dict[str, Tensor] = {}
         for term in self.objective.terms:
@@ -194,7 +207,10 @@ class Phase:
         tensors |= {f"loss.{name}": part for name, part in value.parts.items()} | dict(measures)
         # One transfer for all of these numbers.
         stacked = torch.stack([tensor.detach().to(self.machine.device, torch.float32) for tensor in tensors.values()])
-        return dict(zip(tensors, stacked.tolist(), strict=True))
+        found = dict(zip(tensors, stacked.tolist(), strict=True))
+        if math.isnan(found.get(COSINE, 0.0)):  # a term that asks for nothing in this batch has no direction
+            del found[COSINE]
+        return found
 
     # Checkpoints
 

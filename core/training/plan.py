@@ -66,6 +66,10 @@ class TermPlan:
     logits: tuple[LogitsOf, ...] = ()
     groups: tuple[tuple[VectorOf, ...], ...] = ()
 
+    def highest_block(self, blocks: int) -> int:
+        """The highest block whose output the term reads, of an encoder of `blocks`: it reaches all weights up to it."""
+        return blocks if self.logits else max(vector.layer for group in self.groups for vector in group)
+
     @property
     def views(self) -> int:
         """Vectors that stand for one text in the loss."""

@@ -12,6 +12,9 @@ from sklearn.metrics import f1_score
 
 from core.events import FloatArray
 
+# The logarithm of a probability that is as good as 0.
+LEAST_LOGIT = -1e3
+
 
 def classification_scores(logits: FloatArray, labels: Sequence[int]) -> dict[str, float]:
     """Accuracy with its 95 % Wilson interval, macro-F1 over the labels present, and mean cross-entropy in nats."""
@@ -30,12 +33,35 @@ def classification_scores(logits: FloatArray, labels: Sequence[int]) -> dict[str
     }
 
 
+class LinearProbe:
+    """A logistic regression (C = 1, vectors as they are) on frozen vectors [n, H]."""
+
+    def __init__(self, vectors: FloatArray, labels: Sequence[int], classes: int) -> None:
+        """Fit it; of C classes, those that no row has are never predicted."""
+        self.rows, self._classes = len(vectors), classes
+        self._known = np.unique(np.asarray(labels))
+        # One class alone leaves nothing to fit.
+        several = len(self._known) > 1
+        self._fitted = LogisticRegression(C=1.0, max_iter=2000).fit(vectors, np.asarray(labels)) if several else None
+
+    def logits(self, vectors: FloatArray) -> FloatArray:
+        """Log-probabilities [n, C]; a class that was not there has LEAST_LOGIT."""
+        log_p = np.full((len(vectors), self._classes), LEAST_LOGIT)
+        log_p[:, self._known] = 0.0 if self._fitted is None else self._fitted.predict_log_proba(vectors)
+        return np.maximum(log_p, LEAST_LOGIT).astype(np.float32)
+
+    def scores(self, vectors: FloatArray, labels: Sequence[int]) -> dict[str, float]:
+        """Its `classification_scores`, and the number of its `train_rows`."""
+        return probe_scores(self.logits(vectors), labels, self.rows)
+
+
+def probe_scores(logits: FloatArray, labels: Sequence[int], rows: int) -> dict[str, float]:
+    """Scores of a linear probe's logits; `train_rows`, how many it was fitted on, marks them as such."""
+    return classification_scores(logits, labels) | {"train_rows": float(rows)}
+
+
 def linear_probe_scores(
     train: FloatArray, train_labels: Sequence[int], held_out: FloatArray, labels: Sequence[int]
 ) -> dict[str, float]:
-    """Scores of a logistic regression (C = 1, vectors as they are) on frozen vectors [n, H]."""
-    probe = LogisticRegression(C=1.0, max_iter=2000).fit(train, np.asarray(train_labels))
-    log_p = np.full((len(held_out), max(*train_labels, *labels) + 1), -np.inf)
-    log_p[:, probe.classes_] = probe.predict_log_proba(held_out)
-    scores = classification_scores(np.maximum(log_p, -1e3).astype(np.float32), labels)
-    return scores | {"train_rows": float(len(train))}
+    """Scores of a linear probe on frozen vectors [n, H]."""
+    return LinearProbe(train, train_labels, max(*train_labels, *labels) + 1).scores(held_out, labels)

@@ -92,8 +92,12 @@ def baseline_rows(rows: int) -> list[int]:
 
 def probe_rows(rows: int, size: int) -> list[int]:
     """Which training rows stand on the map: some of those of the linear probe, whose first vectors are at hand."""
-    chosen = baseline_rows(rows)
-    return [chosen[i] for i in np.linspace(0, len(chosen) - 1, min(size, len(chosen))).astype(np.int64)] if size else []
+    return spread(baseline_rows(rows), size)
+
+
+def spread(rows: Sequence[int], count: int) -> list[int]:
+    """So many of some rows, evenly spread; all where there are fewer."""
+    return [rows[i] for i in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)] if count else []
 
 
 def cache_key(

@@ -12,6 +12,7 @@ import streamlit as st
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
 from core.engine.machine import has_gpu, memory_bytes
+from core.learning import classifier_learns_from, classifier_note
 from core.parameters import number, whole
 from core.store import RunSummary, Status, Store
 from core.tasks import Split, TaskData
@@ -49,6 +50,15 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
             st.warning(sentence)
         if sentence := _selects_nothing(config, plan, data):
             st.info(sentence)
+
+
+def classifier_audit(config: RunConfig) -> None:
+    """Whether the classifier learns from the first step, and what is scored where it does not."""
+    note = classifier_note(config)
+    if note is not None and classifier_learns_from(config) is None:
+        st.warning(note)
+    elif note is not None:
+        st.info(note)
 
 
 def _readings(plan: Plan) -> str:

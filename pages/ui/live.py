@@ -11,16 +11,20 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.maps import map_request
+from core.config import RunConfig
+from core.contrast import newest_contrast
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
-from core.representation.geometry import collapse_verdict
+from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
 from core.representation.projections import MapSpec, Points
+from core.representation.verdict import Geometry, Outcome, verdict
 from core.store import RunRecord, RunSummary, Status
 from core.store.budget import dropped_sentence
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
+from core.turns import objective_at
 from pages.ui import reads
 from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.knobs import draw_knobs
@@ -67,23 +71,25 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     if run.status == Status.QUEUED:
         engine.dispatch()
     _header(engine, run)
+    config = run.effective
     steps = reads.steps(store, run)
     evaluations = store.evaluations(run_id)
+    told = scored(config, evaluations)
     _progress(run, steps)
     starving = _starving(run, steps)
-    _message(run, shown=starving)
+    _message(run, config, shown=starving)
     if run.probe is None:
         st.caption(_waiting(engine, run))
         return
-    _scores(run, evaluations)
+    _scores(run, config, told)
     if not run.status.ended:
         draw_knobs(engine, run.id)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _map(engine, run)
-        _verdict(steps, evaluations)
+        _verdict(run, config, steps, evaluations)
     with right:
-        _curves(engine, run, steps, evaluations)
+        _curves(engine, run, steps, told)
     _files(engine, run, steps)
 
 
@@ -127,17 +133,20 @@ def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
     return sentences
 
 
-def _message(run: RunRecord, shown: Sequence[str]) -> None:
+def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
     """How the run ended, or what it had to say that is not `shown` already."""
     if run.status == Status.FAILED:
         st.error(escaped(run.message or "The run failed: its log has the details."))
     elif run.status == Status.INTERRUPTED:
         kept = f"from step {run.checkpoint_step:,}" if run.checkpoint_step else "from the start"
         st.warning(f"The worker is gone. Nothing that was written is lost; Resume goes on {kept}, on the same curve.")
-    elif run.message and run.message not in shown:
+    elif run.message and run.message not in (*shown, classifier_note(run.config)):  # which λ may have changed since
         st.info(escaped(run.message))
     if dropped := dropped_sentence(run):
         st.info(escaped(dropped))
+    note = classifier_note(config, over=run.status.ended)
+    if note is not None:
+        st.info(note)
 
 
 def _waiting(engine: LocalEngine, run: RunRecord) -> str:
@@ -149,26 +158,29 @@ def _waiting(engine: LocalEngine, run: RunRecord) -> str:
     return "The run ended before its first step." if run.status.ended else "Starting."
 
 
-def _scores(run: RunRecord, evaluations: Sequence[Evaluation]) -> None:
-    last = {evaluation.split: evaluation.values for evaluation in evaluations}
+def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:
+    """Tiles of the newest scores, each saying whether the classifier was scored or a linear probe."""
+    last = {evaluation.split: evaluation for evaluation in evaluations}
     validation, test, probe = last.get("validation"), last.get("test"), last.get("baseline")
-    majority = run.facts.get("majority_rate", 0.0)
+    majority = f"The majority class alone gets {run.facts.get('majority_rate', 0.0):.1%}."
+    probed = _by_probe(validation, learned=classifier_learned(config, run.last_step))
+    test_probed = _by_probe(test, learned=classifier_learns_from(config) is not None)
     metrics = [
         (
-            "Validation accuracy",
-            f"{validation['accuracy']:.1%}" if validation else "–",
-            f"{_interval(validation)} Scored at every frame.",
+            "Linear probe now" if probed else "Validation accuracy",
+            _percent(validation),
+            f"{_about(validation, probed)} Scored on validation at every frame.",
         ),
-        ("Macro-F1", f"{validation['macro_f1']:.3f}" if validation else "–", "On validation."),
+        ("Macro-F1", f"{validation.values['macro_f1']:.3f}" if validation else "–", "Of the same, on validation."),
         (
             "To beat: linear probe",
-            f"{probe['accuracy']:.1%}" if probe else "–",
-            f"Logistic regression on the untrained encoder's vectors. The majority class alone gets {majority:.1%}.",
+            _percent(probe),
+            f"Logistic regression on the untrained encoder's vectors{_fitted(probe)}. {majority}",
         ),
         (
-            "Test accuracy",
-            f"{test['accuracy']:.1%}" if test else "at the end",
-            f"{_interval(test)} The test split is scored once, at the end.",
+            "Linear probe, test" if test_probed else "Test accuracy",
+            _percent(test) if test or run.status == Status.FINISHED else "at the end",
+            f"{_about(test, test_probed)} The test split is scored once, at the end.",
         ),
     ]
     with st.container(horizontal=True, gap="medium"):
@@ -176,9 +188,35 @@ def _scores(run: RunRecord, evaluations: Sequence[Evaluation]) -> None:
             st.metric(label, value, help=about.strip(), width=METRIC_WIDTH)
 
 
-def _interval(values: Mapping[str, float] | None) -> str:
-    if values is None:
+def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:
+    """Whether a linear probe was scored, or will be where nothing was scored yet."""
+    return not learned if evaluation is None else evaluation.probe_rows is not None
+
+
+def _percent(evaluation: Evaluation | None) -> str:
+    return "–" if evaluation is None else f"{evaluation.values['accuracy']:.1%}"
+
+
+def _about(evaluation: Evaluation | None, probed: bool) -> str:
+    if evaluation is None:
+        return "The classifier has learned nothing, so it is not scored." if probed else ""
+    told = _interval(evaluation.values)
+    if evaluation.probe_rows is None:
+        return told
+    return (
+        "The classifier has learned nothing, so this scores a logistic regression on the encoder's present vectors"
+        f"{_fitted(evaluation)}. {told}"
+    )
+
+
+def _fitted(evaluation: Evaluation | None) -> str:
+    """How many rows a linear probe was fitted on; nothing of a run that did not record it."""
+    if evaluation is None or evaluation.probe_rows is None:
         return ""
+    return f", fitted on {evaluation.probe_rows:,} training rows"
+
+
+def _interval(values: Mapping[str, float]) -> str:
     return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
 
 
@@ -231,24 +269,26 @@ def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple
     return frames[-1], reads.map_points(engine.store, run, frames[-1]), extent, about
 
 
-def _verdict(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
-    """What the loss and the geometry say together, for the first contrastive term of the phase."""
-    validation = [e for e in evaluations if e.split == "validation"]
-    lines = [name for name in steps[-1].values if name.startswith("collapse_line.")] if steps else []
-    if not validation or not lines or steps[-1].values.get("lambda", 1) == 0:
+def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
+    """What the loss and the geometry say together, of one contrastive term of the phase."""
+    frames = {e.step: _geometry(e.values) for e in evaluations if e.split == "validation"}
+    if not steps or not frames or run.probe is None:
         return
-    key = lines[0].removeprefix("collapse_line.")
-    recent = [s.values for s in steps[-5:] if lines[0] in s.values]
-    values = validation[-1].values
-    sentence = collapse_verdict(
-        median(v[f"loss.{key}"] for v in recent),
-        median(v[lines[0]] for v in recent),
-        values["mean_cosine"],
-        values["effective_rank"],
+    contrast = newest_contrast(steps, objective_at(config, steps[-1].step).objective, len(run.probe.classes))
+    if contrast is None:
+        return
+    found = verdict(contrast, frames[max(frames)], frames.get(0))
+    if found.outcome == Outcome.COLLAPSED:
+        st.warning(found.sentence)
+    else:
+        st.markdown(found.sentence)
+    st.caption(f"Validation texts, last block's pooled vectors: {found.numbers}")
+
+
+def _geometry(values: Mapping[str, float]) -> Geometry:
+    return Geometry(
+        values["mean_cosine"], values["effective_rank"], values.get("within_cosine"), values.get("between_cosine")
     )
-    if sentence:
-        st.info(sentence)
-    st.caption(f"Mean pairwise cosine {values['mean_cosine']:.3f} · effective rank {values['effective_rank']:.1f}")
 
 
 def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation]) -> None:

@@ -28,6 +28,8 @@ ALLOWED = {
     "presets": {"errors", "losses.registry"},
     "equation": {"losses.registry", "objectives", "parameters", "terms"},
     "events": set[str](),
+    "learning": {"config", "events", "turns"},
+    "contrast": {"events", "objectives", "parameters", "representation", "terms"},
     "losses": {"errors", "parameters"},
     # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.
     "views": {"encoders.packing", "encoders.source", "errors", "parameters"},
@@ -42,6 +44,7 @@ ALLOWED = {
         "encoders",
         "errors",
         "events",
+        "learning",
         "losses",
         "objectives",
         "parameters",
@@ -52,7 +55,7 @@ ALLOWED = {
         "views",
     },
     "store": {"config", "errors", "events", "representation", "settings"},
-    "replay": {"errors", "events", "representation", "store"},
+    "replay": {"errors", "events", "learning", "representation", "store"},
     "engine": {
         "config",
         "encoders",
@@ -99,6 +102,7 @@ ALLOWED = {
         "engine",
         "errors",
         "events",
+        "learning",
         "objectives",
         "presets",
         "replay",
@@ -125,6 +129,7 @@ LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.pr
 LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
 LIGHT += ["core.figures.tokens", "core.figures.highlight", "core.turns"]
 LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
+LIGHT += ["core.learning", "core.contrast", "core.representation.verdict"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 
 

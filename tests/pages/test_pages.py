@@ -76,8 +76,8 @@ def made_run(folder: Path, draft: RunConfig, claim: bool = True) -> tuple[Store,
     return store, run_id
 
 
-def trained(store: Store, run_id: str, steps: int = 4) -> None:
-    """What a worker writes for a short run, with hostile texts."""
+def trained(store: Store, run_id: str, steps: int = 4, cosines: tuple[float, float] = (0.3, 0.999)) -> None:
+    """What a worker writes for a short run, with hostile texts; `cosines` are the mean ones of its two frames."""
     from core.events import Probe
 
     attempt = store.attempt(run_id, 1)
@@ -88,10 +88,10 @@ def trained(store: Store, run_id: str, steps: int = 4) -> None:
     for step in range(1, steps + 1):
         attempt.steps([Step(step, values | {"step_s": 0.1, "tokens": 50.0, "lambda": 0.9, "temperature": 0.3})])
     scores = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7}
-    for step in (0, steps):
+    for step, cosine in zip((0, steps), cosines, strict=True):
         vectors = np.random.default_rng(step).normal(size=(3, 4)).astype(np.float32)
         attempt.frame(Frame(step, vectors, vectors[:, :2]), pca_map(vectors))
-        attempt.evaluation(step, "validation", scores | {"mean_cosine": 0.999, "effective_rank": 2.0})
+        attempt.evaluation(step, "validation", scores | {"mean_cosine": cosine, "effective_rank": 2.0})
 
 
 # Fine-tune, the form
@@ -426,14 +426,27 @@ def test_every_status_has_its_words_and_its_buttons(
     assert buttons == {"Resume"}
 
 
+@pytest.mark.parametrize(
+    ("cosines", "told"),
+    [
+        ((0.3, 0.999), "The vectors have collapsed"),
+        ((0.999, 0.999), "they have not collapsed, and have not learned yet"),
+        ((0.3, 0.3), "Nothing has collapsed"),
+    ],
+)
 def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
-    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+    opened: Callable[..., AppTest],
+    folder: Path,
+    draft: Callable[..., RunConfig],
+    cosines: tuple[float, float],
+    told: str,
 ) -> None:
     store, run_id = made_run(folder, draft())
-    trained(store, run_id)
+    trained(store, run_id, cosines=cosines)
     store.attempt(run_id, 1).end(Status.FINISHED)
     text = words(opened("fine_tune", run=run_id))
-    assert "The vectors have collapsed" in text
+    assert told in text
+    assert f"mean cosine {cosines[1]:.2f} ({cosines[0]:.2f} at step 0)" in text
     assert "finished" in text or store.run(run_id).status == Status.FINISHED
 
 

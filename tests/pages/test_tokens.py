@@ -22,6 +22,7 @@ from core.analysis.weights import weight_stamps
 from core.config import RunConfig
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.jobs import JobRecord, Jobs
+from core.objectives import mixed_objective
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.training.prepare import prepare
@@ -99,9 +100,13 @@ def make(folder: Path, draft: Draft) -> Callable[..., Made]:
     """A run with three frames, as a worker writes it: three of its four examples have attention."""
 
     def make_run(
-        *, texts: tuple[TokenText, ...] | None = None, frames: tuple[int, ...] = STEPS, classes: Any = CLASSES
+        *,
+        texts: tuple[TokenText, ...] | None = None,
+        frames: tuple[int, ...] = STEPS,
+        classes: Any = CLASSES,
+        **phase: Any,
     ) -> Made:
-        config, _ = prepare(draft(), gpu=False)
+        config, _ = prepare(draft(**phase), gpu=False)
         store = Store(folder)
         run_id = store.create(config)
         store.claim_next(range(1000))
@@ -594,3 +599,12 @@ def test_what_the_page_imports_leaves_torch_alone() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout.split()) == (0, [])
+
+
+@pytest.mark.parametrize(("weight", "told"), [(1.0, True), (0.9, False)])
+def test_what_a_classifier_says_that_learned_nothing_is_called_that(
+    make: Callable[..., Made], opened: Opener, weight: float, told: bool
+) -> None:
+    run = make(objective=mixed_objective(weight).model_dump(mode="json"))
+    run.store.attempt(run.run_id, 1).end(Status.STOPPED)
+    assert ("classifier had learned nothing at step 0" in words(opened(run=run.run_id))) is told

@@ -16,6 +16,7 @@ from core.figures.compare import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.curves import part_label
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned
+from core.learning import Scorer, scorers
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -27,14 +28,15 @@ from pages.ui.live_figure import live_figure
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to meet every measure of every phase.
 LOOKED_AT = 60
-DEFAULT = ("loss", "validation.accuracy")
+DEFAULT = ("loss", "validation.accuracy", "validation.probe.accuracy")
 AXIS_LABELS: Mapping[Axis, str] = {"step": "Step", "time": "Time", "progress": "Progress"}
 SMOOTHINGS = {"none": "None", "exponential": "Exponential", "average": "Window"}
 OF_STEPS = {
     "loss": "Loss, nats",
     "grad_norm": "Gradient norm, before clipping",
     "learning_rate": "Learning rate",
-    "pooled_cosine": "Cosine of the parts' gradients",
+    "shared_cosine": "Cosine of the parts' gradients, on a shared block",
+    "pooled_cosine": "Cosine of the parts' gradients, on the encoder's outputs",
     "lambda": "Weight λ",
     "temperature": "Temperature τ",
 }
@@ -42,12 +44,27 @@ OF_FRAMES = {
     "accuracy": "Validation accuracy",
     "macro_f1": "Validation macro-F1",
     "cross_entropy": "Validation cross-entropy, nats",
+    "probe.accuracy": "Validation accuracy, linear probe",
+    "probe.macro_f1": "Validation macro-F1, linear probe",
+    "probe.cross_entropy": "Validation cross-entropy, linear probe, nats",
     "mean_cosine": "Mean pairwise cosine",
+    "within_cosine": "Cosine within classes",
+    "between_cosine": "Cosine between classes",
     "effective_rank": "Effective rank",
 }
 VALIDATION, MEASURE = "validation.", "measure."
-LOGARITHMIC = ("grad_norm", "pooled_grad.")
-SHARES = frozenset({"validation.accuracy", "validation.macro_f1", "measure.linear_svm", "measure.knn1"})
+SCORES = ("accuracy", "macro_f1", "cross_entropy")
+# Of a term's gradient: on the weights of a shared block, in older runs on the encoder's outputs.
+PULLS = {"shared_grad.": "on a shared block", "pooled_grad.": "on the encoder's outputs"}
+LOGARITHMIC = ("grad_norm", *PULLS)
+# Measured at some steps only, so that a line joins those.
+SPARSE = ("shared_cosine", "shared_grad.")
+SHARES = frozenset(
+    {
+        *("validation.accuracy", "validation.macro_f1", "validation.probe.accuracy", "validation.probe.macro_f1"),
+        *("measure.linear_svm", "measure.knn1"),
+    }
+)
 
 # Steps and their values; None where there is none.
 Values = tuple[list[int], list[float | None]]
@@ -71,7 +88,8 @@ class Told:
         if name.startswith((VALIDATION, MEASURE)):
             at = [step for step in sorted(self.frames) if name in self.frames[step]]
             return at, [self.frames[step][name] for step in at]
-        return [step.step for step in self.steps], [step.values.get(name) for step in self.steps]
+        steps = [step for step in self.steps if not name.startswith(SPARSE) or name in step.values]
+        return [step.step for step in steps], [step.values.get(name) for step in steps]
 
     def curve(self, name: str, axis: Axis) -> Curve | None:
         at, values = self.values(name)
@@ -151,13 +169,18 @@ def measure_labels(names: Iterable[str]) -> dict[str, str]:
     """What can be chosen, and what people call it, in the order in which a run is read."""
     known = set(names)
     parts = sorted(name for name in known if name.startswith("loss."))
-    pulls = sorted(name for name in known if name.startswith("pooled_grad."))
+    pulls = {
+        name: f"Gradient norm of {part_label(name.removeprefix(prefix))}, {where}"
+        for prefix, where in PULLS.items()
+        for name in sorted(known)
+        if name.startswith(prefix)
+    }
     ordered = {
         "loss": OF_STEPS["loss"],
         **{name: f"{part_label(name.removeprefix('loss.'))}, nats" for name in parts},
         **{f"{VALIDATION}{name}": label for name, label in OF_FRAMES.items()},
         **{name: label for name, label in OF_STEPS.items() if name != "loss"},
-        **{name: f"Gradient norm of {part_label(name.removeprefix('pooled_grad.'))}" for name in pulls},
+        **pulls,
         **{f"{MEASURE}{entry.name}": f"{entry.label}, measured" for entry in METRICS.values()},
     }
     return {name: label for name, label in ordered.items() if name in known}
@@ -165,9 +188,9 @@ def measure_labels(names: Iterable[str]) -> dict[str, str]:
 
 def _told(store: Store, one: Compared) -> Told:
     frames: dict[int, dict[str, float | None]] = {}
-    for evaluation in store.evaluations(one.run.id):
-        if evaluation.split == "validation":
-            frames[evaluation.step] = {f"{VALIDATION}{name}": evaluation.values.get(name) for name in OF_FRAMES}
+    validation = [e for e in store.evaluations(one.run.id) if e.split == "validation"]
+    for evaluation, by in zip(validation, scorers(one.config, validation), strict=True):
+        frames[evaluation.step] = _of_frame(evaluation.values, by)
     if one.frames is not None:
         folder = measures_folder(one.frames.folder, one.run.begun_attempt)
         for step in one.frames.numbers if folder.exists() else ():
@@ -175,6 +198,16 @@ def _told(store: Store, one: Compared) -> Told:
             if found is not None:
                 frames.setdefault(step, {}).update({f"{MEASURE}{name}": v for name, v in found.values.items()})
     return Told(one, reads.steps(store, one.run), frames)
+
+
+def _of_frame(values: Mapping[str, float], by: Scorer | None) -> dict[str, float | None]:
+    """The measures of a frame by name; its scores are a linear probe's, the classifier's, or mean nothing."""
+    prefixes: dict[Scorer | None, str] = {"classifier": VALIDATION, "linear probe": f"{VALIDATION}probe."}
+    known = [name for name in OF_FRAMES if name in values]
+    found: dict[str, float | None] = {f"{VALIDATION}{name}": values[name] for name in known if name not in SCORES}
+    if by is not None:
+        found |= {f"{prefixes[by]}{name}": values[name] for name in known if name in SCORES}
+    return found
 
 
 def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, Smoothing, bool]:

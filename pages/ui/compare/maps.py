@@ -171,8 +171,7 @@ def _examples(key: tuple[str, str, int, int | None], ids: tuple[int, ...], _fram
 
 
 def _notes(frames: Frames) -> tuple[str, ...]:
-    scores = {e.step: e.values["accuracy"] for e in frames.store.evaluations(frames.run.id) if e.split == "validation"}
-    return tuple(f"validation {scores[step]:.0%}" if step in scores else "" for step in frames.numbers)
+    return run_reads.score_notes(frames)
 
 
 def _label(method: str) -> str:

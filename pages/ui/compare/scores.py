@@ -10,6 +10,7 @@ import streamlit as st
 from core.analysis.measures import FrameMeasures, measures_folder, measures_request, read_measures
 from core.comparison.differences import config_differences
 from core.comparison.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
+from core.learning import PROBE_ROWS, scored
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -30,6 +31,12 @@ SPLITS: Mapping[str, tuple[str, str]] = {
 # It is what runs are measured against, so none of them is the best at it.
 PROBE = Measure("baseline.accuracy", "To beat: linear probe", None)
 PROBE_ABOUT = "Logistic regression, C = 1, on the untrained encoder's vectors; validation accuracy."
+# A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
+OF_PROBE = "probe."
+OF_PROBE_ABOUT = (
+    f"The classifier never learned: logistic regression, C = 1, on the last frame's vectors of up to {PROBE_ROWS} "
+    "training rows."
+)
 LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
@@ -113,6 +120,11 @@ def _measures() -> dict[str, tuple[Measure, str]]:
             named = score.label[0].lower() + score.label[1:] if score.name != "macro_f1" else score.label
             name = f"{split}.{score.name}"
             found[name] = (Measure(name, f"{label} {named}", score.better, marked=split != TEST), about)
+            name = f"{split}.{OF_PROBE}{score.name}"
+            found[name] = (
+                Measure(name, f"{label} {named}, linear probe", score.better, marked=split != TEST),
+                f"{about} {OF_PROBE_ABOUT}",
+            )
     found[PROBE.name] = (PROBE, PROBE_ABOUT)
     for entry in METRICS.values():
         better = None if entry.better == "neither" else entry.better
@@ -121,9 +133,11 @@ def _measures() -> dict[str, tuple[Measure, str]]:
 
 
 def _scores(store: Store, one: Compared) -> dict[str, float | None]:
+    newest = {e.split: e for e in scored(one.config, store.evaluations(one.run.id))}  # in the order of steps
     found: dict[str, float | None] = {}
-    for evaluation in store.evaluations(one.run.id):  # in the order of steps: the last of a split stays
-        found |= {f"{evaluation.split}.{name}": value for name, value in evaluation.values.items()}
+    for split, evaluation in newest.items():
+        who = OF_PROBE if evaluation.probe_rows is not None and split in SPLITS else ""
+        found |= {f"{split}.{who}{name}": value for name, value in evaluation.values.items()}
     measured = last_measures(one)
     return found | (dict(measured[1].values) if measured else {})
 

@@ -20,6 +20,7 @@ from pages.ui.compare.scores import overview
 from pages.ui.compare.selected import selection
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore.address import ids_as_text, ids_from_text
+from pages.ui.explore.run_reads import predictions_of
 from pages.ui.map_view import MapState, Panel, map_told, map_view
 from pages.ui.parts import escaped, status_badge
 from pages.ui.waiting import POLLING, poll_while
@@ -108,6 +109,9 @@ def _maps(runs: Sequence[Compared]) -> bool:
     panels, turns = panels_of(shown, examples, spec, maps, colour)
     told = _drawn(shown, panels, examples)
     st.caption(about(shown, spec, wanted, turns, colour))
+    for one in shown:
+        if whose := predictions_of(one.frames):
+            st.caption(f"{escaped(one.name)}: {whose}")
     selection(shown, examples, told.selected, told.frame)
     pair(shown, examples)
     return busy

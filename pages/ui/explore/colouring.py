@@ -77,8 +77,8 @@ def _cluster(frames: Frames) -> Bundle:
 
 COLOURINGS: Mapping[str, Colouring] = {
     "label": Colouring("Label", _label, "Colour and symbol: the label."),
-    "prediction": Colouring("Prediction", _prediction, "Colour: what the classifier says at this step."),
-    "correct": Colouring("Correct or wrong", _correct, "Colour: whether the classifier is right at this step."),
+    "prediction": Colouring("Prediction", _prediction, "Colour: what is predicted at this step."),
+    "correct": Colouring("Correct or wrong", _correct, "Colour: whether the prediction is right at this step."),
     "confidence": Colouring("Confidence", _confidence, "Colour: the probability of the prediction."),
     "loss": Colouring("Loss", _loss, f"Colour: cross-entropy of the label; the highest {1 - LOSS_QUANTILE:.0%} alike."),
     "split": Colouring("Training or validation", _split, "Colour: whether an example was trained on."),

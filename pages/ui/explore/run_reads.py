@@ -22,7 +22,9 @@ from core.analysis.maps import (
     steps_source,
 )
 from core.analysis.measures import FrameMeasures, measures_folder, read_measures
-from core.events import FloatArray, Probe
+from core.config import RunConfig
+from core.events import VALIDATION, Evaluation, FloatArray, Probe
+from core.learning import predictions_note, scored
 from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import NeighbourIndex
 from core.representation.projections import MapSpec, Points
@@ -190,3 +192,23 @@ def _clusters(
 ) -> dict[int, NDArray[np.int64]]:
     found = ((number, read_measures(_folder, number)) for number in _numbers)
     return {number: measured.clusters for number, measured in found if measured is not None}
+
+
+def told(frames: Frames) -> tuple[RunConfig, list[Evaluation]]:
+    """The config of a run with the knob turns that were made, and its evaluations."""
+    return frames.store.effective_config(frames.run.id), frames.store.evaluations(frames.run.id)
+
+
+def score_notes(frames: Frames) -> tuple[str, ...]:
+    """What each frame of a run scored on validation, and what was scored where it is not the classifier."""
+    notes = {
+        e.step: f"{'validation' if e.probe_rows is None else 'linear probe'} {e.values['accuracy']:.0%}"
+        for e in scored(*told(frames))
+        if e.split == VALIDATION
+    }
+    return tuple(notes.get(step, "") for step in frames.numbers)
+
+
+def predictions_of(frames: Frames) -> str | None:
+    """Whose predictions the frames hold, where they are not the classifier's from the start."""
+    return predictions_note(*told(frames))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -15,9 +15,11 @@ from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.biography import confidence_figure
 from core.figures.map_data import OwnPoint
+from core.learning import classifier_learns_from
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
 from pages.ui import reads, state
+from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
@@ -141,24 +143,34 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     """Draw what is known of the sentence at a frame, and its biography."""
     told, probe = own.life, frames.probe
     at = told.steps.index(number)
-    probabilities = told.probabilities[at]
-    first, last = probe.classes[told.predictions[0]], probe.classes[told.predictions[at]]
-    how = "as the model read it then" if told.exact[at] else "estimated from the examples near it"
-    st.markdown(f"Predicted **{escaped(last)}**, {probabilities.max():.0%}, {how}.")
     start = f"step {told.steps[0]:,}"
-    changed = f"So it was at {start}." if first == last else f"At {start} it was {escaped(first)}."
     exact = ", ".join(f"{step:,}" for step, known in zip(told.steps, told.exact, strict=True) if known)
+    predicted = predicted_steps(frames, told)
+    changed = ""
+    if number in predicted:
+        changed = _prediction(told, at, told.steps.index(predicted[0]), probe.classes)
+    else:
+        st.markdown("The classifier had learned nothing at this step, so it predicts nothing for your sentence.")
     st.caption(
-        f"{changed} {told.stayed[at]} of its {told.neighbours.shape[1]} nearest examples were so at {start}. Exact at "
+        f"{changed}{told.stayed[at]} of its {told.neighbours.shape[1]} nearest examples were so at {start}. Exact at "
         f"steps {exact}, where weights are kept (filled star); in between it moves as the examples near it do (hollow "
         "star)."
     )
-    live_figure(
-        confidence_figure(told.steps, told.probabilities, probe.classes, told.exact, number, revision=frames.run.id),
-        key="explore.biography",
-        height=CURVE_HEIGHT,
-        description="Probability of each class for your sentence over the steps.",
-    )
+    if predicted:
+        since = told.steps.index(predicted[0])
+        live_figure(
+            confidence_figure(
+                predicted,
+                told.probabilities[since:],
+                probe.classes,
+                told.exact[since:],
+                number,
+                revision=frames.run.id,
+            ),
+            key="explore.biography",
+            height=CURVE_HEIGHT,
+            description="Probability of each class for your sentence over the steps.",
+        )
     old = set(told.neighbours[0].tolist())
     rows = told.neighbours[at].tolist()
     columns: dict[str, list[Cell]] = {
@@ -173,6 +185,23 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         icon=":material/format_ink_highlighter:",
         query_params=_address(frames.run.id, own),
     )
+
+
+def predicted_steps(frames: Frames, told: Biography) -> tuple[int, ...]:
+    """The steps at which the classifier's word counts: from the first that is exact and at which it has learned."""
+    first = classifier_learns_from(run_reads.told(frames)[0])
+    known = zip(told.steps, told.exact, strict=True)
+    since = next((step for step, exact in known if exact and first is not None and max(1, step) >= first), None)
+    return () if since is None else tuple(step for step in told.steps if step >= since)
+
+
+def _prediction(told: Biography, at: int, since: int, classes: Sequence[str]) -> str:
+    """Say what is predicted; a sentence about what was at the first step that counts."""
+    first, last = classes[told.predictions[since]], classes[told.predictions[at]]
+    how = "as the model read it then" if told.exact[at] else "estimated from the examples near it"
+    st.markdown(f"Predicted **{escaped(last)}**, {told.probabilities[at].max():.0%}, {how}.")
+    start = f"step {told.steps[since]:,}"
+    return f"So it was at {start}. " if first == last else f"At {start} it was {escaped(first)}. "
 
 
 def _address(run_id: str, own: Own) -> dict[str, str]:

@@ -127,8 +127,7 @@ def _notes(frames: Frames) -> tuple[str, ...]:
     """What stands beside each frame's number on the scrubber."""
     if frames.layers_at is not None:
         return tuple(f"step {frames.layers_at:,}" for _ in frames.numbers)
-    scores = {e.step: e.values["accuracy"] for e in frames.store.evaluations(frames.run.id) if e.split == "validation"}
-    return tuple(f"validation {scores[step]:.0%}" if step in scores else "" for step in frames.numbers)
+    return run_reads.score_notes(frames)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)

@@ -103,6 +103,8 @@ def _frames(store: Store, run: RunRecord, layers_at: int | None) -> tuple[Frames
 
 
 def _draw(frames: Frames, choices: Choices) -> bool:
+    if whose := run_reads.predictions_of(frames):
+        st.caption(whose)
     left, right = st.columns([11, 9], gap="medium")
     above, below = left.container(), left.container()
     with below:  # what comes and goes moves neither the map nor what stands beside it

@@ -30,9 +30,21 @@ from core.validation import build
 def made_steps(count: int) -> list[Step]:
     values = {"loss": 1.5, "loss.cross_entropy": 0.7, "loss.supcon": 2.0}
     values |= {"collapse_line.supcon": 2.7, "lower_bound.supcon": 1.9}
-    values |= {"grad_norm": 3.0, "pooled_grad.cross_entropy": 0.1, "pooled_grad.supcon": 0.2}
-    values |= {"pooled_cosine": 0.3, "learning_rate": 1e-5}
-    return [Step(i, values | {"loss": 1 / i}) for i in range(1, count + 1)]
+    values |= {"grad_norm": 3.0, "learning_rate": 1e-5}
+    compared = {"shared_grad.cross_entropy": 0.1, "shared_grad.supcon": 0.2, "shared_cosine": 0.3, "shared_block": 6.0}
+    return [Step(i, values | {"loss": 1 / i} | (compared if i % 5 == 1 else {})) for i in range(1, count + 1)]
+
+
+def older_steps(count: int) -> list[Step]:
+    """As runs have them that compared the terms on the encoder's outputs."""
+    values = {"loss": 1.0, "pooled_grad.cross_entropy": 0.1, "pooled_grad.supcon": 0.2, "pooled_cosine": 0.3}
+    return [Step(i, values) for i in range(1, count + 1)]
+
+
+def titles(figure: Figure) -> list[str]:
+    """Of the panels, from top to bottom."""
+    notes = [note for note in figure["layout"]["annotations"] if note["xref"] == "paper" and note["x"] == 0]
+    return [note["text"] for note in sorted(notes, key=lambda note: -note["y"])]
 
 
 def made_evaluation(step: int, split: str = "validation") -> Evaluation:
@@ -66,17 +78,18 @@ def test_it_is_json_and_a_figure_that_plotly_accepts(count: int) -> None:
     go.Figure(figure)
 
 
-def test_nothing_yet_gives_an_empty_figure_with_all_panels() -> None:
+def test_nothing_yet_gives_an_empty_figure_with_the_panels_that_every_run_has() -> None:
     figure = drawn()
     assert figure["data"] == []
-    assert [note["text"] for note in figure["layout"]["annotations"]] == [panel.title for panel in PANELS]
+    assert titles(figure) == ["Loss, nats", "Validation accuracy", "Gradient norm", "Learning rate"]
     assert figure["layout"]["xaxis"]["range"] == [0, 100]
 
 
 def test_every_measure_has_its_line() -> None:
-    steps = made_steps(20)
+    steps = made_steps(21)
     drawn_lines = {trace["name"]: trace["y"][-1] for trace in drawn(steps)["data"]}
-    assert sorted(drawn_lines.values()) == pytest.approx(sorted(steps[-1].values.values()))
+    values = {name: value for name, value in steps[-1].values.items() if name != "shared_block"}
+    assert sorted(drawn_lines.values()) == pytest.approx(sorted(values.values()))
 
 
 def test_a_measure_that_no_step_has_gets_no_line() -> None:
@@ -161,8 +174,9 @@ class TestTerms:
             keys = build(ObjectiveConfig, given).keys
             pieces = [f"{key}.{piece}" for key in keys for piece in ("ce", "kl") if key.startswith("rdrop")]
             values = {"loss": 1.0} | {f"loss.{part}": 1.0 for part in (*keys, *pieces)}
-            values |= {f"collapse_line.{key}": 1.0 for key in keys} | {f"pooled_grad.{key}": 1.0 for key in keys}
-            traces = drawn([Step(1, values), Step(2, values)])["data"]
+            values |= {f"collapse_line.{key}": 1.0 for key in keys} | {f"shared_grad.{key}": 1.0 for key in keys}
+            compared = values | {"shared_block": 6.0}
+            traces = drawn([Step(1, compared), Step(2, compared)])["data"]
             assert len(traces) == len(values)
             for panel in ("y", "y3"):
                 looks = [(t["line"]["color"], t["line"]["dash"]) for t in traces if t["yaxis"] == panel]
@@ -254,9 +268,78 @@ def test_every_loss_has_a_colour_of_its_own() -> None:
     assert len(set(PART_COLOURS.values())) == len(LOSSES)
 
 
-def test_the_panels_do_not_overlap() -> None:
-    layout = drawn()["layout"]
-    domains = [layout["yaxis" if i == 0 else f"yaxis{i + 1}"]["domain"] for i in range(len(PANELS))]
+@pytest.mark.parametrize("steps", [[], made_steps(10)])
+def test_the_panels_do_not_overlap(steps: list[Step]) -> None:
+    layout = drawn(steps)["layout"]
+    domains = [axis["domain"] for name, axis in sorted(layout.items()) if name.startswith("yaxis")]
+    assert len(domains) == len(PANELS) - (not steps)
     edges = [edge for low, high in reversed(domains) for edge in (low, high)]
     assert edges == sorted(edges)
-    assert 0 <= edges[0] < edges[-1] <= 1
+    assert edges[0] == pytest.approx(0, abs=1e-9)
+    assert edges[-1] == pytest.approx(1)
+
+
+class TestCosine:
+    def test_it_says_which_terms_on_which_block_and_how_often(self) -> None:
+        figure = drawn(made_steps(21))
+        assert titles(figure)[2] == "Gradient norm: all weights, parts on block 6"
+        assert titles(figure)[3] == "Cosine of CE and SCL gradients, block 6"
+        cosine = trace_named(figure, "cosine on block 6, every 5 steps")
+        assert (cosine["x"], cosine["y"], cosine["yaxis"]) == ([1, 6, 11, 16, 21], [0.3] * 5, "y4")
+        assert trace_named(figure, "SCL on block 6, every 5 steps")["yaxis"] == "y3"
+
+    @pytest.mark.parametrize("count", [5_001, 20_001])
+    def test_a_long_run_is_thinned_by_the_steps_that_have_it(self, count: int) -> None:
+        cosine = trace_named(drawn(made_steps(count)), "cosine on block 6, every 5 steps")
+        assert len(cosine["x"]) == MAX_CURVE_POINTS
+        assert (cosine["x"][0], cosine["x"][-1]) == (1, count)
+
+    def test_where_there_was_nothing_to_compare_the_line_is_broken(self) -> None:
+        quiet = [Step(i, {"loss": 1.0}) for i in range(12, 41)]
+        steps = [*made_steps(11), *quiet, *(step for step in made_steps(61) if step.step > 40)]
+        cosine = trace_named(drawn(steps), "cosine on block 6, every 5 steps")
+        assert cosine["x"] == [1, 6, 11, 12, 41, 46, 51, 56, 61]
+        assert cosine["y"][3] is None
+        assert cosine["y"].count(None) == 1
+
+    def test_without_a_comparison_there_is_no_panel(self) -> None:
+        figure = drawn([Step(1, {"loss": 1.0, "loss.supcon": 1.0}), Step(2, {"loss": 0.9, "loss.supcon": 0.9})])
+        assert titles(figure) == ["Loss, nats", "Validation accuracy", "Gradient norm", "Learning rate"]
+        assert "yaxis4" not in figure["layout"]
+        assert figure["layout"]["xaxis"]["anchor"] == "y5"
+
+    def test_two_phases_on_two_blocks_name_both(self) -> None:
+        later = [Step(step.step, step.values | {"shared_block": 4.0}) for step in made_steps(20) if step.step > 10]
+        assert (
+            "blocks 4, 6"
+            in titles(drawn([*made_steps(20)[:10], *[s for s in later if "shared_cosine" in s.values]]))[3]
+        )
+
+    def test_that_of_an_older_run_is_labelled_as_what_it_is(self) -> None:
+        figure = drawn(older_steps(10))
+        assert titles(figure)[3] == "Cosine of the parts' gradients, on the encoder's outputs"
+        cosine = trace_named(figure, "cosine of the first two terms' gradients on the encoder's outputs")
+        assert (cosine["x"], cosine["y"][0]) == (list(range(1, 11)), 0.3)
+        assert trace_named(figure, "SCL on the encoder's output")["y"][0] == 0.2
+
+
+class TestProbe:
+    def probed(self, step: int, split: str = "validation", rows: float = 200.0) -> Evaluation:
+        found = made_evaluation(step, split)
+        return Evaluation(step, split, {**found.values, "train_rows": rows})
+
+    def test_a_linear_probe_is_named_with_its_rows(self) -> None:
+        figure = drawn(evaluations=[self.probed(0), self.probed(10)])
+        assert titles(figure)[1] == "Validation accuracy: linear probe"
+        assert trace_named(figure, "linear probe of the frame, 200 rows")["x"] == [0, 10]
+        assert not [trace for trace in figure["data"] if trace.get("name") == "accuracy"]
+
+    def test_probe_and_classifier_are_two_lines(self) -> None:
+        figure = drawn(evaluations=[self.probed(0), self.probed(4), made_evaluation(6), made_evaluation(10)])
+        assert titles(figure)[1] == "Validation accuracy: linear probe, then classifier"
+        assert trace_named(figure, "linear probe of the frame, 200 rows")["x"] == [0, 4]
+        assert trace_named(figure, "accuracy")["x"] == [6, 10]
+
+    def test_that_of_the_untrained_encoder_has_its_own_rows(self) -> None:
+        figure = drawn(evaluations=[self.probed(0, "baseline", 500.0)])
+        assert trace_named(figure, "linear probe, untrained encoder, 500 rows")["y"] == [0.8, 0.8]

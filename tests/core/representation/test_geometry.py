@@ -1,4 +1,4 @@
-"""Cosine, rank and the verdict on vectors of known geometry."""
+"""Cosines and rank on vectors of known geometry."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from core.representation.geometry import (
-    collapse_verdict,
+    class_cosines,
     effective_rank,
+    geometry,
     mean_pairwise_cosine,
     normalised,
 )
@@ -65,19 +66,34 @@ def test_the_length_of_the_vectors_changes_neither_measure() -> None:
     assert mean_pairwise_cosine(stretched) == pytest.approx(mean_pairwise_cosine(rows))
 
 
-class TestVerdict:
-    def test_away_from_the_line_there_is_none(self) -> None:
-        assert collapse_verdict(2.0, 2.7, cosine=1.0, rank=1.0) is None
+def pairs_by_loop(rows: np.ndarray, labels: list[int]) -> tuple[list[float], list[float]]:
+    """Cosines of pairs within and between classes, one by one."""
+    within, between = [], []
+    for i in range(len(rows)):
+        for j in range(i):
+            cosine = float(rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j]))
+            (within if labels[i] == labels[j] else between).append(cosine)
+    return within, between
 
-    @pytest.mark.parametrize("loss", [2.65, 2.7, 3.5])
-    def test_at_the_line_equal_vectors_have_collapsed(self, loss: float) -> None:
-        assert "have collapsed" in str(collapse_verdict(loss, 2.7, cosine=0.999, rank=1.5))
 
-    def test_above_the_line_spread_vectors_have_not_collapsed(self) -> None:
-        assert collapse_verdict(6.0, 2.7, cosine=0.2, rank=30.0) is None
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1, 1, 2, 0, 2], [3, 3, 0, 0, 0, 0, 0, 3]])
+def test_cosines_within_and_between_classes_equal_a_loop_over_pairs(labels: list[int]) -> None:
+    rows = np.random.default_rng(2).normal(size=(8, 5)) + 0.5
+    within, between = pairs_by_loop(rows, labels)
+    assert class_cosines(rows, labels) == pytest.approx((np.mean(within), np.mean(between)))
 
-    def test_at_the_line_equidistant_vectors_have_not(self) -> None:
-        assert "nothing has collapsed" in str(collapse_verdict(2.7, 2.7, cosine=0.2, rank=40.0))
 
-    def test_between_the_two_it_says_to_watch(self) -> None:
-        assert "few directions" in str(collapse_verdict(2.7, 2.7, cosine=0.5, rank=3.0))
+def test_pairs_that_do_not_exist_have_no_cosine() -> None:
+    rows = np.eye(3)
+    assert class_cosines(rows, [0, 1, 2]) == (None, pytest.approx(0))
+    assert class_cosines(rows, [1, 1, 1]) == (pytest.approx(0), None)
+
+
+def test_the_geometry_of_a_frame_names_what_there_is() -> None:
+    rows = RNG.normal(size=(6, 4))
+    found = geometry(rows, [0, 0, 1, 1, 0, 1])
+    assert set(found) == {"mean_cosine", "within_cosine", "between_cosine", "effective_rank"}
+    assert found["mean_cosine"] == mean_pairwise_cosine(rows)
+    # 15 pairs, 6 of them within a class.
+    assert 6 * found["within_cosine"] + 9 * found["between_cosine"] == pytest.approx(15 * found["mean_cosine"])
+    assert set(geometry(rows, [0] * 6)) == {"mean_cosine", "within_cosine", "effective_rank"}

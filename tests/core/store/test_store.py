@@ -70,7 +70,7 @@ def test_another_store_object_reads_what_the_first_wrote(store: Store) -> None:
     assert [s.values["loss"] for s in other.steps(attempt.run_id)] == [1.5, 1.25]
     assert [s.step for s in other.steps(attempt.run_id, after=1)] == [2]
     assert other.evaluations(attempt.run_id)[0].values == {"accuracy": 0.5}
-    assert other.last_accuracies() == {(attempt.run_id, "validation"): 0.5}
+    assert other.last_scores() == {attempt.run_id: other.evaluations(attempt.run_id)}
     assert other.run(attempt.run_id).probe == PROBE
     other.close()
 

@@ -12,6 +12,8 @@ import pytest
 from core.config import RunConfig, TrainableConfig
 from core.encoders.source import EncoderShape, encoder_shape
 from core.events import Step
+from core.learning import PROBE_ROWS
+from core.objectives import mixed_objective
 from core.training.estimate import (
     CHARACTERS_PER_TOKEN,
     SPECIAL_TOKENS,
@@ -47,6 +49,23 @@ def test_a_larger_batch_takes_longer_and_more_memory(estimated: Estimated) -> No
     small, large = estimated(batch_size=8), estimated(batch_size=32)
     assert large.steps_s == pytest.approx(4 * small.steps_s)
     assert large.memory_bytes > small.memory_bytes
+
+
+def test_a_linear_probe_reads_further_rows_at_every_frame_and_at_the_end(
+    draft: Callable[..., RunConfig], tiny_encoder: Path
+) -> None:
+    shape = encoder_shape(str(tiny_encoder))
+    probed, plain = (
+        prepare(draft(objective=mixed_objective(weight).model_dump(mode="json")), gpu=False) for weight in (1.0, 0.9)
+    )
+    data, probe = probed[1], probed[0].probe
+    read = mean_tokens(data.train.shown, 32) * 2 * shape.blocks * shape.block_parameters
+    assert len(data.train) < PROBE_ROWS
+    more, less = (estimate(*made, shape, 1e9, measured=False) for made in (probed, plain))
+    further = len(probe.frame_steps or ()) * (len(data.train) - (probe.train_size or 0))
+    assert more.frames_s - less.frames_s == pytest.approx(further * read / 1e9)
+    assert more.test_s - less.test_s == pytest.approx(len(data.train) * read / 1e9)
+    assert more.steps_s == less.steps_s
 
 
 def test_the_less_learns_the_less_it_costs(estimated: Estimated) -> None:

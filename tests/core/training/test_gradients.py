@@ -1,65 +1,146 @@
-"""Gradient norms of the terms on the encoder's outputs, against gradients taken one by one."""
+"""What the terms ask of a block's weights, against full backward passes of each term alone on a copy of the model."""
 
 from __future__ import annotations
+
+import copy
+import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from core.losses.objective import Contrasted, Objective, Term, TermInput
-from core.losses.registry import LOSSES
-from core.training.gradients import output_gradients
+from core.config import RunConfig
+from core.training.gradients import EVERY_STEPS
+from core.training.outputs import Reader
+from core.training.phase import Phase
+from tests.core.training.made import Draft, made_phase, preset_phases, take_steps
 
-LABELS = torch.tensor([0, 1, 0, 1, 1, 0])
-
-
-def settings(loss: str) -> dict[str, object]:
-    return {p.name: p.default for p in LOSSES[loss].parameters}
-
-
-def evaluated(weights: tuple[float, float]) -> tuple[dict[str, float], list[Tensor], list[list[Tensor]]]:
-    """Measures, the total's gradients on two layers' vectors [P, B, H], and each term's; CE reads only the second."""
-    torch.manual_seed(0)
-    vectors = [torch.randn(1, 6, 5, requires_grad=True) for _ in range(2)]
-    head = torch.randn(5, 2)
-    inputs = {
-        "cross_entropy": TermInput(logits=(vectors[1][0] @ head,)),
-        "supcon": TermInput(layers=tuple(Contrasted(layer[0].unsqueeze(1)) for layer in vectors)),
-    }
-    terms = [Term(name, name, weight, settings(name)) for name, weight in zip(inputs, weights, strict=True)]  # type: ignore[arg-type]
-    value = Objective(terms)(inputs.__getitem__, LABELS)
-    measures = {name: float(t) for name, t in output_gradients(value, terms, vectors).items()}
-    singly = []
-    for term in terms:
-        total = term.weight * Objective([term._replace(weight=1.0)])(inputs.__getitem__, LABELS).total
-        found = torch.autograd.grad(total, vectors, retain_graph=True, allow_unused=True)
-        singly.append([torch.zeros(1, 6, 5) if gradient is None else gradient for gradient in found])
-    value.total.backward()
-    return measures, [vector.grad for vector in vectors if vector.grad is not None], singly
+SCL = {"loss": "supcon", "weight": 0.7, "temperature": 0.3}
+CE = {"loss": "cross_entropy", "weight": 0.3}
+RDROP_SCL = [
+    {"loss": "rdrop", "weight": 1.0, "views": [{"view": "dropout"}]},
+    {"loss": "supcon", "weight": 0.5, "temperature": 0.3, "views": [{"view": "dropout"}]},
+]
 
 
-def flat(gradients: list[Tensor]) -> Tensor:
-    return torch.cat([gradient.flatten() for gradient in gradients])
+def mixed(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"objective": {"terms": list(terms), "combine": "additive"}}
 
 
-def test_norms_and_cosine_equal_gradients_taken_one_by_one() -> None:
-    measures, total, (ce, scl) = evaluated((0.3, 0.7))
-    assert measures["pooled_grad.cross_entropy"] == pytest.approx(float(flat(ce).norm()), rel=1e-5)
-    assert measures["pooled_grad.supcon"] == pytest.approx(float(flat(scl).norm()), rel=1e-5)
-    cosine = float((flat(ce) * flat(scl)).sum() / flat(ce).norm() / flat(scl).norm())
-    assert measures["pooled_cosine"] == pytest.approx(cosine, rel=1e-4)
-    torch.testing.assert_close(flat(total), flat(ce) + flat(scl))
-    assert not ce[0].any()
+def of_preset(name: str, **more: Any) -> dict[str, Any]:
+    return preset_phases(name)[0] | more
 
 
-def test_a_part_of_weight_zero_asks_for_nothing() -> None:
-    measures, _, _ = evaluated((1.0, 0.0))
-    assert set(measures) == {"pooled_grad.cross_entropy"}
+CASES: dict[str, tuple[dict[str, Any], int]] = {
+    "gunel": (of_preset("ce-scl"), 2),
+    "token level": (of_preset("token-scl"), 2),
+    "multi-view": (of_preset("multi-view-scl"), 2),
+    "R-Drop and SCL": (mixed(*RDROP_SCL), 2),
+    "three terms": (mixed(SCL, CE, {"loss": "simcse", "weight": 0.2, "views": [{"view": "dropout"}]}), 2),
+    "contrast one block lower": (mixed(SCL | {"layers": [1]}, CE), 1),
+    "tokens of every block": (of_preset("multi-layer-token"), 2),
+    "last block": (of_preset("ce-scl", trainable={"part": "last_blocks", "blocks": 1}), 2),
+    "adapters": (of_preset("ce-scl", trainable={"part": "lora", "lora_rank": 2, "lora_dropout": 0.0}), 2),
+    "gradient cache": (of_preset("token-scl", micro_batch=3), 2),
+    "gradient checkpointing": (of_preset("ce-scl", gradient_checkpointing=True), 2),
+    "queue": (mixed(SCL | {"queue": 32}, CE), 2),
+    "projection head": (mixed(SCL | {"projection": "mlp"}, CE), 2),
+    "contrast of logits": (of_preset("dropout-contrast-logits"), 2),
+}
 
 
-def test_a_part_that_no_gradient_reaches_is_left_out() -> None:
-    vectors = [torch.randn(1, 6, 5, requires_grad=True)]
-    fixed = TermInput(layers=(Contrasted(torch.randn(6, 1, 5)),))
-    terms = [Term("supcon", "supcon", 1.0, settings("supcon"))]  # type: ignore[arg-type]
-    value = Objective(terms)(lambda _: fixed, LABELS)
-    assert output_gradients(value, terms, vectors) == {}
+def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
+    """The gradient of each weighted term on a block's learning weights, by a full backward pass of that term alone.
+
+    The whole batch is read at once, whatever the phase's micro-batch: without dropout the gradients are the same.
+    """
+    found = {}
+    whole = phase.passes._part
+    for term in phase.objective.terms:
+        phase.encoder.zero_grad(set_to_none=True)
+        phase.passes._part = None
+        torch.manual_seed(7)
+        outputs, _ = phase.passes.encode(step, phase._batch(step))
+        phase.passes._part = whole
+        reader = Reader(outputs, phase.encoder, phase.plan, queue=phase._queued)
+        labels = phase._batch(step).labels
+        value = phase.objective(reader, labels)
+        (term.weight * value.parts[term.key]).backward()
+        weights = [p for p in phase.encoder.blocks[block - 1].parameters() if p.requires_grad]
+        found[term.key] = torch.cat(
+            [torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in weights]
+        )
+    phase.encoder.zero_grad(set_to_none=True)
+    return found
+
+
+def at_step(draft: RunConfig, step: int) -> tuple[dict[str, float], Phase]:
+    """What a phase reports of a step, and the phase right before that step; no dropout, so that it can be repeated."""
+    phase = made_phase(draft, dropout=0.0)
+    take_steps(phase, step - 1)
+    before = copy.deepcopy(phase)
+    torch.manual_seed(7)  # for dropout in front of the loss
+    values = phase.take_step(step)
+    return values, before
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_norms_and_cosine_are_those_of_each_term_alone(draft: Draft, name: str) -> None:
+    settings, block = CASES[name]
+    step = EVERY_STEPS + 1
+    values, before = at_step(draft(**settings | {"optimiser": {"learning_rate": 1e-3}}), step)
+    expected = alone(before, step, block)
+    assert values["shared_block"] == block
+    assert {key for key in values if key.startswith("shared_grad.")} == {f"shared_grad.{key}" for key in expected}
+    for key, gradient in expected.items():
+        assert values[f"shared_grad.{key}"] == pytest.approx(float(gradient.norm()), rel=1e-3)
+    first, second = list(expected.values())[:2]
+    cosine = float(first.double() @ second.double() / first.double().norm() / second.double().norm())
+    assert values["shared_cosine"] == pytest.approx(cosine, abs=1e-4)
+    assert abs(cosine) > 1e-3
+
+
+def test_terms_that_read_different_outputs_share_a_direction_on_weights(draft: Draft) -> None:
+    values, _ = at_step(draft(**of_preset("token-scl")), 1)
+    assert abs(values["shared_cosine"]) > 0.01
+
+
+def test_every_few_steps_of_a_phase_are_compared(draft: Draft) -> None:
+    told = take_steps(made_phase(draft()), 8)
+    assert [i for i, values in enumerate(told, start=1) if "shared_cosine" in values] == [1, 1 + EVERY_STEPS]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        mixed(CE),
+        mixed(SCL | {"weight": 1.0}, CE | {"weight": 0.0}),
+        of_preset("ce-scl", trainable={"part": "classifier"}),
+        of_preset("dropout-contrast-logits", trainable={"part": "classifier"}),
+        mixed(SCL | {"layers": [1]}, CE) | {"trainable": {"part": "last_blocks", "blocks": 1}},
+    ],
+    ids=["one term", "weight 0", "classifier only", "classifier only, both on logits", "a term that moves nothing"],
+)
+def test_where_there_is_nothing_to_compare_nothing_is_reported(draft: Draft, settings: dict[str, Any]) -> None:
+    (values,) = take_steps(made_phase(draft(**settings)), 1)
+    assert not [name for name in values if name.startswith(("shared_", "pooled_"))]
+
+
+def test_a_term_that_asks_for_nothing_in_a_batch_has_no_cosine(draft: Draft) -> None:
+    phase = made_phase(draft(**mixed(SCL, CE)))
+    phase.labels = torch.arange(len(phase.labels)) % 2
+    phase.sampler.rows = lambda step: [0, 1]  # type: ignore[method-assign]
+    (values,) = take_steps(phase, 1)  # no anchor has a positive
+    assert values["shared_grad.supcon"] == 0
+    assert "shared_cosine" not in values
+    assert all(math.isfinite(value) for value in values.values())
+
+
+@pytest.mark.parametrize("settings", [of_preset("token-scl"), of_preset("token-scl", micro_batch=3)])
+def test_looking_changes_nothing(draft: Draft, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = take_steps(made_phase(draft(**settings)), 8)
+    monkeypatch.setattr("core.training.phase.EVERY_STEPS", 10**6)
+    quiet = take_steps(made_phase(draft(**settings)), 8)
+    assert [values["loss"] for values in looked] == [values["loss"] for values in quiet]
+    assert [values["grad_norm"] for values in looked] == [values["grad_norm"] for values in quiet]

@@ -101,8 +101,7 @@ def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(dra
     for step in steps_of(events_of(draft(objective=mixed_objective(0.0).model_dump()))):
         assert step.values["loss"] == step.values["loss.cross_entropy"]
         assert step.values["loss.supcon"] > 0
-        assert "pooled_grad.supcon" not in step.values
-        assert "pooled_cosine" not in step.values
+        assert "shared_cosine" not in step.values
 
 
 def test_the_same_config_gives_the_same_curve_to_the_last_bit(draft: Draft) -> None:
@@ -124,12 +123,11 @@ def test_learning_rate_warms_up_and_decays(draft: Draft) -> None:
 @pytest.mark.parametrize("trainable", [{"part": "last_blocks", "blocks": 1}, {"part": "classifier"}])
 def test_frozen_weights_stay_as_they_were(draft: Draft, trainable: dict[str, Any], tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
-    events = events_of(draft(trainable=trainable), checkpoints=checkpoints)
+    events_of(draft(trainable=trainable), checkpoints=checkpoints)
     with safe_open(checkpoints.path, "pt") as file:
         kept = set(file.keys())
     assert kept
     assert not any("embeddings" in name or "layer.0." in name for name in kept)
-    assert "pooled_grad.cross_entropy" in steps_of(events)[0].values
 
 
 def test_the_model_learns(draft: Draft) -> None:
@@ -477,7 +475,7 @@ def test_the_learning_rate_is_turned_for_its_phase(draft: Draft) -> None:
 
 def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft) -> None:
     events = events_of(two_phases(draft), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)}))
-    (notice,) = [event for event in events if isinstance(event, Notice)]
+    notice = [event for event in events if isinstance(event, Notice)][-1]  # the first is on the first phase
     assert isinstance(notice, TurnRefused)
     assert (notice.step, notice.name, notice.value) == (4, "temperature", 0.5)
     assert "'temperature'" in notice.message

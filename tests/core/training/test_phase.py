@@ -260,8 +260,8 @@ def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft)
         "collapse_line.simcse",
     }
     assert {name for name in values if name.startswith("lower_bound.")} == {"lower_bound.supcon"}
-    assert {name for name in values if name.startswith("pooled_grad.")} == {
-        f"pooled_grad.{key}" for key in ("cross_entropy", "rdrop", "supcon", "simcse")
+    assert {name for name in values if name.startswith("shared_grad.")} == {
+        f"shared_grad.{key}" for key in ("cross_entropy", "rdrop", "supcon", "simcse")
     }
     total = sum(w * values[f"loss.{key}"] for key, w in (("cross_entropy", 1), ("rdrop", 0.5), ("supcon", 0.3)))
     assert values["loss"] == pytest.approx(total + 0.2 * values["loss.simcse"], rel=1e-5)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-from core.training.scores import classification_scores, linear_probe_scores
+from core.training.scores import LEAST_LOGIT, LinearProbe, classification_scores, linear_probe_scores
 
 
 def random_logits(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, list[int]]:
@@ -78,3 +78,28 @@ def test_a_probe_that_never_saw_a_class_misses_it_with_a_finite_loss() -> None:
     scores = linear_probe_scores(train, [0, 2, 0, 2], held_out, [0, 2, 1])
     assert scores["accuracy"] == pytest.approx(2 / 3)
     assert math.isfinite(scores["cross_entropy"])
+
+
+class TestLinearProbe:
+    def test_its_logits_are_the_log_probabilities_of_scikit_learn(self) -> None:
+        rng = np.random.default_rng(3)
+        train, labels, held_out = rng.normal(size=(30, 4)), rng.integers(0, 3, 30).tolist(), rng.normal(size=(9, 4))
+        expected = LogisticRegression(C=1.0, max_iter=2000).fit(train, labels).predict_log_proba(held_out)
+        assert LinearProbe(train, labels, 3).logits(held_out) == pytest.approx(expected, abs=1e-5)
+
+    def test_a_class_without_rows_is_never_predicted(self) -> None:
+        rng = np.random.default_rng(4)
+        logits = LinearProbe(rng.normal(size=(20, 4)), [0, 2] * 10, 4).logits(rng.normal(size=(50, 4)))
+        assert logits.shape == (50, 4)
+        assert set(logits.argmax(1)) <= {0, 2}
+        assert (logits[:, [1, 3]] == LEAST_LOGIT).all()
+
+    def test_rows_of_one_class_alone_give_that_class(self) -> None:
+        probe = LinearProbe(np.ones((3, 2), np.float32), [1, 1, 1], 2)
+        assert probe.logits(np.zeros((4, 2), np.float32)).argmax(1).tolist() == [1, 1, 1, 1]
+        assert probe.scores(np.zeros((4, 2), np.float32), [1, 1, 0, 1])["accuracy"] == 0.75
+
+    def test_its_scores_say_how_many_rows_it_was_fitted_on(self) -> None:
+        rng = np.random.default_rng(5)
+        probe = LinearProbe(rng.normal(size=(20, 4)), [0, 1] * 10, 2)
+        assert probe.scores(rng.normal(size=(5, 4)), [0, 1, 0, 1, 1])["train_rows"] == 20

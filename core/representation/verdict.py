@@ -1,0 +1,188 @@
+"""What a contrastive loss and the geometry of a frame say together: collapse, separation, learning or neither.
+
+A loss at its collapse line means that all vectors look alike to it. They may be equal, equidistant, or as narrow as the
+untrained encoder already was; only the geometry, compared with that of step 0, can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+# A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as
+# nearly done from the other share on.
+AT_LINE, NEARLY_THERE = 0.05, 0.8
+# The spread of vectors is 1 − their mean cosine. Collapsed vectors have next to none, and lost it in training.
+COLLAPSED_SPREAD, LOST_SPREAD = 0.05, 0.5
+NARROW_COSINE, NARROWED_RANK = 0.9, 0.5
+# Classes are tight and apart when cosines within them are at least so high, and so much higher than between them.
+TIGHT_COSINE, CLASS_GAP = 0.8, 0.4
+
+
+class Outcome(StrEnum):
+    """What was found."""
+
+    OFF = "off"
+    COLLAPSED = "collapsed"
+    SEPARATED = "separated"
+    UNCHANGED_NARROW = "unchanged narrow"
+    NARROWED = "narrowed"
+    EQUIDISTANT = "equidistant"
+    AT_LINE = "at line"
+    ABOVE_LINE = "above line"
+    LEARNING = "learning"
+    NEAR_BOUND = "near bound"
+
+
+SENTENCES: Mapping[Outcome, str] = {
+    Outcome.OFF: "The contrastive loss has weight 0: it is measured, and moves nothing.",
+    Outcome.COLLAPSED: "The vectors have collapsed: they lost their spread since step 0 and now all point one way. "
+    "Raise the temperature or lower the learning rate.",
+    Outcome.SEPARATED: "Classes are tight and apart: high cosine within a class, low between classes. That is the aim, "
+    "not a collapse.",
+    Outcome.UNCHANGED_NARROW: "The contrastive loss is still at its collapse line. The vectors point in similar "
+    "directions, as they did before training: they have not collapsed, and have not learned yet.",
+    Outcome.NARROWED: "The contrastive loss is at its collapse line, and the vectors are closer together or fill fewer "
+    "directions than at step 0: watch the map.",
+    Outcome.EQUIDISTANT: "The contrastive loss is at its collapse line, yet the vectors are spread out: to this loss "
+    "they are about equally far apart. Nothing has collapsed.",
+    Outcome.AT_LINE: "The contrastive loss is at its collapse line: the vectors that it compares look alike to it.",
+    Outcome.ABOVE_LINE: "The contrastive loss is above its collapse line: it would be lower if all vectors were equal.",
+    Outcome.LEARNING: "The contrastive loss is learning.",
+    Outcome.NEAR_BOUND: "The contrastive loss is close to the lowest value that it can reach on training batches.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A contrastive term as the newest steps have it.
+
+    Attributes:
+        loss, line, bound: nats: its value, collapse line and lower bound (0 where it has none worth drawing).
+        temperature: τ; None where vectors are not normalised, so that cosines do not limit the loss.
+        classes: C, where labels say what belongs together; None where each text is a class of its own.
+        weight: ≥ 0.
+        shown: whether it compares the very vectors of the frame.
+    """
+
+    loss: float
+    line: float
+    bound: float
+    temperature: float | None
+    classes: int | None
+    weight: float = 1.0
+    shown: bool = True
+
+    @property
+    def covered(self) -> float:
+        """Share of the way from the collapse line (0) to the lower bound (1); below 0 above the line."""
+        return (self.line - self.loss) / max(self.line - self.bound, 1e-9)
+
+    @property
+    def reachable(self) -> float:
+        """The share that vectors can cover at this temperature: classes in points as far apart as C points can be.
+
+        With e^bound positives and cosine −1/(C − 1) to all other candidates the loss is
+        ln(|P| + (M − |P|)·e^(−(1 + 1/(C − 1))/τ)).
+        """
+        if self.temperature is None:
+            return 1.0
+        candidates, positives = math.exp(self.line), math.exp(self.bound)
+        classes = self.classes or max(2.0, candidates)
+        apart = math.exp(-(1 + 1 / max(1.0, classes - 1)) / self.temperature)
+        lowest = math.log(positives + max(0.0, candidates - positives) * apart)
+        return (self.line - lowest) / max(self.line - self.bound, 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """How the validation texts of a frame lie; older runs have no cosines within and between classes."""
+
+    mean_cosine: float
+    effective_rank: float
+    within_cosine: float | None = None
+    between_cosine: float | None = None
+
+    @property
+    def spread(self) -> float:
+        return 1 - self.mean_cosine
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outcome, its sentence, and the numbers behind it."""
+
+    outcome: Outcome
+    sentence: str
+    numbers: str
+
+
+def verdict(contrast: Contrast, now: Geometry, start: Geometry | None) -> Verdict:
+    """Judge one contrastive term.
+
+    Args:
+        now: the newest frame.
+        start: the frame of step 0; None where it is not there yet, and the sentence then says less.
+    """
+    outcome = _outcome(contrast, now, start)
+    sentence = SENTENCES[outcome]
+    if outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
+        sentence = f"{sentence[:-1]}: {_covered(contrast)}."
+    if not contrast.shown and outcome != Outcome.OFF:
+        sentence += " The map shows other vectors than those it compares."
+    return Verdict(outcome, sentence, _numbers(now, start))
+
+
+def _outcome(contrast: Contrast, now: Geometry, start: Geometry | None) -> Outcome:
+    if contrast.weight == 0:
+        return Outcome.OFF
+    share = contrast.covered / max(contrast.reachable, 1e-9)
+    if share < -AT_LINE:
+        return Outcome.ABOVE_LINE
+    if share >= AT_LINE:
+        if contrast.shown and contrast.classes is not None and _separated(now):
+            return Outcome.SEPARATED
+        return Outcome.NEAR_BOUND if share >= NEARLY_THERE else Outcome.LEARNING
+    if not contrast.shown or start is None:
+        return Outcome.AT_LINE
+    return _at_the_line(now, start)
+
+
+def _at_the_line(now: Geometry, start: Geometry) -> Outcome:
+    lost = now.spread < LOST_SPREAD * start.spread
+    if lost and now.spread < COLLAPSED_SPREAD:
+        return Outcome.COLLAPSED
+    # Of vectors that are nearly equal, the rank is that of what little sets them apart.
+    if lost or now.effective_rank < NARROWED_RANK * start.effective_rank:
+        return Outcome.NARROWED
+    return Outcome.UNCHANGED_NARROW if now.mean_cosine > NARROW_COSINE else Outcome.EQUIDISTANT
+
+
+def _separated(now: Geometry) -> bool:
+    within, between = now.within_cosine, now.between_cosine
+    return within is not None and between is not None and within >= TIGHT_COSINE and within - between >= CLASS_GAP
+
+
+def _covered(contrast: Contrast) -> str:
+    told = f"it has covered {max(0.0, contrast.covered):.0%} of the way from its collapse line to its lower bound"
+    if contrast.reachable < NEARLY_THERE:
+        told += f", of at most {contrast.reachable:.0%} at τ = {contrast.temperature:g}"
+    return told
+
+
+def _numbers(now: Geometry, start: Geometry | None) -> str:
+    before = start or now
+    measured = [
+        ("cosine within classes", now.within_cosine, before.within_cosine, ".2f"),
+        ("between classes", now.between_cosine, before.between_cosine, ".2f"),
+        ("effective rank", now.effective_rank, before.effective_rank, ".1f"),
+    ]
+    if now.within_cosine is None and now.between_cosine is None:
+        measured.insert(0, ("mean cosine", now.mean_cosine, before.mean_cosine, ".2f"))
+    return " · ".join(
+        f"{name} {value:{style}}" + (f" ({then:{style}} at step 0)" if start is not None and then is not None else "")
+        for name, value, then, style in measured
+        if value is not None
+    )

@@ -1,0 +1,180 @@
+"""The verdict on losses and vectors that were made to be collapsed, separated, narrow, equidistant or half-way."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from core.losses import supcon_loss
+from core.losses.objective import Contrasted, TermInput
+from core.losses.reference import reference_lines
+from core.representation.geometry import geometry
+from core.representation.verdict import SENTENCES, Contrast, Geometry, Outcome, Verdict, verdict
+
+LABELS = [i % 2 for i in range(16)]
+RNG = np.random.default_rng(0)
+SPREAD = RNG.normal(size=(16, 32))
+# Four classes would be as good; two classes at opposite points are as far apart as two points can be.
+APART = np.stack([(1 if label else -1) * np.eye(32)[0] for label in LABELS]) + 0.05 * RNG.normal(size=(16, 32))
+NARROW = np.eye(32)[0] * 10 + 0.3 * RNG.normal(size=(16, 32))
+COLLAPSED = np.eye(32)[0] + 0.002 * RNG.normal(size=(16, 32))
+
+
+def looked_at(rows: np.ndarray) -> Geometry:
+    return Geometry(**geometry(rows, LABELS))
+
+
+def contrasted(rows: np.ndarray, *, temperature: float = 0.3, queue: int = 0, weight: float = 0.9) -> Contrast:
+    """SupCon of these very rows as one batch, with the lines that a run would draw; a queue holds near copies."""
+    vectors, labels = torch.tensor(rows, dtype=torch.float32).unsqueeze(1), torch.tensor(LABELS)
+    held = None
+    if queue:
+        copies = torch.arange(queue) % len(rows)
+        held = vectors[copies, 0] + 0.01 * torch.randn(queue, rows.shape[1]), labels[copies]
+    loss = supcon_loss(vectors, labels, temperature=temperature, queue=held)
+    lines = reference_lines("supcon", TermInput(layers=(Contrasted(vectors),), queue=held), labels, {})
+    assert lines is not None
+    assert lines.bound is not None
+    return Contrast(float(loss), float(lines.collapse), float(lines.bound), temperature, classes=2, weight=weight)
+
+
+def judged(now: np.ndarray, start: np.ndarray | None = SPREAD, **settings: float) -> Verdict:
+    before = None if start is None else looked_at(start)
+    return verdict(contrasted(now, **settings), looked_at(now), before)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("queue", [0, 256])
+@pytest.mark.parametrize("temperature", [0.07, 0.3, 2.0])
+def test_vectors_that_lost_their_spread_have_collapsed(temperature: float, queue: int) -> None:
+    found = judged(COLLAPSED, temperature=temperature, queue=queue)
+    assert found.outcome == Outcome.COLLAPSED
+    assert "have collapsed" in found.sentence
+
+
+def test_a_narrow_encoder_can_collapse_too() -> None:
+    assert judged(COLLAPSED, start=NARROW).outcome == Outcome.COLLAPSED
+
+
+@pytest.mark.parametrize("queue", [0, 256])
+@pytest.mark.parametrize("temperature", [0.1, 0.3, 2.0])
+def test_two_tight_groups_far_apart_are_no_collapse(temperature: float, queue: int) -> None:
+    found = judged(APART, temperature=temperature, queue=queue)
+    assert found.outcome == Outcome.SEPARATED
+    assert "not a collapse" in found.sentence
+
+
+def test_tight_groups_of_a_narrow_start_are_no_collapse_either() -> None:
+    assert judged(APART, start=NARROW).outcome == Outcome.SEPARATED
+
+
+@pytest.mark.parametrize("temperature", [0.3, 2.0])
+def test_a_narrow_encoder_that_did_not_change_has_not_collapsed(temperature: float) -> None:
+    assert looked_at(NARROW).mean_cosine > 0.95
+    found = judged(NARROW, start=NARROW, temperature=temperature)
+    assert found.outcome == Outcome.UNCHANGED_NARROW
+    assert "have not collapsed" in found.sentence
+
+
+def test_equidistant_vectors_are_at_the_line_and_have_not_collapsed() -> None:
+    found = judged(np.eye(16), start=RNG.normal(size=(16, 16)))
+    assert found.outcome == Outcome.EQUIDISTANT
+    assert "Nothing has collapsed" in found.sentence
+
+
+def test_vectors_that_draw_together_at_the_line_are_to_be_watched() -> None:
+    base = np.eye(32)[0] * 4 + RNG.normal(size=(16, 32)) * 0.4
+    found = verdict(Contrast(2.7, math.log(15), math.log(7), 2.0, 2), looked_at(base), looked_at(SPREAD))
+    assert found.outcome == Outcome.NARROWED
+
+
+def test_with_a_queue_a_fifth_of_the_descent_is_not_at_the_line() -> None:
+    """The line is ln 1039 and the bound ln 519: 2 % of the line is a fifth of all that there is to cover."""
+    line, bound = math.log(1039), math.log(519)
+    tenth = Contrast(line - 0.1 * (line - bound), line, bound, 0.1, 2)
+    assert verdict(tenth, looked_at(SPREAD), looked_at(SPREAD)).outcome == Outcome.LEARNING
+    assert tenth.covered == pytest.approx(0.1)
+    assert tenth.loss > 0.98 * line
+
+
+def test_the_share_that_was_covered_is_between_line_and_bound() -> None:
+    half = Contrast((math.log(15) + math.log(7)) / 2, math.log(15), math.log(7), 0.1, 2)
+    found = verdict(half, looked_at(SPREAD), looked_at(SPREAD))
+    assert found.outcome == Outcome.LEARNING
+    assert "covered 50% of the way" in found.sentence
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
+def test_what_can_be_reached_is_the_loss_of_a_simplex(temperature: float, classes: int) -> None:
+    """Classes in the corners of a simplex, the lowest that SupCon can go with so many of each."""
+    corners = np.eye(classes) - 1 / classes
+    rows = torch.tensor(np.repeat(corners, 4, axis=0))
+    labels = torch.arange(classes).repeat_interleave(4)
+    lowest = float(supcon_loss(rows.unsqueeze(1), labels, temperature=temperature))
+    lines = reference_lines("supcon", TermInput(layers=(Contrasted(rows.unsqueeze(1)),)), labels, {})
+    assert lines is not None
+    assert lines.bound is not None
+    there = Contrast(lowest, float(lines.collapse), float(lines.bound), temperature, classes)
+    assert there.reachable == pytest.approx(there.covered, rel=1e-6)
+
+
+def test_at_a_high_temperature_the_most_that_can_be_covered_is_named() -> None:
+    found = verdict(contrasted(APART, temperature=2.0), looked_at(SPREAD), looked_at(SPREAD))
+    assert found.outcome == Outcome.NEAR_BOUND
+    assert "at τ = 2" in found.sentence
+
+
+def test_a_weight_of_one_is_judged_like_any_other_and_a_weight_of_zero_is_not() -> None:
+    assert judged(COLLAPSED, weight=1.0).outcome == Outcome.COLLAPSED
+    assert judged(COLLAPSED, weight=0.0).outcome == Outcome.OFF
+
+
+def test_above_the_line_equal_vectors_would_be_better() -> None:
+    crossed = np.stack([np.eye(32)[i // 2] for i in range(16)])  # each with one of the other class
+    assert judged(crossed, temperature=0.1).outcome == Outcome.ABOVE_LINE
+
+
+@pytest.mark.parametrize("now", [COLLAPSED, NARROW, np.eye(16)])
+def test_before_the_first_frame_or_of_other_vectors_it_says_less(now: np.ndarray) -> None:
+    assert judged(now, start=None).outcome == Outcome.AT_LINE
+    contrast = contrasted(now)
+    elsewhere = Contrast(contrast.loss, contrast.line, contrast.bound, 0.3, 2, shown=False)
+    found = verdict(elsewhere, looked_at(now), looked_at(SPREAD))
+    assert found.outcome == Outcome.AT_LINE
+    assert "other vectors" in found.sentence
+
+
+def test_of_vectors_that_the_map_does_not_show_nothing_is_said_of_their_classes() -> None:
+    contrast = contrasted(APART)
+    elsewhere = Contrast(contrast.loss, contrast.line, contrast.bound, 0.3, 2, shown=False)
+    assert verdict(elsewhere, looked_at(APART), looked_at(SPREAD)).outcome == Outcome.NEAR_BOUND
+
+
+def test_without_labels_tight_classes_are_not_the_aim() -> None:
+    own_views = Contrast(0.1, math.log(15), 0.0, 0.05, None)
+    assert verdict(own_views, looked_at(APART), looked_at(SPREAD)).outcome == Outcome.NEAR_BOUND
+
+
+def test_older_runs_have_no_cosines_of_classes_and_a_more_careful_verdict() -> None:
+    old = Geometry(looked_at(APART).mean_cosine, looked_at(APART).effective_rank)
+    found = verdict(contrasted(APART), old, Geometry(0.1, 12.0))
+    assert found.outcome == Outcome.NEAR_BOUND
+    assert found.numbers.startswith("mean cosine")
+    collapsed = Geometry(looked_at(COLLAPSED).mean_cosine, 12.0)
+    assert verdict(contrasted(COLLAPSED), collapsed, Geometry(0.1, 12.0)).outcome == Outcome.COLLAPSED
+
+
+def test_the_numbers_are_those_of_now_and_of_step_zero() -> None:
+    numbers = verdict(contrasted(APART), Geometry(0.0, 1.25, 0.91, -0.84), Geometry(0.3, 28.0, 0.35, 0.25)).numbers
+    assert numbers == (
+        "cosine within classes 0.91 (0.35 at step 0) · between classes -0.84 (0.25 at step 0) · "
+        "effective rank 1.2 (28.0 at step 0)"
+    )
+
+
+def test_every_outcome_has_one_short_text() -> None:
+    assert SENTENCES.keys() == set(Outcome)
+    assert all(len(sentence) < 190 for sentence in SENTENCES.values())

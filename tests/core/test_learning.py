@@ -1,0 +1,122 @@
+"""From which step on the classifier learns, and whose scores a frame holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig, parse_config
+from core.events import Evaluation
+from core.learning import (
+    classifier_learned,
+    classifier_learns_from,
+    classifier_note,
+    predictions_note,
+    scored,
+    scorers,
+)
+from core.objectives import ObjectiveConfig, mixed_objective
+from core.presets import PRESETS
+from core.validation import build
+
+CE = {"loss": "cross_entropy"}
+SCL = {"loss": "supcon"}
+
+
+def one_phase(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
+    return run([{"objective": {"terms": list(terms), "combine": "additive"}, "steps": 10}], turns)
+
+
+def run(phases: list[dict[str, Any]], turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
+    made = [{"step": step, "name": name, "value": value} for step, name, value in turns]
+    return parse_config({"phases": phases, "knob_turns": made})
+
+
+def mixed(weight: float, turns: tuple[tuple[int, str, float], ...] = ()) -> RunConfig:
+    return run([{"objective": mixed_objective(weight).model_dump(mode="json"), "steps": 10}], turns)
+
+
+TWO = [
+    {"objective": {"terms": [SCL], "combine": "additive"}, "steps": 4},
+    {"objective": {"terms": [CE], "combine": "additive"}, "steps": 6},
+]
+
+
+@pytest.mark.parametrize(
+    ("config", "first"),
+    [
+        (mixed(0.9), 1),
+        (mixed(0.0), 1),
+        (mixed(1.0), None),
+        (mixed(1.0, ((6, "lambda", 0.5),)), 6),
+        (mixed(1.0, ((6, "lambda", 0.5), (6, "lambda", 1.0))), None),
+        (mixed(1.0, ((6, "temperature", 0.5), (8, "learning_rate", 2.0))), None),
+        (mixed(0.5, ((3, "lambda", 1.0),)), 1),
+        (mixed(0.5, ((1, "lambda", 1.0), (4, "lambda", 0.9))), 4),
+        (mixed(1.0, ((11, "lambda", 0.5),)), None),
+        (one_phase(SCL), None),
+        (one_phase(SCL, CE | {"weight": 0.0}), None),
+        (one_phase(SCL, CE | {"weight": 0.0}, turns=((7, "cross_entropy.weight", 0.2),)), 7),
+        (one_phase({"loss": "rdrop", "views": [{"view": "head_dropout"}]}), 1),
+        (run(TWO), 5),
+    ],
+)
+def test_the_first_step_that_trains_the_classifier(config: RunConfig, first: int | None) -> None:
+    assert classifier_learns_from(config) == first
+    learned = [classifier_learned(config, step) for step in range(11)]
+    assert learned == [first is not None and max(1, step) >= first for step in range(11)]
+
+
+@pytest.mark.parametrize("loss", ["supcon", "simcse"])
+def test_contrast_of_logits_moves_the_classifier_and_teaches_it_no_classes(loss: str) -> None:
+    term = {"loss": loss, "level": "logits", "views": [{"view": "dropout"}]}
+    objective = build(ObjectiveConfig, {"terms": [term], "combine": "additive"})
+    assert objective.classifies
+    assert not objective.trains_classifier
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_trains_the_classifier_in_its_last_phase(name: str) -> None:
+    *before, last = (build(ObjectiveConfig, given) for given in PRESETS[name].objectives)
+    assert last.trains_classifier
+    assert not any(objective.trains_classifier for objective in before)
+
+
+def frame(step: int, rows: int | None = None) -> Evaluation:
+    return Evaluation(step, "validation", {"accuracy": 0.5} | ({} if rows is None else {"train_rows": float(rows)}))
+
+
+def test_an_evaluation_says_itself_when_a_probe_was_scored() -> None:
+    evaluations = [frame(0, 200), frame(4, 200), frame(5), Evaluation(10, "test", {"accuracy": 0.9})]
+    assert scorers(run(TWO), evaluations) == ["linear probe", "linear probe", "classifier", "classifier"]
+    assert scored(run(TWO), evaluations) == evaluations
+
+
+def test_scores_of_a_random_classifier_mean_nothing() -> None:
+    """As runs have them that were made before frames had a probe."""
+    baseline = Evaluation(0, "baseline", {"accuracy": 0.8, "train_rows": 500.0})
+    old = [frame(0), baseline, frame(4), frame(5), Evaluation(10, "test", {"accuracy": 0.5})]
+    assert scorers(mixed(1.0), old) == [None, "linear probe", None, None, None]
+    assert scored(mixed(1.0), old) == [baseline]
+    assert scored(run(TWO), old) == [baseline, *old[3:]]
+    assert scored(mixed(0.5), old) == old
+
+
+def test_what_is_said_before_launch() -> None:
+    assert classifier_note(mixed(0.9)) is None
+    note = str(classifier_note(mixed(1.0)))
+    assert note.startswith("At λ = 1 the classifier never learns. Scores are those of a linear probe")
+    assert note.endswith("Turn λ below 1 to train the classifier.")
+    assert not str(classifier_note(mixed(1.0), over=True)).endswith("train the classifier.")
+    assert "With contrastive terms alone" in str(classifier_note(one_phase(SCL)))
+    assert "learns from step 5 on" in str(classifier_note(run(TWO)))
+    assert "learns from step 6 on" in str(classifier_note(mixed(1.0, ((6, "lambda", 0.5),))))
+
+
+def test_whose_predictions_the_frames_hold() -> None:
+    assert predictions_note(mixed(0.9), [frame(0), frame(10)]) is None
+    assert "linear probe's, fitted on 200" in str(predictions_note(mixed(1.0), [frame(0, 200), frame(10, 200)]))
+    assert "Before step 5" in str(predictions_note(run(TWO), [frame(0, 90), frame(4, 90), frame(10)]))
+    assert "mean nothing" in str(predictions_note(mixed(1.0), [frame(0), frame(10)]))
+    assert "before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))

@@ -1,0 +1,215 @@
+"""What pages show of a run whose classifier never learns: a linear probe's scores, or none where none was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.analysis.biography import Biography
+from core.cli import _result, _sentence
+from core.config import RunConfig
+from core.errors import StoreError
+from core.events import Frame, Notice, Probe, Started, Step
+from core.learning import classifier_note
+from core.objectives import mixed_objective
+from core.replay import write_replay
+from core.representation.projections import pca_map
+from core.store import Status, Store
+from pages.ui.explore.run_reads import frames_of
+from pages.ui.explore.sentence import predicted_steps
+from tests.pages.test_compare import table
+from tests.pages.test_pages import ROOT, made_run, widget, words
+
+TEXTS, LABELS = ("one", "two", "three", "four"), (0, 1, 0, 1)
+SCORES = {"accuracy": 0.75, "accuracy_low": 0.6, "accuracy_high": 0.9, "macro_f1": 0.7, "cross_entropy": 0.4}
+GEOMETRY = {"mean_cosine": 0.5, "within_cosine": 0.6, "between_cosine": 0.4, "effective_rank": 2.5}
+
+
+@pytest.fixture
+def opened(folder: Path) -> Callable[..., AppTest]:
+    def open_page(name: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app.query_params.update(query)
+        app.switch_page(f"pages/{name}.py").run()
+        assert not app.exception
+        return app
+
+    return open_page
+
+
+@pytest.fixture
+def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., str]:
+    """Makes a finished run of 8 steps with λ; gives its id. `rows` of the probe; None scores the classifier itself."""
+
+    def make(weight: float, rows: int | None, *, turned: int | None = None, name: str = "run") -> str:
+        objective = mixed_objective(weight).model_dump(mode="json")
+        store, run_id = made_run(folder, draft(more={"name": name}, objective=objective))
+        attempt = store.attempt(run_id, 1)
+        attempt.started(Started(0, 8, "cpu", Probe(tuple(range(4)), TEXTS, LABELS, ("no", "yes")), {}))
+        note = classifier_note(store.run(run_id).config)
+        if note is not None and rows is not None:
+            attempt.notice(Notice(0, note).message)
+        if turned is not None:
+            attempt.knob_turned(turned, "lambda", 0.5)
+        values = {"loss": 1.0, "loss.cross_entropy": 0.7, "loss.supcon": 1.0, "step_s": 0.1}
+        attempt.steps([Step(step, values) for step in range(1, 9)])
+        attempt.evaluation(0, "baseline", SCORES | {"accuracy": 0.5, "train_rows": 90.0})
+        for step in (0, 4, 8):
+            vectors = np.random.default_rng(step).normal(size=(4, 4)).astype(np.float32)
+            attempt.frame(Frame(step, vectors, vectors[:, :2]), pca_map(vectors))
+            of_probe = {} if rows is None or (turned is not None and step >= turned) else {"train_rows": float(rows)}
+            attempt.evaluation(step, "validation", SCORES | of_probe | GEOMETRY)
+        attempt.evaluation(8, "test", SCORES | of_probe | {"accuracy": 0.625})
+        attempt.end(Status.FINISHED)
+        store.close()
+        return run_id
+
+    return make
+
+
+def tiles(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+Made, Opened = Callable[..., str], Callable[..., AppTest]
+
+
+class TestLive:
+    def test_a_probe_is_named_as_one(self, opened: Opened, made: Made) -> None:
+        app = opened("fine_tune", run=made(1.0, 80))
+        found = tiles(app)
+        assert found["Linear probe now"] == "75.0%"
+        assert found["Linear probe, test"] == "62.5%"
+        assert not {"Validation accuracy", "Test accuracy"} & set(found)
+        assert "At λ = 1 the classifier never learns" in words(app)
+        assert "Turn λ below 1" not in words(app)  # it is over
+        helps = " ".join(metric.proto.help for metric in app.metric)
+        assert "fitted on 80 training rows" in helps
+        assert "fitted on 90 training rows" in helps
+
+    def test_an_older_run_shows_no_accuracy_of_a_random_classifier(self, opened: Opened, made: Made) -> None:
+        app = opened("fine_tune", run=made(1.0, None))
+        found = tiles(app)
+        assert found["Linear probe now"] == found["Linear probe, test"] == found["Macro-F1"] == "–"
+        assert "75.0%" not in found.values()
+
+    def test_a_run_that_learns_its_classifier_shows_its_accuracy(self, opened: Opened, made: Made) -> None:
+        app = opened("fine_tune", run=made(0.9, None))
+        assert tiles(app)["Validation accuracy"] == "75.0%"
+        assert "never learns" not in words(app)
+
+    def test_after_lambda_was_turned_the_classifier_counts(self, opened: Opened, made: Made) -> None:
+        app = opened("fine_tune", run=made(1.0, 80, turned=5))
+        assert tiles(app)["Validation accuracy"] == "75.0%"
+        assert "learns from step 5 on" in words(app)
+        assert "never learns" not in words(app)
+
+
+def test_the_form_says_it_before_launch(opened: Opened) -> None:
+    app = opened("fine_tune")
+    assert "classifier" not in " ".join(warning.value for warning in app.warning)
+    widget(app, "form.0.knob.lambda").set_value(1.0).run()
+    assert "At λ = 1 the classifier never learns" in " ".join(warning.value for warning in app.warning)
+
+
+def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> None:
+    made(0.9, None, name="learns")
+    assert "Scored" not in table(opened("runs"), "Run").columns
+    made(1.0, 80, name="probed")
+    made(1.0, None, name="older")
+    made(1.0, 80, turned=5, name="turned")
+    found = table(opened("runs"), "Run").set_index("Run")
+    assert found["Scored"].to_dict() == {
+        "learns": "classifier",
+        "probed": "linear probe",
+        "older": "",
+        "turned": "classifier",
+    }
+    assert found["Test"].dropna().to_dict() == dict.fromkeys(("learns", "probed", "turned"), 0.625)
+
+
+def test_compare_does_not_rank_a_probe_against_a_classifier(opened: Opened, made: Made) -> None:
+    runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed")]
+    found = table(opened("compare", runs=",".join(runs)), "Measure").set_index("Measure")
+    assert found.loc["↑ Test accuracy"].tolist()[:2] == ["62.5%", "–"]
+    assert found.loc["↑ Test accuracy, linear probe"].tolist()[:2] == ["–", "62.5%"]
+    assert "never learned" in found.loc["↑ Test accuracy, linear probe"].iloc[2]
+
+
+def test_compare_leaves_out_scores_of_a_random_classifier(opened: Opened, made: Made) -> None:
+    runs = [made(0.9, None, name="learns"), made(1.0, None, name="older")]
+    found = table(opened("compare", runs=",".join(runs)), "Measure").set_index("Measure")
+    assert found.loc["↑ Test accuracy"].tolist()[:2] == ["62.5%", "–"]
+    assert "↑ Test accuracy, linear probe" not in found.index
+
+
+def test_compare_draws_them_as_two_measures(opened: Opened, made: Made) -> None:
+    runs = [made(0.9, None, name="learns"), made(1.0, 80, name="probed")]
+    app = opened("compare", runs=",".join(runs), show="curves")
+    chosen = next(w for w in app.multiselect if w.label == "Measures")
+    assert chosen.value == ["loss", "validation.accuracy", "validation.probe.accuracy"]
+    assert {"Cosine within classes", "Cosine between classes"} <= set(chosen.options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"), [(80, "are a linear probe's, fitted on 80 training rows"), (None, "mean nothing")]
+)
+def test_explore_says_whose_predictions_it_shows(opened: Opened, made: Made, rows: int | None, told: str) -> None:
+    assert told in words(opened("explore", run=made(1.0, rows)))
+
+
+def test_explore_says_nothing_of_a_classifier_that_learns(opened: Opened, made: Made) -> None:
+    text = words(opened("explore", run=made(0.9, None)))
+    assert "linear probe" not in text
+    assert "mean nothing" not in text
+
+
+def test_the_command_line_names_the_probe(made: Made, folder: Path) -> None:
+    store = Store(folder)
+    found: dict[str, Any] = {weight: _result(store, made(weight, rows)) for weight, rows in ((0.9, None), (1.0, 80))}
+    assert (found[0.9]["scored"], found[1.0]["scored"]) == ("classifier", "linear probe")
+    assert found[1.0]["test_accuracy"] == 0.625
+    run = store.run(found[1.0]["run_id"])
+    assert "test accuracy of a linear probe 0.625" in _sentence(run, found[1.0])
+    older = _result(store, made(1.0, None))
+    assert (older["scored"], older["test_accuracy"], older["validation_accuracy"]) == (None, None, None)
+    assert older["baseline_accuracy"] == 0.5
+    assert _sentence(run, older) == "run finished at step 8."
+    store.close()
+
+
+def test_a_replay_shows_accuracies_of_classifiers_only(made: Made, folder: Path, tmp_path: Path) -> None:
+    store = Store(folder)
+    write_replay(store, made(0.9, None), tmp_path / "replay.json")
+    with pytest.raises(StoreError, match="classifier"):
+        write_replay(store, made(1.0, 80), tmp_path / "other.json")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("weight", "rows", "turned", "steps"),
+    [
+        (0.9, None, None, (0, 4, 8)),
+        (1.0, 80, None, ()),
+        (1.0, None, None, ()),
+        (1.0, 80, 3, (4, 8)),
+        (1.0, 80, 5, (8,)),
+    ],
+)
+def test_of_a_sentence_only_a_classifier_that_has_learned_is_quoted(
+    made: Made, folder: Path, weight: float, rows: int | None, turned: int | None, steps: tuple[int, ...]
+) -> None:
+    """Its own weights are read at all three frames; in between, nothing is known of a classifier."""
+    store = Store(folder)
+    frames = frames_of(store, store.run(made(weight, rows, turned=turned)), None)
+    nothing = np.zeros((3, 1), np.int64)
+    told = Biography((0, 4, 8), (True, True, True), np.zeros((3, 4)), np.zeros((3, 2)), nothing, (1, 1, 1))
+    assert predicted_steps(frames, told) == steps
+    between = Biography((0, 4, 8), (True, False, True), np.zeros((3, 4)), np.zeros((3, 2)), nothing, (1, 1, 1))
+    assert predicted_steps(frames, between) == (steps if weight < 1 else steps[-1:])
+    store.close()
