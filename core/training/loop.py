@@ -52,6 +52,7 @@ from core.training.untrained import (
     baseline_scores,
     cache_key,
 )
+from core.turns import objective_at
 from core.views.synonyms import synonym_source
 
 
@@ -234,19 +235,12 @@ class _Run:
     # Knobs
 
     def _follow_recorded_turns(self) -> None:
-        """The objective and rate that the next step uses, from the turns of its phase so far."""
-        objective, factor = self.phase.config.objective, 1.0
-        turns = sorted(self.config.knob_turns, key=lambda turn: turn.step)  # stable: of one step, the last wins
-        for turn in turns:
-            if turn.step > self.step + 1 or self.config.phase_at(turn.step) != self.phase.number:
-                continue
-            if turn.name == "learning_rate":
-                factor = turn.value
-            else:
-                objective = objective.turned(turn.name, turn.value)
-        self.phase.rate_factor = factor
-        if objective != self.phase.objective_config:
-            self.phase.set_objective(objective)
+        """The objective and rate that the next step of this phase uses."""
+        last = self.config.phase_ends[self.phase.number]  # a resumed run may stand at the end of its phase
+        used = objective_at(self.config, min(self.step + 1, last))
+        self.phase.rate_factor = used.rate_factor
+        if used.objective != self.phase.objective_config:
+            self.phase.set_objective(used.objective)
 
     def turn_knobs(self, turns: Sequence[tuple[str, float]]) -> Iterator[KnobTurned | Notice]:
         """Turns that the next step is the first to use: those the config recorded for it, and new ones."""

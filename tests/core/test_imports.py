@@ -23,6 +23,7 @@ ALLOWED = {
     "terms": {"errors", "losses.registry", "parameters", "views.registry"},
     "objectives": {"errors", "losses.registry", "parameters", "terms", "validation"},
     "config": {"errors", "objectives", "validation"},
+    "turns": {"config", "objectives"},
     "settings": {"errors"},
     "presets": {"errors", "losses.registry"},
     "equation": {"losses.registry", "objectives", "parameters", "terms"},
@@ -47,6 +48,7 @@ ALLOWED = {
         "representation",
         "tasks",
         "terms",
+        "turns",
         "views",
     },
     "store": {"config", "errors", "events", "representation", "settings"},
@@ -109,7 +111,7 @@ ALLOWED = {
     "__init__": set[str](),
 }
 LIGHT = ["core.engine.local", "core.figures.map", "core.figures.curves", "core.training.prepare"]
-LIGHT += ["core.training.estimate", "core.training.plan", "core.store", "core.config", "core.losses.registry"]
+LIGHT += ["core.training.estimate", "core.training.plan", "core.store", "core.config", "core.turns", "core.losses.registry"]
 LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.projector", "core.analysis.weights"]
 LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
 LIGHT += ["core.figures.tokens", "core.figures.highlight"]
