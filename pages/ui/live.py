@@ -17,10 +17,12 @@ from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
 from core.objectives import Knob
+from core.quantities import percent
 from core.representation.geometry import collapse_verdict
 from core.representation.projections import MapSpec, Points
-from core.store import RunRecord, RunSummary, Status
+from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
+from core.training.pace import PACE_STEPS, Pace, pace
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from pages.ui import reads, state
 from pages.ui.controls import disk_line, run_buttons, show_notice
@@ -72,7 +74,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     _header(engine, run)
     steps = reads.steps(store, run)
     evaluations = store.evaluations(run_id)
-    _progress(run, steps)
+    _progress(store, run, steps)
     starving = _starving(run, steps)
     _message(run, shown=starving)
     if run.probe is None:
@@ -104,21 +106,28 @@ def _header(engine: LocalEngine, run: RunRecord) -> None:
     show_notice()
 
 
-def _progress(run: RunRecord, steps: Sequence[Step]) -> None:
+def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
     share = min(1.0, run.last_step / run.steps)
     words = [f"Step {run.last_step:,} of {run.steps:,}"]
     if len(run.config.phases) > 1:
         words.append(f"phase {run.config.phase_at(max(1, run.last_step)) + 1} of {len(run.config.phases)}")
     if run.started_at:
         words.append(duration(elapsed_s(run)))
-    recent = [step.values["step_s"] for step in steps[-20:] if "step_s" in step.values]
-    if recent:
-        texts = steps[-1].values.get("texts", run.config.phases[0].batch_size)
-        words.append(f"{texts / median(recent):,.0f} texts/s")
-    if run.status == Status.RUNNING and run.last_step:
-        remaining = elapsed_s(run) / run.last_step * (run.steps - run.last_step)
-        words.append(f"about {duration(remaining)} left")
+    found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
+    if found is not None:
+        words.append(f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f} texts/s")
+    if run.status == Status.RUNNING and run.last_step < run.steps:
+        words.append(_left(found, run))
     st.progress(share, " · ".join(words))
+
+
+def _left(found: Pace | None, run: RunRecord) -> str:
+    """What is said of the time to come; nothing is known before a few steps were measured."""
+    if found is None:
+        return "measuring its pace"
+    phase = run.config.phase_at(max(1, run.last_step))
+    of_phase = f" of phase {phase + 1}" if phase < len(run.config.phases) - 1 else ""
+    return f"about {duration(found.remaining_s)} left{of_phase}"
 
 
 def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
@@ -159,18 +168,21 @@ def _scores(run: RunRecord, evaluations: Sequence[Evaluation]) -> None:
     metrics = [
         (
             "Validation accuracy",
-            f"{validation['accuracy']:.1%}" if validation else "–",
+            percent(validation["accuracy"]) if validation else "–",
             f"{_interval(validation)} Scored at every frame.",
         ),
-        ("Macro-F1", f"{validation['macro_f1']:.3f}" if validation else "–", "On validation."),
+        ("Macro-F1", percent(validation["macro_f1"]) if validation else "–", "On validation."),
         (
             "To beat: linear probe",
-            f"{probe['accuracy']:.1%}" if probe else "–",
-            f"Logistic regression on the untrained encoder's vectors. The majority class alone gets {majority:.1%}.",
+            percent(probe["accuracy"]) if probe else "–",
+            (
+                "Logistic regression on the untrained encoder's vectors. The majority class alone gets "
+                f"{percent(majority)}."
+            ),
         ),
         (
             "Test accuracy",
-            f"{test['accuracy']:.1%}" if test else "at the end",
+            percent(test["accuracy"]) if test else "at the end",
             f"{_interval(test)} The test split is scored once, at the end.",
         ),
     ]
@@ -182,7 +194,7 @@ def _scores(run: RunRecord, evaluations: Sequence[Evaluation]) -> None:
 def _interval(values: Mapping[str, float] | None) -> str:
     if values is None:
         return ""
-    return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
+    return f"95% Wilson interval {percent(values['accuracy_low'])} to {percent(values['accuracy_high'])}."
 
 
 def _knobs(engine: LocalEngine, run: RunRecord) -> None:
