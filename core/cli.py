@@ -23,6 +23,7 @@ from core.engine.rows import TaskSource, library
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS, preset
+from core.quantities import percent
 from core.replay import write_replay
 from core.settings import settings
 from core.store import RunRecord, Status, Store, default_folder
@@ -451,7 +452,7 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
 def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     text = f"{run.title} {run.status} at step {run.last_step}"
     if result["test_accuracy"] is not None:
-        text += f": test accuracy {result['test_accuracy']:.3f}, macro-F1 {result['macro_f1']:.3f}"
+        text += f": test accuracy {percent(result['test_accuracy'])}, macro-F1 {percent(result['macro_f1'])}"
     return text + "."
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.engine import LocalEngine
 from core.figures.compare import MOST_RUNS
+from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Store
 from core.store.budget import GB, dropped_sentence
@@ -53,9 +54,9 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
             "Run": st.column_config.TextColumn(width="small"),
-            "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
-            "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
-            "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
+            "Progress": st.column_config.ProgressColumn(format=PERCENT_CELLS, min_value=0, max_value=100),
+            "Validation": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy at the last frame"),
+            "Test": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy, scored once at the end"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
             "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
             "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
@@ -106,12 +107,12 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
         {
             "Run": [run.title for run in runs],
             "Status": [str(run.status) for run in runs],
-            "Progress": [run.last_step / run.steps for run in runs],
+            "Progress": hundredths([run.last_step / run.steps for run in runs]),
             "Task": [task_label(run.config) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
             "Objective": [objective_label(run.config) for run in runs],
-            "Validation": [scores.get((run.id, "validation")) for run in runs],
-            "Test": [scores.get((run.id, "test")) for run in runs],
+            "Validation": hundredths([scores.get((run.id, "validation")) for run in runs]),
+            "Test": hundredths([scores.get((run.id, "test")) for run in runs]),
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
             "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
@@ -152,7 +153,7 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
 def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
     ended = [run for run in runs if run.status.ended]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{len(runs)} runs selected.", width="content")
+        st.markdown(f"{counted(len(runs), 'run')} selected.", width="content")
         if len(runs) <= MOST_RUNS:
             together = {"runs": ",".join(run.id for run in runs)}
             icon = ":material/compare_arrows:"

@@ -18,6 +18,7 @@ from core.figures.template import (
     thinned,
 )
 from core.losses.registry import LOSSES
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 PART_COLOURS = {
     "cross_entropy": "#e69f00",
@@ -169,7 +170,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
         "y": rounded([e.values["accuracy"] for e in validation]),
         "line": {"color": ACCENT, "width": 2},
         "marker": {"size": 5},
-        "hovertemplate": "%{y:.1%}",
+        "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
         "showlegend": False,
         "xaxis": "x",
         "yaxis": "y2",
@@ -188,7 +189,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
                     "x": [0, total_steps],
                     "y": [level, level],
                     "line": {"color": QUIET, "width": 1.2, "dash": dash},
-                    "hovertemplate": "%{y:.1%}",
+                    "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
                     "showlegend": False,
                     "xaxis": "x",
                     "yaxis": "y2",
@@ -240,7 +241,7 @@ def _axes(total_steps: int) -> dict[str, Any]:
         if panel.log:
             axis |= {"type": "log", "exponentformat": "power", "nticks": 4, "minor": {"showgrid": False}}
         if panel.title == "Validation accuracy":
-            axis |= {"tickformat": ".0%"}
+            axis |= {"tickformat": PERCENT_TICKS}
         if panel.title == "Cosine of the parts":
             axis |= {"range": [-1, 1], "tickvals": [-1, 0, 1]}
         if panel.title == "Learning rate":

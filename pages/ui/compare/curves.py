@@ -46,7 +46,8 @@ OF_FRAMES = {
 }
 VALIDATION, MEASURE = "validation.", "measure."
 LOGARITHMIC = ("grad_norm", "pooled_grad.")
-SHARES = frozenset({"validation.accuracy", "validation.macro_f1", "measure.linear_svm", "measure.knn1"})
+MEASURED_SHARES = (f"{MEASURE}{name}" for name, entry in METRICS.items() if entry.share)
+SHARES = frozenset({f"{VALIDATION}accuracy", f"{VALIDATION}macro_f1", *MEASURED_SHARES})
 
 # Steps and their values; None where there is none.
 Values = tuple[list[int], list[float | None]]

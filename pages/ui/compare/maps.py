@@ -10,6 +10,7 @@ import streamlit as st
 from core.analysis.maps import LIVE
 from core.comparison.alignment import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from pages.ui.bound import bound
 from pages.ui.compare.linked import Linked
@@ -172,7 +173,7 @@ def _examples(key: tuple[str, str, int, int | None], ids: tuple[int, ...], _fram
 
 def _notes(frames: Frames) -> tuple[str, ...]:
     scores = {e.step: e.values["accuracy"] for e in frames.store.evaluations(frames.run.id) if e.split == "validation"}
-    return tuple(f"validation {scores[step]:.0%}" if step in scores else "" for step in frames.numbers)
+    return tuple(f"validation {percent(scores[step])}" if step in scores else "" for step in frames.numbers)
 
 
 def _label(method: str) -> str:

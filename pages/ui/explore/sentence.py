@@ -15,6 +15,7 @@ from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.biography import confidence_figure
 from core.figures.map_data import OwnPoint
+from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
 from pages.ui import reads, state
@@ -144,7 +145,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     probabilities = told.probabilities[at]
     first, last = probe.classes[told.predictions[0]], probe.classes[told.predictions[at]]
     how = "as the model read it then" if told.exact[at] else "estimated from the examples near it"
-    st.markdown(f"Predicted **{escaped(last)}**, {probabilities.max():.0%}, {how}.")
+    st.markdown(f"Predicted **{escaped(last)}**, {percent(probabilities.max())}, {how}.")
     start = f"step {told.steps[0]:,}"
     changed = f"So it was at {start}." if first == last else f"At {start} it was {escaped(first)}."
     exact = ", ".join(f"{step:,}" for step, known in zip(told.steps, told.exact, strict=True) if known)
