@@ -76,7 +76,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
         *_place_remarks(term, layer, blocks),
         *_view_remarks(term, _views(term, blocks)),
     ]
-    about = f"{_name(term)}, τ {temperature:g}: what this run contrasted at step {step:,}."
+    about = f"{_name(term)}, τ {temperature:g}: the contrastive loss of this run at step {step:,}."
     source: Literal["vectors", "logits"] = "logits" if term.level == "logits" else "vectors"
     return ShownContrast(_law(term, blocks), temperature, True, source, about, tuple(remarks), batch_size)
 

@@ -66,9 +66,9 @@ class Acting:
 def choose_forces(frames: Frames, number: int) -> ForceChoice:
     """Say which loss is shown, draw the controls of the force view and read them."""
     shown = _shown(frames, number)
-    st.caption(" ".join([*([] if shown.own else shown.remarks), f"**{escaped(shown.about)}**"]))
-    if shown.own and shown.remarks:
-        st.caption(escaped(" ".join(shown.remarks)))
+    remarks, about = escaped(" ".join(shown.remarks)), f"**{escaped(shown.about)}**"
+    # What replaces the run's own loss comes after the reason.
+    st.caption(f"{about} {remarks}" if shown.own else f"{remarks} {about}")
     temperature = _choose_temperature(shown)
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
     nearest = min(sizes, key=lambda size: abs(size - in_url(BATCH, shown.batch_size)))
