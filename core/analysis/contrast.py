@@ -19,6 +19,8 @@ from core.turns import objective_at
 
 # Where a run contrasts nothing: the temperature that Gunel et al. (2021) found best.
 USUAL_TAU = 0.3
+# Losses that `_law` knows.
+SHOWN = ("supcon", "dscl", "simcse")
 # The last layer of an encoder whose number of blocks is not known.
 LAST = -1
 
@@ -64,7 +66,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     """
     used = objective_at(config, step)
     batch_size = config.phases[used.phase].batch_size
-    usable = [term for term in used.objective.contrastive if term.entry.reads == "vectors"]
+    usable = [term for term in used.objective.contrastive if term.loss in SHOWN]
     if not usable:
         law, about = ForceLaw(), f"Shown instead: supervised contrast (L_out) at τ {USUAL_TAU:g} on the pooled vectors."
         return ShownContrast(law, USUAL_TAU, False, "vectors", about, (_no_forces(used.objective),), batch_size)
@@ -88,6 +90,8 @@ def _no_forces(objective: ObjectiveConfig) -> str:
             "This run contrasts premises with what they entail and contradict, each read by itself; a frame holds "
             "pairs that are read together, so the forces of its own loss cannot be shown."
         )
+    if objective.contrastive:
+        return f"The forces of {objective.contrastive[0].entry.label} cannot be shown."
     names = [term.entry.label for _, term in objective.as_written if term.weight > 0]
     does = "has" if len(names) == 1 else "have"
     return f"This run contrasts nothing at this step: {' and '.join(names)} {does} no forces between texts."

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from core.analysis.contrast import names_layers, shown_contrast
+from core.analysis.contrast import SHOWN, names_layers, shown_contrast
 from core.config import RunConfig, parse_config
 from core.losses.law import ForceLaw
+from core.losses.registry import LOSSES
 
 CE = {"loss": "cross_entropy", "weight": 0.1}
 DROPOUT = [{"view": "dropout"}]
@@ -50,6 +51,10 @@ def test_a_run_without_contrast_says_what_is_shown_instead(loss: str) -> None:
     assert not found.own
     assert "has no forces between texts" in found.remarks[0]
     assert found.about == "Shown instead: supervised contrast (L_out) at τ 0.3 on the pooled vectors."
+
+
+def test_every_loss_on_vectors_has_a_law() -> None:
+    assert set(SHOWN) == {name for name, entry in LOSSES.items() if entry.reads == "vectors"}
 
 
 def test_premises_and_hypotheses_are_not_in_a_frame() -> None:
