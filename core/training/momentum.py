@@ -33,9 +33,10 @@ def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:
             continue
         momentum = number(term.parameters, "momentum")
         if momentum**steps > LEFT_AT_MOST:
+            left = percent(momentum**steps)
             sentences.append(
-                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, "
-                f"{percent(momentum**steps)} of its copy of the encoder is still untrained after {steps:,} steps, and its "
-                f"gradient is small. Leave momentum to the steps, which makes it {momentum_of(steps):g}."
+                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, {left} of its copy of the "
+                f"encoder is still untrained after {steps:,} steps, and its gradient is small. "
+                f"Leave momentum to the steps, which makes it {momentum_of(steps):g}."
             )
     return tuple(sentences)
