@@ -35,8 +35,8 @@ def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:
         if momentum**steps > LEFT_AT_MOST:
             left = percent(momentum**steps)
             sentences.append(
-                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, {left} of its copy of the "
-                f"encoder is still untrained after {steps:,} steps, and its gradient is small. "
+                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, {left} of its copy of "
+                f"the encoder is still untrained after {steps:,} steps, and its gradient is small. "
                 f"Leave momentum to the steps, which makes it {momentum_of(steps):g}."
             )
     return tuple(sentences)

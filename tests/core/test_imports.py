@@ -120,12 +120,12 @@ ALLOWED = {
     "__init__": set[str](),
 }
 LIGHT = ["core.engine.local", "core.figures.map", "core.figures.curves", "core.training.prepare"]
-LIGHT += ["core.training.estimate", "core.training.plan", "core.store", "core.config", "core.turns", "core.losses.registry"]
+LIGHT += ["core.training.estimate", "core.training.plan", "core.store", "core.config", "core.turns"]
 LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.projector", "core.analysis.weights"]
 LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
 LIGHT += ["core.figures.tokens", "core.figures.highlight"]
 LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
-LIGHT += ["core.analysis.contrast", "core.quantities", "core.training.pace"]
+LIGHT += ["core.analysis.contrast", "core.losses.registry", "core.quantities", "core.training.pace"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 
 
