@@ -24,6 +24,7 @@ from core.errors import ConfigError, EngineError, PlaygroundError
 from core.learning import classifier_note, scored
 from core.objectives import ObjectiveConfig
 from core.presets import PRESETS, preset
+from core.quantities import percent
 from core.replay import write_replay
 from core.settings import settings
 from core.store import RunRecord, Status, Store, default_folder
@@ -471,7 +472,8 @@ def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     text = f"{run.title} {run.status} at step {run.last_step}"
     if result["test_accuracy"] is not None:
         of_probe = " of a linear probe" if result["scored"] == "linear probe" else ""
-        text += f": test accuracy{of_probe} {result['test_accuracy']:.3f}, macro-F1 {result['macro_f1']:.3f}"
+        accuracy, f1 = percent(result["test_accuracy"]), percent(result["macro_f1"])
+        text += f": test accuracy{of_probe} {accuracy}, macro-F1 {f1}"
     return text + "."
 
 

@@ -21,6 +21,7 @@ from core.cli_options import (
 )
 from core.config import ReadingConfig
 from core.engine.rows import library as library_in
+from core.quantities import counted
 from core.store import default_folder
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.files.problems import PROBLEMS
@@ -51,7 +52,7 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
     for entry in TASKS.values():
         click.echo(f"{entry.name:<{width}}  {entry.label}")
     for task in own:
-        click.echo(f"{task.id:<{width}}  {task.name}: {task.rows:,} rows. {task.source}")
+        click.echo(f"{task.id:<{width}}  {task.name}: {counted(task.rows, 'row')}. {task.source}")
     for task_id in library.damaged():
         click.echo(f"{task_id:<{width}}  damaged: delete it, or add its data again.")
 
@@ -182,4 +183,4 @@ def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
     if as_json:
         click.echo(json.dumps(asdict(task), ensure_ascii=False))
     else:
-        click.echo(f"{task.name} ({task.id}): {task.rows:,} rows. Use it with --task {task.id}.")
+        click.echo(f"{task.name} ({task.id}): {counted(task.rows, 'row')}. Use it with --task {task.id}.")

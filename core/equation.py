@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from core.objectives import ObjectiveConfig
 from core.parameters import Value, whole
+from core.quantities import counted
 from core.terms import TermConfig
 
 PLACE = re.compile(r"\{([a-z_]+)\}")
@@ -37,7 +38,7 @@ def term_words(term: TermConfig) -> str:
     if term.level == "token":
         clusters = whole(term.parameters, "clusters")
         grouped = f", grouped into {clusters}" if clusters else ""
-        words.append(f"the {whole(term.parameters, 'k')} tokens that [CLS] attends to most{grouped}")
+        words.append(f"the {counted(whole(term.parameters, 'k'), 'token')} that [CLS] attends to most{grouped}")
     if term.level == "logits":
         words.append("the classifier's output")
     if term.layers != "last":
@@ -46,7 +47,7 @@ def term_words(term: TermConfig) -> str:
     if (head := term.parameters.get("projection", "none")) != "none":
         words.append(f"through {'an MLP' if head == 'mlp' else 'a linear layer'} of its own")
     if size := whole(term.parameters, "queue"):
-        words.append(f"a queue of {size:,} vectors as further candidates")
+        words.append(f"a queue of {counted(size, 'vector')} as further candidates")
     if not term.original:
         words.append("without the unchanged text")
     if not term.parameters.get("normalize", True):

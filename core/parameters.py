@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.errors import ConfigError
+from core.quantities import counted
 
 Value = float | int | bool | str | tuple[int, ...]
 Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
@@ -142,7 +143,7 @@ def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layer
         return tuple(range((blocks - 1) % 3 + 1, blocks + 1, 3))
     numbers = tuple(int(n) for n in choice)
     if max(numbers) > blocks:
-        raise ConfigError(field, max(numbers), f"the encoder has {blocks} blocks; give 1 to {blocks}.")
+        raise ConfigError(field, max(numbers), f"the encoder has {counted(blocks, 'block')}; give 1 to {blocks}.")
     return numbers
 
 

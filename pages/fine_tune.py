@@ -73,7 +73,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
         config, data = ready
         st.caption(
             f"{len(data.train):,} texts to train on, {len(data.validation):,} to validate, {len(data.test):,} to test; "
-            f"{len(data.classes)} classes."
+            f"{len(data.classes)} classes. Those to validate are on the map and scored at every frame."
         )
         task_audit(config, data)
         classifier_audit(config)

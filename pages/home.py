@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.figures.map import hover_texts, map_extent, map_figure
+from core.quantities import percent
 from core.replay import Replay, bundled_replay
 from core.store import Store
 from pages.ui import reads, state
@@ -54,7 +55,7 @@ def _replay(replay: Replay) -> None:
     )
     st.caption(
         f"A replay: {escaped(replay.title)}. Step {step:,} of {replay.steps[-1]:,}, "
-        f"validation accuracy {accuracy:.0%}. Every point is one review; hover to read it."
+        f"validation accuracy {percent(accuracy)}. Every point is one review; hover to read it."
     )
 
 

@@ -12,6 +12,7 @@ from core.engine import LocalEngine
 from core.events import Evaluation
 from core.figures.compare import MOST_RUNS
 from core.learning import classifier_learns_from, scored
+from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Store
 from core.store.budget import GB, dropped_sentence
@@ -55,9 +56,9 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
             "Run": st.column_config.TextColumn(width="small"),
-            "Progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
-            "Validation": st.column_config.NumberColumn(format="percent", help="Accuracy at the last frame"),
-            "Test": st.column_config.NumberColumn(format="percent", help="Accuracy, scored once at the end"),
+            "Progress": st.column_config.ProgressColumn(format=PERCENT_CELLS, min_value=0, max_value=100),
+            "Validation": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy at the last frame"),
+            "Test": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy, scored once at the end"),
             "Scored": st.column_config.TextColumn(
                 width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
             ),
@@ -111,12 +112,12 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
         {
             "Run": [run.title for run in runs],
             "Status": [str(run.status) for run in runs],
-            "Progress": [run.last_step / run.steps for run in runs],
+            "Progress": hundredths([run.last_step / run.steps for run in runs]),
             "Task": [task_label(run.config) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
-            "Validation": [_accuracy(scores[run.id], "validation") for run in runs],
-            "Test": [_accuracy(scores[run.id], "test") for run in runs],
+            "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
+            "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
             "Scored": [_scored_by(scores[run.id]) for run in runs],
             "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
@@ -184,7 +185,7 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
 def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
     ended = [run for run in runs if run.status.ended]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{len(runs)} runs selected.", width="content")
+        st.markdown(f"{counted(len(runs), 'run')} selected.", width="content")
         if len(runs) <= MOST_RUNS:
             together = {"runs": ",".join(run.id for run in runs)}
             icon = ":material/compare_arrows:"

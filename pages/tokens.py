@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.errors import StoreError
 from core.learning import classifier_learned
+from core.quantities import counted
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.bound import bound_segments, forget
@@ -99,7 +100,7 @@ def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
     """Say that more is to come, and draw the page anew once it is there."""
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
-    st.caption(f"This run goes on; {len(frames):,} frames so far, and new ones come by themselves.")
+    st.caption(f"This run goes on; {counted(len(frames), 'frame')} so far, and new ones come by themselves.")
 
 
 state.require_app()

@@ -12,6 +12,7 @@ from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 from core.config import TrainableConfig
 from core.encoders.model import Encoder
 from core.errors import ConfigError
+from core.quantities import counted
 
 
 def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
@@ -51,7 +52,9 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
     """
     frozen = trainable.frozen(len(encoder.blocks))
     if frozen < 0:
-        raise ConfigError("trainable.blocks", trainable.blocks, f"the encoder has {len(encoder.blocks)} blocks.")
+        raise ConfigError(
+            "trainable.blocks", trainable.blocks, f"the encoder has {counted(len(encoder.blocks), 'block')}."
+        )
     return frozen
 
 
@@ -92,7 +95,7 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
     """
     count = len(encoder.blocks)
     if blocks > count:
-        raise ConfigError("trainable.reinitialised_blocks", blocks, f"the encoder has {count} blocks.")
+        raise ConfigError("trainable.reinitialised_blocks", blocks, f"the encoder has {counted(count, 'block')}.")
     for block in encoder.blocks[count - blocks :]:
         for parameter in block.parameters():
             # transformers marks what it has loaded, and its initialiser passes over it.

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, short_text
+from core.quantities import counted, percent
 
 CLASS_HEIGHT_PX = 24
 SHORTEST_PX = 120
@@ -117,7 +118,7 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
         "y": list(range(len(classes))),
         "marker": {"color": TONES[number % len(TONES)]},
         "hovertext": [
-            f"<b>{plain_text(of_class)}</b><br>{name}: {count:,} of {rows:,} rows, {count / max(1, rows):.1%}"
+            f"<b>{plain_text(of_class)}</b><br>{name}: {count:,} of {rows:,} rows, {percent(count / max(1, rows))}"
             for of_class, count in zip(classes, counts, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -276,7 +277,7 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
         "width": [BAR_SHARE * bins.width] * len(middles),
         "marker": {"color": [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail},
         "hovertext": [
-            f"{span} {unit}<br>{count:,} of {texts:,} texts, {count / texts:.1%}"
+            f"{span} {unit}<br>{count:,} of {texts:,} texts, {percent(count / texts)}"
             for span, count in zip(spans, bins.counts, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -331,7 +332,7 @@ def score_figure(scores: Sequence[float]) -> Figure:
                 "width": float((edges[1] - edges[0]) * BAR_SHARE),
                 "marker": {"color": ACCENT},
                 "hovertext": [
-                    f"{low:.3g} to {high:.3g}: {count:,} pairs"
+                    f"{low:.3g} to {high:.3g}: {counted(int(count), 'pair')}"
                     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
                 ],
                 "hovertemplate": "%{hovertext}<extra></extra>",

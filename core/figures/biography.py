@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.figures.template import QUIET, Figure, base_layout, class_colour, class_symbol, rounded, short_text
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -43,7 +44,7 @@ def confidence_figure(
                 "symbol": [class_symbol(label) + ("" if known else "-open") for known in exact],
             },
             "hovertext": short_text(name),  # a name in the template could be taken for one
-            "hovertemplate": "%{hovertext} %{y:.1%}, step %{x}<extra></extra>",
+            "hovertemplate": f"%{{hovertext}} %{{y:{PERCENT_FORMAT}}}, step %{{x}}<extra></extra>",
         }
         for label, name in enumerate(classes)
     ]
@@ -51,7 +52,7 @@ def confidence_figure(
         uirevision=revision,
         margin={"l": 48, "r": 12, "t": 8, "b": 36},
         xaxis={"title": {"text": "step", "standoff": 6}, "rangemode": "tozero"},
-        yaxis={"range": [-0.03, 1.03], "tickformat": ".0%"},
+        yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
         shapes=[
             {
                 "type": "line",

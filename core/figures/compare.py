@@ -20,6 +20,7 @@ from core.figures.template import (
     short_text,
     thinned,
 )
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 MOST_RUNS = 6
 # Beside its colour every run has its own dash, so that no line is told by colour alone.
@@ -89,7 +90,7 @@ def compare_figure(
                 continue
             how = smoothing if panel.smooth else RAW
             made = _run_traces(curve, run, short_text(name, LEGEND_WIDTH), number, how, run not in in_legend)
-            made[-1]["hovertemplate"] = "%{y:.1%}" if panel.percent else "%{y:.4g}"
+            made[-1]["hovertemplate"] = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
             traces += made
             in_legend.add(run)
     layout = base_layout(
@@ -214,7 +215,7 @@ def _axes(panels: Sequence[MeasurePanel], axis: str) -> dict[str, Any]:
         if panel.log and not any(_reaches_zero(curve) for curve in panel.curves if curve is not None):
             made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
         if panel.percent:
-            made |= {"tickformat": ".0%"}
+            made |= {"tickformat": PERCENT_TICKS}
         axes[f"yaxis{number if number > 1 else ''}"] = made
     return axes
 

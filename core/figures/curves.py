@@ -20,6 +20,7 @@ from core.figures.template import (
     thinned,
 )
 from core.losses.registry import LOSSES
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 PART_COLOURS = {
     "cross_entropy": "#e69f00",
@@ -229,7 +230,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
                     "x": [0, total_steps],
                     "y": [level, level],
                     "line": {"color": QUIET, "width": 1.2, "dash": dash},
-                    "hovertemplate": "%{y:.1%}",
+                    "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
                     "showlegend": False,
                     "xaxis": "x",
                     "yaxis": "y2",
@@ -272,7 +273,7 @@ def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str) -> l
         "y": rounded([e.values["accuracy"] for e in evaluations]),
         "line": {"color": ACCENT, "width": 2, "dash": dash},
         "marker": {"size": 5},
-        "hovertemplate": "%{y:.1%}",
+        "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
         "showlegend": False,
         "xaxis": "x",
         "yaxis": "y2",
@@ -341,7 +342,7 @@ def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
         if panel.log:
             axis |= {"type": "log", "exponentformat": "power", "nticks": 4, "minor": {"showgrid": False}}
         if number == 2:
-            axis |= {"tickformat": ".0%"}
+            axis |= {"tickformat": PERCENT_TICKS}
         if number == 4:
             axis |= {"range": [-1, 1], "tickvals": [-1, 0, 1]}
         if number == 5:

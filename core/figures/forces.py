@@ -13,15 +13,14 @@ from core.figures.template import (
     panel_title,
     rounded,
 )
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 
 class Spread(Protocol):
     """The measures at one temperature, see `core.losses.forces.PushSpread`."""
 
     @property
-    def loss_in(self) -> float: ...
-    @property
-    def loss_out(self) -> float: ...
+    def losses(self) -> tuple[float, ...]: ...
     @property
     def entropy(self) -> float: ...
     @property
@@ -30,28 +29,35 @@ class Spread(Protocol):
     def top_share(self) -> float: ...
 
 
+class _Line(NamedTuple):
+    label: str
+    values: list[float]
+
+
 class _Panel(NamedTuple):
     title: str
-    lines: tuple[tuple[str, str, str], ...]
+    lines: tuple[_Line, ...]
     percent: bool = False
 
 
-PANELS = (
-    _Panel("Loss, nats", (("loss_out", "L_out", "solid"), ("loss_in", "L_in", "dash"))),
-    _Panel("Entropy of p, nats", (("entropy", "entropy", "solid"),)),
-    _Panel("Effective negatives", (("effective_negatives", "effective negatives", "solid"),)),
-    _Panel("Push from the top 5 %", (("top_share", "share", "solid"),), percent=True),
-)
 GAP = 0.12
+DASHES = ("solid", "dash")
 
 
 def spread_figure(
-    temperatures: Sequence[float], spreads: Sequence[Spread], chosen: float, own: float, *, revision: str
+    temperatures: Sequence[float],
+    spreads: Sequence[Spread],
+    losses: Sequence[str],
+    chosen: float,
+    own: float,
+    *,
+    revision: str,
 ) -> Figure:
     """Four small curves over τ on a logarithmic axis.
 
     Args:
         temperatures: T values, growing, each with its spread.
+        losses: names of the spreads' losses; the first is solid.
         chosen: marked by a line; own: the run's own, dotted.
     """
     layout = base_layout(
@@ -59,7 +65,7 @@ def spread_figure(
     )
     traces: list[dict[str, Any]] = []
     layout["shapes"], layout["annotations"] = [], []
-    for number, panel in enumerate(PANELS):
+    for number, panel in enumerate(_panels(spreads, losses)):
         suffix = "" if number == 0 else str(number + 1)
         x, y = _domain(number % 2), _domain(1 - number // 2)
         layout[f"xaxis{suffix}"] = {
@@ -74,26 +80,42 @@ def spread_figure(
             "anchor": f"x{suffix}",
             "rangemode": "tozero",
             "nticks": 5,
-            **({"tickformat": ".0%"} if panel.percent else {}),
+            **({"tickformat": PERCENT_TICKS} if panel.percent else {}),
         }
-        form = ".0%" if panel.percent else ".3g"
-        for name, label, dash in panel.lines:
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": label,
-                    "x": rounded(temperatures),
-                    "y": rounded([getattr(spread, name) for spread in spreads]),
-                    "xaxis": f"x{suffix}",
-                    "yaxis": f"y{suffix}",
-                    "line": {"color": ACCENT, "width": 2, "dash": dash},
-                    "hovertemplate": f"{label} %{{y:{form}}} at τ %{{x:.3g}}<extra></extra>",
-                }
-            )
+        traces += [
+            _trace(panel, line, dash, temperatures, suffix) for line, dash in zip(panel.lines, DASHES, strict=False)
+        ]
         layout["shapes"] += [_line(own, suffix, "dot"), _line(chosen, suffix, "solid")]
         layout["annotations"].append(panel_title(panel.title, x[0], y[1]))
     return {"data": traces, "layout": layout}
+
+
+def _panels(spreads: Sequence[Spread], losses: Sequence[str]) -> tuple[_Panel, ...]:
+    dashed = f", dashed {losses[1]}" if len(losses) > 1 else ""
+    loss = tuple(_Line(name, [spread.losses[place] for spread in spreads]) for place, name in enumerate(losses))
+    return (
+        _Panel(f"{losses[0]}{dashed}, nats", loss),
+        _Panel("Entropy of p, nats", (_Line("entropy", [spread.entropy for spread in spreads]),)),
+        _Panel(
+            "Effective negatives", (_Line("effective negatives", [spread.effective_negatives for spread in spreads]),)
+        ),
+        _Panel("Push from the top 5%", (_Line("share", [spread.top_share for spread in spreads]),), percent=True),
+    )
+
+
+def _trace(panel: _Panel, line: _Line, dash: str, temperatures: Sequence[float], suffix: str) -> dict[str, Any]:
+    form = PERCENT_FORMAT if panel.percent else ".3g"
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": line.label,
+        "x": rounded(temperatures),
+        "y": rounded(line.values),
+        "xaxis": f"x{suffix}",
+        "yaxis": f"y{suffix}",
+        "line": {"color": ACCENT, "width": 2, "dash": dash},
+        "hovertemplate": f"{line.label} %{{y:{form}}} at τ %{{x:.3g}}<extra></extra>",
+    }
 
 
 def _domain(place: int) -> list[float]:

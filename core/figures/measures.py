@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.figures.template import (
@@ -13,6 +13,7 @@ from core.figures.template import (
     panel_title,
     rounded,
 )
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 COLUMNS = 3
 GAP_X, GAP_Y = 0.09, 0.16
@@ -28,6 +29,7 @@ def measures_figure(
     *,
     axis: str,
     revision: str,
+    shares: Collection[str] = (),
 ) -> Figure:
     """Small multiples.
 
@@ -37,6 +39,7 @@ def measures_figure(
         names: by measure, its label and whether "higher", "lower" or "neither" is better (an arrow says so).
         shown: the frame that is looked at, marked by a line.
         axis: what the frames are, such as "step".
+        shares: measures that are written as percentages.
     """
     drawn = [name for name in values if any(value is not None for value in values[name])]
     rows = max(1, -(-len(drawn) // COLUMNS))
@@ -61,7 +64,9 @@ def measures_figure(
             "zeroline": False,
             "title": {"text": axis, "standoff": 4} if last_row else None,
         }
-        layout[f"yaxis{suffix}"] = {"domain": y, "anchor": f"x{suffix}", "nticks": 4, "zeroline": False}
+        ticks = {"tickformat": PERCENT_TICKS} if name in shares else {}
+        layout[f"yaxis{suffix}"] = {"domain": y, "anchor": f"x{suffix}", "nticks": 4, "zeroline": False, **ticks}
+        form = PERCENT_FORMAT if name in shares else ".4g"
         traces.append(
             {
                 "type": "scatter",
@@ -73,7 +78,7 @@ def measures_figure(
                 "yaxis": f"y{suffix}",
                 "line": {"color": ACCENT, "width": 1.8},
                 "marker": {"size": 4},
-                "hovertemplate": f"{label} %{{y:.4g}}, {axis} %{{x}}<extra></extra>",
+                "hovertemplate": f"{label} %{{y:{form}}}, {axis} %{{x}}<extra></extra>",
             }
         )
         layout["shapes"].append(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, rounded, short_text, thinned
+from core.quantities import counted
 from core.representation.tokens import RankAgreement, entered_and_left
 
 Array = NDArray[np.floating]
@@ -193,7 +194,7 @@ def attention_against_effect_figure(
 
 def agreement_sentence(agreement: RankAgreement) -> str:
     """How far attention's ranking and the deletion's agree, in one line."""
-    count = f"{agreement.words} word{'' if agreement.words == 1 else 's'}"
+    count = counted(agreement.words, "word")
     if agreement.kendall is None or agreement.spearman is None:
         return f"No rank correlation: {count}, too few or all alike."
     return f"Kendall τ-b {_signed(agreement.kendall, 2)}, Spearman ρ {_signed(agreement.spearman, 2)}, {count}"

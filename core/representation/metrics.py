@@ -29,6 +29,7 @@ class MetricEntry:
     Attributes:
         better: which way is better; "neither" where a low and a high value can both be bad.
         settings: one sentence that is printed beside the number.
+        share: whether it is a share of examples, written as a percentage.
     """
 
     name: str
@@ -36,6 +37,7 @@ class MetricEntry:
     better: Literal["higher", "lower", "neither"]
     settings: str
     source: str
+    share: bool = False
 
 
 METRICS: Mapping[str, MetricEntry] = {
@@ -45,6 +47,7 @@ METRICS: Mapping[str, MetricEntry] = {
         "higher",
         "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they are.",
         "Cortes & Vapnik 1995; scikit-learn's LinearSVC",
+        share=True,
     ),
     "knn1": MetricEntry(
         "knn1",
@@ -52,6 +55,7 @@ METRICS: Mapping[str, MetricEntry] = {
         "higher",
         "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they are.",
         "Cover & Hart 1967; scikit-learn's KNeighborsClassifier",
+        share=True,
     ),
     "ari": MetricEntry(
         "ari",

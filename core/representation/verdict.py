@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from core.quantities import percent
+
 # A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as
 # nearly done from the other share on.
 AT_LINE, NEARLY_THERE = 0.05, 0.8
@@ -166,9 +168,9 @@ def _separated(now: Geometry) -> bool:
 
 
 def _covered(contrast: Contrast) -> str:
-    told = f"it has covered {max(0.0, contrast.covered):.0%} of the way from its collapse line to its lower bound"
+    told = f"it has covered {percent(max(0.0, contrast.covered))} of the way from its collapse line to its lower bound"
     if contrast.reachable < NEARLY_THERE:
-        told += f", of at most {contrast.reachable:.0%} at τ = {contrast.temperature:g}"
+        told += f", of at most {percent(contrast.reachable)} at τ = {contrast.temperature:g}"
     return told
 
 

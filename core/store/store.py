@@ -298,6 +298,11 @@ class Store:
         sql = "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step LIMIT ?"
         return [Step(row["step"], json.loads(row["measures"])) for row in self._all(sql, (run_id, after, most))]
 
+    def newest_times(self, run_id: str, most: int) -> dict[int, float]:
+        """When (Unix time) each of the newest steps was recorded, by step, ascending; at most `most` of them."""
+        sql = "SELECT step, at FROM steps WHERE run_id = ? ORDER BY step DESC LIMIT ?"
+        return {row["step"]: row["at"] for row in reversed(self._all(sql, (run_id, most)))}
+
     def evaluations(self, run_id: str) -> list[Evaluation]:
         rows = self._all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
         return [Evaluation(row["step"], row["split"], json.loads(row["measures"])) for row in rows]

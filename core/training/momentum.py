@@ -6,6 +6,7 @@ import math
 
 from core.config import PhaseConfig, phase_steps
 from core.parameters import number, whole
+from core.quantities import percent
 
 # MoCo's momentum, for runs of hundreds of thousands of steps (He et al. 2020, arXiv:1911.05722).
 LARGEST = 0.999
@@ -32,9 +33,10 @@ def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:
             continue
         momentum = number(term.parameters, "momentum")
         if momentum**steps > LEFT_AT_MOST:
+            left = percent(momentum**steps)
             sentences.append(
-                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, {momentum**steps:.0%} of "
-                f"its copy of the encoder is still untrained after {steps:,} steps, and its gradient is small. "
+                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, {left} of its copy of "
+                f"the encoder is still untrained after {steps:,} steps, and its gradient is small. "
                 f"Leave momentum to the steps, which makes it {momentum_of(steps):g}."
             )
     return tuple(sentences)

@@ -14,6 +14,7 @@ from core.config import FILE_TASK, CheckpointConfig, PhaseConfig, ProbeConfig, R
 from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
+from core.quantities import counted
 from core.tasks import TaskData, load_task
 from core.training.batches import SMALLEST_BALANCED
 from core.training.defaults import DEFAULT_STEPS, with_rates
@@ -37,6 +38,18 @@ MAX_VECTORS_STORED = 2_000_000
 
 def default_probe_size(gpu: bool) -> int:
     return PROBE_ON_GPU if gpu else PROBE_ON_CPU
+
+
+def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bool) -> int:
+    """How many validation rows a run takes where it does not say: those on its map, as every frame scores all of them.
+
+    The others of a split that was cut from the training rows stay training rows.
+
+    Args:
+        natural: the task with all rows of its splits.
+        probe_size: validation rows on the map, None for the default.
+    """
+    return min(len(natural.validation), probe_size or default_probe_size(gpu))
 
 
 def prepare(
@@ -65,9 +78,8 @@ def prepare(
     if task.test_path:
         task = task.model_copy(update={"test_path": _absolute(task.test_path)})
     if task.validation_size is None:
-        largest = draft.probe.size or default_probe_size(gpu)
         natural = load(_whole(task), draft.seed)
-        task = task.model_copy(update={"validation_size": min(len(natural.validation), largest)})
+        task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
     data = load(task, draft.seed)
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
     task = task.model_copy(update=found)
@@ -112,7 +124,9 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
     rows = len(data.train)
     if phase.batch_size > rows:
         raise ConfigError(
-            f"{where}batch_size", phase.batch_size, f"there are {rows:,} training rows; give at most {rows:,}."
+            f"{where}batch_size",
+            phase.batch_size,
+            f"there are {rows:,} training rows; give at most {rows:,}.",
         )
     _check_trainable(phase, shape, where)
     plan = plan_phase(phase.objective, shape.blocks)
@@ -133,10 +147,13 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
 def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
     trainable = phase.trainable
     if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
-        raise ConfigError(f"{where}trainable.blocks", trainable.blocks, f"the encoder has {shape.blocks} blocks.")
+        raise ConfigError(
+            f"{where}trainable.blocks", trainable.blocks, f"the encoder has {counted(shape.blocks, 'block')}."
+        )
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
-        remedy = f"{learning} blocks learn here, and a block that is drawn anew has to; give at most that."
+        learn = counted(learning, "block learns", "blocks learn")
+        remedy = f"{learn} here, and a block that is drawn anew has to; give at most that."
         raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
 
 
@@ -186,9 +203,11 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
             "entailment and contradiction for one premise, and training rows enough to hold both.",
         )
     if plan.reads_triplets and phase.batch_size > len(data.triplets):
-        count = len(data.triplets)
+        count, given = len(data.triplets), counted(len(data.triplets), "triplet")
         raise ConfigError(
-            f"{where}batch_size", phase.batch_size, f"{data.name} gives {count:,} triplets; give at most {count:,}."
+            f"{where}batch_size",
+            phase.batch_size,
+            f"{data.name} gives {given}; give at most {count:,}.",
         )
     of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
     if of_class and max(Counter(data.train.labels).values()) < 2:
@@ -238,7 +257,9 @@ def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
 def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:
     available = len(data.validation)
     if probe.size is not None and probe.size > available:
-        raise ConfigError("probe.size", probe.size, f"the validation split has {available:,} rows; give at most that.")
+        raise ConfigError(
+            "probe.size", probe.size, f"the validation split has {counted(available, 'row')}; give at most that."
+        )
     size = min(available, probe.size or default_probe_size(gpu))
     beside = _train_size(probe, size, min(len(data.train), BASELINE_ROWS))
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
@@ -255,7 +276,7 @@ def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
     if probe.train_size is None:
         return min(available, size // TRAIN_SHARE)
     if probe.train_size > available:
-        remedy = f"{available:,} training rows can be on the map; give at most that."
+        remedy = f"{counted(available, 'training row')} can be on the map; give at most that."
         raise ConfigError("probe.train_size", probe.train_size, remedy)
     return probe.train_size
 

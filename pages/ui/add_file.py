@@ -9,8 +9,10 @@ from typing import Any, BinaryIO
 import pandas as pd
 import streamlit as st
 
-from core.config import ReadingConfig
+from core.config import ReadingConfig, TaskConfig
+from core.engine.machine import has_gpu
 from core.errors import PlaygroundError
+from core.quantities import counted
 from core.settings import settings
 from core.tasks import LibraryTask
 from core.tasks.files.columns import guess_columns
@@ -23,6 +25,7 @@ from core.tasks.files.together import Together, read_together
 from core.tasks.library import MAX_NAME_CHARS
 from core.tasks.load import joined, options_of_test, split_rows
 from core.tasks.rows import Rows
+from core.training.prepare import validation_size
 from core.validation import build
 from pages.ui import reads, state
 from pages.ui.parts import escaped
@@ -293,11 +296,13 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
     try:
         if rows.kind == "classes":
             with st.spinner("Splitting", show_time=False):
-                data = split_rows(rows, file_name)
+                natural = split_rows(rows, file_name)
+                size = validation_size(natural, gpu=has_gpu())
+                data = split_rows(rows, file_name, TaskConfig(validation_size=size))
             given = "as the file says" if rows.splits else "stratified, with a fixed seed"
             st.caption(
-                f"{len(data.classes)} classes; {len(data.train):,} rows to train on, {len(data.validation):,} to "
-                f"validate, {len(data.test):,} to test ({given})."
+                f"{len(data.classes)} classes; {counted(len(data.train), 'row')} to train on, "
+                f"{len(data.validation):,} to validate by default, {len(data.test):,} to test ({given})."
             )
             for note in data.notes:
                 st.warning(escaped(note))
@@ -311,8 +316,7 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
         "Name", PurePath(file_name).stem[:MAX_NAME_CHARS], max_chars=MAX_NAME_CHARS, key=f"upload.name.{file_name}"
     )
     dropping = together.dropped + sum(len(reading.rows) for reading in together.readings) - len(rows)
-    dropped = "1 row" if dropping == 1 else f"{dropping:,} rows"
-    label = f"Drop {dropped} and add {len(rows):,}" if dropping else f"Add {len(rows):,} rows"
+    label = f"Drop {counted(dropping, 'row')} and add {len(rows):,}" if dropping else f"Add {counted(len(rows), 'row')}"
     if any(reading.sampled for reading in together.readings):
         st.warning(f"There are more rows than are kept ({settings().max_rows:,}): a seeded sample of them is added.")
     with st.container(horizontal=True):
@@ -347,7 +351,7 @@ def show_added() -> None:
         return
     state.forget("added")
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{escaped(task.name)}** is here, with {task.rows:,} rows.", width="content")
+        st.markdown(f"**{escaped(task.name)}** is here, with {counted(task.rows, 'row')}.", width="content")
         # A link to the page that one is on would leave the address as it is.
         st.button("Look at it", icon=":material/table_rows:", key="added.look", on_click=_look_at, args=(task.id,))
         if task.kind == "classes":

@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from core.jobs import JobRecord
+from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.validation import build
@@ -134,7 +135,7 @@ def _active(job: JobRecord) -> None:
     if job.total:
         st.progress(min(1.0, job.done / job.total), f"{job.done:,} of {job.total:,} rows")
     else:
-        st.caption(f"{job.done:,} rows")
+        st.caption(counted(job.done, "row"))
 
 
 def _ended(job: JobRecord) -> None:

@@ -14,6 +14,7 @@ from core.encoders.source import encoder_shape, tokenizer_file
 from core.engine.machine import has_gpu, memory_bytes
 from core.learning import classifier_learns_from, classifier_note
 from core.parameters import number, whole
+from core.quantities import PERCENT_CELLS, counted, hundredths, percent
 from core.store import RunSummary, Status, Store
 from core.tasks import Split, TaskData
 from core.training.batches import SMALLEST_BALANCED
@@ -85,22 +86,21 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     if term.term.entry.reads == "triplets":
         st.caption(
             f"One positive per premise, what it entails, against the other {batch - 1:,} and all {batch:,} "
-            f"contradictions; {len(data.triplets):,} triplets from the labels."
+            f"contradictions; {counted(len(data.triplets), 'triplet')} from the labels."
         )
         return
     if not term.term.entry.uses_labels:
-        st.caption(
-            f"One positive per anchor, its own other view, against {batch - 1:,} other texts. No labels are used."
-        )
+        others = counted(batch - 1, "other text")
+        st.caption(f"One positive per anchor, its own other view, against {others}. No labels are used.")
         return
     found = Counter(data.train.labels)
     counts = [found[label] for label in range(len(data.classes))]
     shares = class_shares(counts, batch, sampler, seed=config.seed)
     views: int | list[ClassViews] = term.views
     if term.term.level == "token":
-        counted = _tokens(config, data)
-        views = token_class_views(counted, term, len(counts))
-        st.caption(_token_vectors(term, counted, views, shares, batch))
+        tokens = _tokens(config, data)
+        views = token_class_views(tokens, term, len(counts))
+        st.caption(_token_vectors(term, tokens, views, shares, batch))
     elif term.views > 1:
         st.caption(f"{term.views} views of a text: {batch * term.views:,} vectors are contrasted.")
     positives = expected_positives(counts, batch, sampler, views, seed=config.seed)
@@ -108,7 +108,7 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     queue = whole(term.term.parameters, "queue")
     columns = {"Class": data.classes, "Rows": counts, "Per anchor": positives}
     columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
-    _table(columns | {"No positive": [s * 100 for s in starving]})
+    _table(columns | {"No positive": hundredths(starving)})
     if queue:
         _queue(phase, term, queue)
     elif max(starving) > STARVING and phase.objective.contrastive:
@@ -129,7 +129,7 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
                 format="%.0f", help="Expected number of vectors of its class in the queue, once that is full"
             ),
             "No positive": st.column_config.NumberColumn(
-                format="%.1f %%",
+                format=PERCENT_CELLS,
                 help="Chance that an anchor finds none in its batch; without a queue it then adds nothing to the "
                 "contrastive loss",
             ),
@@ -142,7 +142,7 @@ def _starving(sampler: str, batch: int, share: float) -> None:
         st.warning("A class with a single training row has no positive in any batch: give it more rows.")
         return
     st.warning(
-        f"Up to {share:.0%} of the anchors of a class will find no positive. "
+        f"Up to {percent(share)} of the anchors of a class will find no positive. "
         "A larger batch or class-balanced batches help."
     )
     if batch >= SMALLEST_BALANCED:
@@ -162,17 +162,17 @@ def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
 
 
 def _token_vectors(
-    term: TermPlan, counted: TokenCounts, views: Sequence[ClassViews], shares: Sequence[float], batch: int
+    term: TermPlan, found: TokenCounts, views: Sequence[ClassViews], shares: Sequence[float], batch: int
 ) -> str:
     """How many vectors there are, where texts may have fewer tokens than are asked for."""
     k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
     vectors = batch * sum(share * view.mean for share, view in zip(shares, views, strict=True))
-    basis = "" if counted.exact else " Tokens are estimated from characters until the encoder's tokenizer is here."
+    basis = "" if found.exact else " Tokens are estimated from characters until the encoder's tokenizer is here."
     if clusters:
-        short = mean(min(tokens, k) < clusters for tokens in counted.tokens)
-        few = f"; {short:.0%} of the texts have too few tokens for that and none" if short else ""
+        short = mean(min(tokens, k) < clusters for tokens in found.tokens)
+        few = f"; {percent(short)} of the texts have too few tokens for that and none" if short else ""
         return f"{clusters} vectors of a text{few}: about {vectors:,.0f} in a batch.{basis}"
-    of_a_text = mean(min(tokens, k) for tokens in counted.tokens)
+    of_a_text = mean(min(tokens, k) for tokens in found.tokens)
     return f"{of_a_text:.1f} of at most {k} tokens of a text: about {vectors:,.0f} vectors in a batch.{basis}"
 
 
@@ -199,8 +199,8 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
         "measured in an earlier run here" if found.measured else "assumed for this machine until a run was measured"
     )
     st.caption(
-        f"{config.steps:,} steps {duration(found.steps_s)} · {frames} frames of {points:,} points "
-        f"{duration(found.frames_s)} · test {duration(found.test_s)}; speed {source}."
+        f"{counted(config.steps, 'step')} {duration(found.steps_s)} · {counted(frames, 'frame')} of "
+        f"{counted(points, 'point')} {duration(found.frames_s)} · test {duration(found.test_s)}; speed {source}."
     )
     views = [view.view for phase in config.phases for term in phase.objective.terms for view in term.views]
     if "back_translation" in views:

@@ -6,20 +6,24 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
 from core.config import TaskConfig
 from core.encoders.source import BUNDLED
+from core.engine.machine import has_gpu
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
+from core.quantities import counted
 from core.store.store import UNDO_S
-from core.tasks import TASKS, LibraryTask, load_task
+from core.tasks import TASKS, LibraryTask, TaskData, load_task
 from core.tasks.library import is_own
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
 from core.tasks.survey import DuplicateGroup, duplicates, search
+from core.training.prepare import validation_size
 from pages.ui import reads, state
 from pages.ui.lengths import lengths
 from pages.ui.live_figure import live_figure
@@ -80,7 +84,26 @@ def _cached_listing(task_id: str, stamp: float) -> Listing:
     library = reads.library()
     if is_own(task_id) and library.task(task_id).kind == "similarity":
         return listing_of_scores(library.rows(task_id))
-    return listing_of(load_task(TaskConfig(id=task_id), 0, library))
+    given = is_own(task_id) and "validation" in library.task(task_id).splits
+    return _as_a_run_splits(load_task(TaskConfig(id=task_id), 0, library), TaskConfig(id=task_id), given)
+
+
+def _as_a_run_splits(natural: TaskData, task: TaskConfig, given: bool) -> Listing:
+    """The rows in the splits that a run takes by default, and where its validation rows come from.
+
+    Args:
+        given: whether the source names validation rows; then all of them can be looked through.
+    """
+    size = validation_size(natural, gpu=has_gpu())
+    if given:
+        fewer = size < len(natural.validation)
+        notes = (f"A run scores {size:,} of its validation rows by default, those on its map.",) if fewer else ()
+        listing = listing_of(natural)
+    else:
+        notes = ("Validation is cut from the training rows, as many as are on the map of a run by default.",)
+        sized = task.model_copy(update={"validation_size": size})
+        listing = listing_of(load_task(sized, 0, reads.library()))
+    return replace(listing, notes=(*notes, *listing.notes))
 
 
 def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
@@ -189,9 +212,9 @@ def _table(task_id: str, listing: Listing) -> None:
             _triplets(listing)
             return
     rows = _filtered(task_id, listing)
-    found = (
-        f"{len(rows):,} of {len(listing.texts):,} rows" if len(rows) < len(listing.texts) else f"All {len(rows):,} rows"
-    )
+    found = f"All {counted(len(rows), 'row')}"
+    if len(rows) < len(listing.texts):
+        found = f"{len(rows):,} of {counted(len(listing.texts), 'row')}"
     if len(rows) > MAX_SHOWN:
         found += f"; the table shows the first {MAX_SHOWN:,}, a download has all"
     st.caption(f"{found}.")
@@ -256,7 +279,7 @@ def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int
         return found
     crossing = sum(len({listing.splits[row] for row in group.rows}) > 1 for group in groups)
     differing = sum(group.labels_differ for group in groups)
-    notes = ["1 text stands more than once" if len(groups) == 1 else f"{len(groups):,} texts stand more than once"]
+    notes = [counted(len(groups), "text stands more than once", "texts stand more than once")]
     notes += [f"{differing:,} of them with different labels"] if differing else []
     notes += [f"{crossing:,} in more than one split"] if crossing else []
     st.caption(", ".join(notes) + ".")
@@ -289,8 +312,8 @@ def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
 
 def _triplets(listing: Listing) -> None:
     st.caption(
-        f"{len(listing.triplets):,} triplets of the training rows, as supervised SimCSE reads them: a premise, what "
-        "follows from it, and what contradicts it."
+        f"{counted(len(listing.triplets), 'triplet')} of the training rows, as supervised SimCSE reads them: a "
+        "premise, what follows from it, and what contradicts it."
     )
     shown_triplets = listing.triplets[:MAX_SHOWN]
     columns = {name.capitalize(): [getattr(t, name) for t in shown_triplets] for name in shown_triplets[0]._fields}

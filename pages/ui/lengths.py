@@ -15,6 +15,7 @@ from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
 from core.jobs import JobRecord
+from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from pages.ui import reads
@@ -59,9 +60,9 @@ def _spread(rows: int, most: int) -> list[int]:
 def _sentence(found: Sequence[int], unit: str, counted: TokenCounts | None, *, all_texts: int) -> str:
     summary = length_summary(found)
     assert summary is not None
-    unknown = (
-        f"; {counted.unknown_share:.1%} of the tokens are unknown to it" if counted and counted.unknown_share else ""
-    )
+    unknown = ""
+    if counted and counted.unknown_share:
+        unknown = f"; {percent(counted.unknown_share)} of the tokens are unknown to it"
     seen = f"; {len(found):,} texts spread over all were counted" if len(found) < all_texts else ""
     return (
         f"Half have {summary.quartile_1:.0f} to {summary.quartile_3:.0f} {unit}, the median is {summary.median:.0f}, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
 import streamlit as st
@@ -19,10 +18,12 @@ from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
 from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
+from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
-from core.store import RunRecord, RunSummary, Status
+from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
+from core.training.pace import PACE_STEPS, Pace, pace
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.turns import objective_at
 from pages.ui import reads
@@ -75,7 +76,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     steps = reads.steps(store, run)
     evaluations = store.evaluations(run_id)
     told = scored(config, evaluations)
-    _progress(run, steps)
+    _progress(store, run, steps)
     starving = _starving(run, steps)
     _message(run, config, shown=starving)
     if run.probe is None:
@@ -107,21 +108,28 @@ def _header(engine: LocalEngine, run: RunRecord) -> None:
     show_notice()
 
 
-def _progress(run: RunRecord, steps: Sequence[Step]) -> None:
+def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
     share = min(1.0, run.last_step / run.steps)
     words = [f"Step {run.last_step:,} of {run.steps:,}"]
     if len(run.config.phases) > 1:
         words.append(f"phase {run.config.phase_at(max(1, run.last_step)) + 1} of {len(run.config.phases)}")
     if run.started_at:
         words.append(duration(elapsed_s(run)))
-    recent = [step.values["step_s"] for step in steps[-20:] if "step_s" in step.values]
-    if recent:
-        texts = steps[-1].values.get("texts", run.config.phases[0].batch_size)
-        words.append(f"{texts / median(recent):,.0f} texts/s")
-    if run.status == Status.RUNNING and run.last_step:
-        remaining = elapsed_s(run) / run.last_step * (run.steps - run.last_step)
-        words.append(f"about {duration(remaining)} left")
+    found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
+    if found is not None:
+        words.append(f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f} texts/s")
+    if run.status == Status.RUNNING and run.last_step < run.steps:
+        words.append(_left(found, run))
     st.progress(share, " · ".join(words))
+
+
+def _left(found: Pace | None, run: RunRecord) -> str:
+    """What is said of the time to come; nothing is known before a few steps were measured."""
+    if found is None:
+        return "measuring its pace"
+    phase = run.config.phase_at(max(1, run.last_step))
+    of_phase = f" of phase {phase + 1}" if phase < len(run.config.phases) - 1 else ""
+    return f"about {duration(found.remaining_s)} left{of_phase}"
 
 
 def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
@@ -162,7 +170,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
     """Tiles of the newest scores, each saying whether the classifier was scored or a linear probe."""
     last = {evaluation.split: evaluation for evaluation in evaluations}
     validation, test, probe = last.get("validation"), last.get("test"), last.get("baseline")
-    majority = f"The majority class alone gets {run.facts.get('majority_rate', 0.0):.1%}."
+    majority = f"The majority class alone gets {percent(run.facts.get('majority_rate', 0.0))}."
     probed = _by_probe(validation, learned=classifier_learned(config, run.last_step))
     test_probed = _by_probe(test, learned=classifier_learns_from(config) is not None)
     metrics = [
@@ -171,7 +179,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
             _percent(validation),
             f"{_about(validation, probed)} Scored on validation at every frame.",
         ),
-        ("Macro-F1", f"{validation.values['macro_f1']:.3f}" if validation else "–", "Of the same, on validation."),
+        ("Macro-F1", percent(validation.values["macro_f1"]) if validation else "–", "Of the same, on validation."),
         (
             "To beat: linear probe",
             _percent(probe),
@@ -194,7 +202,7 @@ def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:
 
 
 def _percent(evaluation: Evaluation | None) -> str:
-    return "–" if evaluation is None else f"{evaluation.values['accuracy']:.1%}"
+    return "–" if evaluation is None else percent(evaluation.values["accuracy"])
 
 
 def _about(evaluation: Evaluation | None, probed: bool) -> str:
@@ -217,7 +225,7 @@ def _fitted(evaluation: Evaluation | None) -> str:
 
 
 def _interval(values: Mapping[str, float]) -> str:
-    return f"95 % Wilson interval {values['accuracy_low']:.1%} to {values['accuracy_high']:.1%}."
+    return f"95% Wilson interval {percent(values['accuracy_low'])} to {percent(values['accuracy_high'])}."
 
 
 def _map(engine: LocalEngine, run: RunRecord) -> None:

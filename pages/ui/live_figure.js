@@ -2,6 +2,15 @@
 
 const waiting = new Map(); // address of plotly.min.js → promise of Plotly
 
+// Nothing leaves the machine: Plotly by itself offers to upload a figure to its cloud and links to its site.
+const LOCAL_ONLY = {
+  displaylogo: false,
+  showSendToCloud: false,
+  plotlyServerURL: "",
+};
+// The same offers by the names of their buttons, those of older and newer releases among them.
+const CLOUD_BUTTONS = ["sendChartToCloud", "sendDataToCloud", "editInChartStudio"];
+
 function loadPlotly(url) {
   if (window.Plotly) return Promise.resolve(window.Plotly);
   if (!waiting.has(url)) {
@@ -65,11 +74,12 @@ export default function (component) {
   const draw = (Plotly) => {
     if (!node.latest) return;
     const { figure, selectable } = node.latest;
+    const unused = selectable ? ["autoScale2d"] : ["select2d", "lasso2d", "autoScale2d"];
     const config = {
-      displaylogo: false,
+      ...LOCAL_ONLY,
       responsive: true,
       scrollZoom: selectable,
-      modeBarButtonsToRemove: selectable ? ["autoScale2d"] : ["select2d", "lasso2d", "autoScale2d"],
+      modeBarButtonsToRemove: [...unused, ...CLOUD_BUTTONS],
       toImageButtonOptions: { scale: 2 },
     };
     node.chosen ??= new Set();

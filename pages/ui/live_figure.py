@@ -24,18 +24,22 @@ STYLE = Path(__file__).with_name("live_figure.css")
 @st.cache_resource(show_spinner=False)
 def plotly_url() -> str:
     """Where the browser finds plotly.min.js; it is copied beside the app when it is not there yet."""
-    name = "plotly.min.js"
-    target = ROOT / "static" / name
-    spec = importlib.util.find_spec("plotly")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("plotly is not installed: run `make run`, which installs what is needed.")
-    source = Path(spec.origin).parent / "package_data" / name
+    source = plotly_script()
+    target = ROOT / "static" / source.name
     if not target.exists() or target.stat().st_size != source.stat().st_size:
         partial = target.with_suffix(".partial")
         shutil.copyfile(source, partial)
         partial.replace(target)
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"{'/' + base if base else ''}/app/static/{name}?v={version('plotly')}"
+    return f"{'/' + base if base else ''}/app/static/{source.name}?v={version('plotly')}"
+
+
+def plotly_script() -> Path:
+    """plotly.min.js as the plotly package carries it. Raises: RuntimeError where plotly is not installed."""
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("plotly is not installed: run `make run`, which installs what is needed.")
+    return Path(spec.origin).parent / "package_data" / "plotly.min.js"
 
 
 _mount = st.components.v2.component(

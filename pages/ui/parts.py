@@ -12,6 +12,7 @@ import streamlit as st
 from core.config import RunConfig, TrainableConfig
 from core.events import Probe
 from core.objectives import ObjectiveConfig
+from core.quantities import counted
 from core.store import RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS, LibraryTask
@@ -100,8 +101,8 @@ def task_label(config: RunConfig) -> str:
 def probe_label(probe: Probe) -> str:
     """Which texts are on a map."""
     train = len(probe.ids) - probe.held_out
-    held_out = f"{probe.held_out:,} validation texts"
-    return f"{held_out} and {train:,} training texts (open)" if train else held_out
+    held_out = counted(probe.held_out, "validation text")
+    return f"{held_out} and {counted(train, 'training text')} (open)" if train else held_out
 
 
 def objective_label(config: RunConfig) -> str:
@@ -156,6 +157,6 @@ def trainable_label(config: RunConfig) -> str:
 
 def _part_label(trainable: TrainableConfig) -> str:
     if trainable.part == "last_blocks":
-        return f"last {trainable.blocks} blocks + classifier"
+        return f"last {counted(trainable.blocks, 'block') if trainable.blocks > 1 else 'block'} + classifier"
     names = {"all": "all weights", "lora": f"LoRA, rank {trainable.lora_rank}", "classifier": "classifier only"}
     return names[trainable.part]

@@ -9,6 +9,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.encoders.catalogue import CHINESE, KOREAN, LISTED, knowing
 from core.encoders.source import encoder_shape
+from core.quantities import percent
 from core.tasks import TaskData
 from core.tasks.dataset import Split
 from core.tasks.survey import language_of
@@ -49,7 +50,9 @@ def _length(config: RunConfig, data: TaskData) -> None:
     if cut < CUT:
         return
     more = min(most, 2 * read)
-    st.info(f"About {cut:.0%} of the texts have more than {read} tokens and are cut; the encoder reads up to {most:,}.")
+    st.info(
+        f"About {percent(cut)} of the texts have more than {read} tokens and are cut; the encoder reads up to {most:,}."
+    )
     if more > read:
         st.button(f"Read {more} tokens", on_click=state.set_widget, args=("form.max_length", more))
 
@@ -61,7 +64,7 @@ def noise_sentence(data: TaskData) -> str:
     labels = sum(now != was for now, was in zip(data.train.labels, data.clean.labels, strict=True))
     texts = sum(now != was for now, was in zip(data.train.inputs, data.clean.inputs, strict=True))
     counts = [(labels, "a wrong label"), (texts, "changed words")]
-    told = [f"{count:,} with {what} ({count / rows:.0%})" for count, what in counts if count]
+    told = [f"{count:,} with {what} ({percent(count / rows)})" for count, what in counts if count]
     return f"Training rows: {rows:,}, " + (" and ".join(told) if told else "none of them noisy yet") + "."
 
 

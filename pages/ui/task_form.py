@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.config import FILE_TASK, TaskConfig
 from core.errors import shown
+from core.quantities import counted
 from core.tasks import TASKS, LibraryTask
 from pages.ui import reads, state
 from pages.ui.parts import escaped, task_names
@@ -48,7 +49,7 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
     if picked in own:
-        return f"{own[picked].rows:,} rows. {escaped(own[picked].source.rstrip('.'))}."
+        return f"{counted(own[picked].rows, 'row')}. {escaped(own[picked].source.rstrip('.'))}."
     if picked == FILE_TASK:
         return f"Read from {escaped(start.path or '')}."
     entry = TASKS[picked]

@@ -9,13 +9,17 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.figures.template import class_colour
+from core.quantities import PERCENT_FORMAT
 
 Cell = str | float | bool | None
 
 MAX_ROWS = 200
 TEXT_CHARS, NAME_CHARS = 600, 80
 # How numbers of a column are written, where it is not three decimals.
-FORMS: Mapping[str, str] = {"Confidence": ".1%", "Overlap": ".0%", "Kept": ".0%", "Accuracy": ".1%", "Examples": ",.0f"}
+FORMS: Mapping[str, str] = {
+    **dict.fromkeys(("Confidence", "Overlap", "Kept", "Accuracy"), PERCENT_FORMAT),
+    "Examples": ",.0f",
+}
 WIDE = "Text"
 
 

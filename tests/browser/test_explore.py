@@ -40,13 +40,13 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     expect(page.get_by_text("1 selected")).to_be_visible()
     expect(page.locator(TABLE)).to_contain_text(f"{HOSTILE} ")
     page.get_by_text("Neighbours", exact=True).click()
-    expect(page.get_by_text(re.compile(r"of its 10 nearest were so at step 0"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Of its 10 nearest, as near at step 0: \d+"))).to_be_visible()
     expect(page.locator(f"{TABLE} tbody")).to_have_count(10)
     assert page.evaluate("document.querySelector('.map-view').map.lit.size") == 10
     slider = page.get_by_label("Step", exact=True)
     slider.focus()
     page.keyboard.press("Home")
-    expect(page.get_by_text(re.compile(r"^10 of its 10 nearest were so at step 0"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Of its 10 nearest, as near at step 0: 10;"))).to_be_visible()
     assert step_of(page) == 0
     assert chosen(page) == [example]
     nothing_ran(page)
@@ -98,7 +98,7 @@ def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
     field = page.get_by_placeholder("in all texts")
     field.fill("lovely")
     field.press("Enter")
-    expect(page.get_by_text(re.compile(r"\d+ of \d+ texts hold these words"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Found in \d+ of \d+ texts"))).to_be_visible()
     page.get_by_role("button", name="Select them").click()
     expect(page.get_by_text(re.compile(r"^\d+ selected"))).to_be_visible()
     texts = page.locator(f"{TABLE} td.wide").all_inner_texts()
@@ -150,7 +150,7 @@ def test_the_smallest_margins_are_selected_with_a_button(page: Page, server: Ser
 def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=forces&batch=16")
     example = click_point(page)
-    expect(page.get_by_text("Push from the top 5 %").first).to_be_attached(timeout=60_000)
+    expect(page.get_by_text("Push from the top 5%").first).to_be_attached(timeout=60_000)
     arrows = "document.querySelector('.map-view').map.panels[0].arrows.length"
     page.wait_for_function(f"document.querySelector('.map-view').map.panels[0].anchor === {example}")
     page.wait_for_function(f"{arrows} > 0")

@@ -17,8 +17,9 @@ APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 # What a part of core may import from the others; "losses.registry" allows that one module.
 ALLOWED = {
     "errors": set[str](),
+    "quantities": set[str](),
     "threads": set[str](),
-    "parameters": {"errors"},
+    "parameters": {"errors", "quantities"},
     "validation": {"errors"},
     "terms": {"errors", "losses.registry", "parameters", "views.registry"},
     "objectives": {"errors", "losses.registry", "parameters", "terms", "validation"},
@@ -26,18 +27,18 @@ ALLOWED = {
     "turns": {"config", "objectives"},
     "settings": {"errors"},
     "presets": {"errors", "losses.registry"},
-    "equation": {"losses.registry", "objectives", "parameters", "terms"},
+    "equation": {"losses.registry", "objectives", "parameters", "quantities", "terms"},
     "events": set[str](),
     "learning": {"config", "events", "turns"},
     "contrast": {"events", "objectives", "parameters", "representation", "terms"},
     "losses": {"errors", "parameters"},
     # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.
     "views": {"encoders.packing", "encoders.source", "errors", "parameters"},
-    "encoders": {"config", "errors", "events", "views.topk_tokens"},
-    "representation": {"errors", "parameters"},
-    "figures": {"config", "errors", "events", "losses.registry", "representation"},
+    "encoders": {"config", "errors", "events", "quantities", "views.topk_tokens"},
+    "representation": {"errors", "parameters", "quantities"},
+    "figures": {"config", "errors", "events", "losses.registry", "quantities", "representation"},
     # Noise in a training text is a view of it that is made once.
-    "tasks": {"config", "errors", "settings", "validation", "views.eda", "encoders.source"},
+    "tasks": {"config", "encoders.source", "errors", "quantities", "settings", "validation", "views.eda"},
     "jobs": {"errors", "store.liveness", "store.records", "threads"},
     "training": {
         "config",
@@ -48,6 +49,7 @@ ALLOWED = {
         "losses",
         "objectives",
         "parameters",
+        "quantities",
         "representation",
         "tasks",
         "terms",
@@ -75,11 +77,17 @@ ALLOWED = {
         "errors",
         "events",
         "jobs",
+        "losses.law",
+        "objectives",
+        "parameters",
+        "quantities",
         "representation",
         "settings",
         "store",
         "tasks",
+        "terms",
         "training",
+        "turns",
     },
     "comparison": {
         "config",
@@ -94,7 +102,7 @@ ALLOWED = {
         "validation",
     },
     "cli_options": {"tasks.files.problems"},
-    "cli_tasks": {"cli_options", "config", "engine", "errors", "store", "tasks", "validation"},
+    "cli_tasks": {"cli_options", "config", "engine", "errors", "quantities", "store", "tasks", "validation"},
     "cli": {
         "cli_options",
         "cli_tasks",
@@ -105,6 +113,7 @@ ALLOWED = {
         "learning",
         "objectives",
         "presets",
+        "quantities",
         "replay",
         "settings",
         "store",
@@ -122,7 +131,6 @@ LIGHT += [
     "core.training.plan",
     "core.store",
     "core.config",
-    "core.turns",
     "core.losses.registry",
 ]
 LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.projector", "core.analysis.weights"]
@@ -130,6 +138,7 @@ LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.al
 LIGHT += ["core.figures.tokens", "core.figures.highlight", "core.turns"]
 LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
 LIGHT += ["core.learning", "core.contrast", "core.representation.verdict"]
+LIGHT += ["core.analysis.contrast", "core.losses.registry", "core.quantities", "core.training.pace"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 
 

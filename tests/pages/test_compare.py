@@ -345,8 +345,8 @@ def test_the_selection_of_the_address_is_told_with_what_each_run_says(
         {
             "Text": HOSTILE,
             "Label": "<b>yes</b>",
-            "a": f"✗ no {sure:.0%}",
-            "b": f"✓ <b>yes</b> {sure:.0%}",
+            "a": f"✗ no {sure:.1%}",
+            "b": f"✓ <b>yes</b> {sure:.1%}",
             "Split": "validation",
         }
     ]

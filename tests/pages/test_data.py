@@ -712,13 +712,13 @@ def test_noise_and_imbalance_reach_the_draft_and_are_shown(opened: Callable[...,
     train = int(sentence.partition(" ")[0].replace(",", ""))
     widget(app, "form.label_noise").set_value(0.2).run()
     assert draft_of(checked(app)).task.label_noise == 0.2
-    assert f"Training rows: {train:,}, {train // 5} with a wrong label (20%)." in said(app)
+    assert f"Training rows: {train:,}, {train // 5} with a wrong label (20.0%)." in said(app)
     table = examples(app)
     assert all(row["Label"] != row["Label was"] == label_of[row["Text was"]] for row in table)
 
     widget(app, "form.text_noise").set_value(0.3).run()
     assert draft_of(checked(app)).task.text_noise == 0.3
-    assert "with changed words (100%)" in said(app)
+    assert "with changed words (100.0%)" in said(app)
     table = examples(app)
     assert all(label_of[row["Text was"]] == row["Label was"] for row in table)
     assert all((row["Label"], row["Text"]) != (row["Label was"], row["Text was"]) for row in table)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
+from core.analysis.contrast import shown_contrast
+from core.config import RunConfig, parse_config
 from core.events import Frame, Probe, Started, Step
+from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
 from core.store import Status
+from pages.ui.explore.force_choice import Acting, ForceChoice
+from pages.ui.explore.forces import arrows_of
 from pages.ui.parts import told_apart
 from tests.pages.test_pages import ROOT, made_run, words
 
@@ -36,11 +42,11 @@ def opened(folder: Path) -> Opener:
 
 
 @pytest.fixture
-def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[[str], str]:
+def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., str]:
     """Makes a finished run with three frames; gives its id."""
 
-    def make(name: str) -> str:
-        store, run_id = made_run(folder, draft(more={"name": name}))
+    def make(name: str, *, turns: Sequence[dict[str, Any]] = (), **phase: Any) -> str:
+        store, run_id = made_run(folder, draft(more={"name": name, "knob_turns": list(turns)}, **phase))
         attempt = store.attempt(run_id, 1)
         labels = tuple(i % len(CLASSES) for i in range(COUNT))
         splits = ("validation",) * 18 + ("train",) * 6
@@ -171,12 +177,12 @@ def test_another_run_starts_without_the_search_and_the_selection_of_the_one_befo
 ) -> None:
     first, second = made("first"), made("second")
     app = opened(run=first, find="lovely", sel="0-3", at="2", view="1_2_3", frame="4", colour="loss", panel="texts")
-    assert f"8 of {COUNT} texts hold these words" in words(app)
+    assert f"Found in 8 of {COUNT} texts" in words(app)
     assert "4 selected" in words(app)
     app.selectbox[0].set_value(second).run()
     assert address(checked(app)) == {"run": second, "colour": "loss"}
     assert control(app, "find").value == ""
-    assert "hold these words" not in words(app)
+    assert "Found in" not in words(app)
     assert "selected" not in words(app)
     # Nothing of it comes back, neither by itself nor with the run.
     assert address(checked(app.run())) == {"run": second, "colour": "loss"}
@@ -195,7 +201,7 @@ def test_words_that_are_looked_for_stand_in_the_address(opened: Opener, made: Ca
     app = opened(run=made("one"))
     control(app, "find").set_value("dull").run()
     assert address(checked(app))["find"] == "dull"
-    assert f"16 of {COUNT} texts hold these words" in words(app)
+    assert f"Found in 16 of {COUNT} texts" in words(app)
     control(app, "find").set_value("").run()
     assert "find" not in address(checked(app))
 
@@ -227,3 +233,73 @@ def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made:
     assert app.selectbox[0].value == first
     app = checked(app.selectbox[0].set_value(second).run())
     assert address(app)["run"] == second
+
+
+# The force view
+
+
+@pytest.mark.parametrize(
+    ("term", "sentences"),
+    [
+        ({"loss": "supcon", "temperature": 0.2}, ["Supervised contrastive (L_out), τ 0.2", "at step 8"]),
+        (
+            {"loss": "dscl", "alpha": 0.2, "views": [{"view": "dropout"}]},
+            ["(DSCL), α 0.2, τ 0.07", "2 views of each text", "Its own other view has p"],
+        ),
+        ({"loss": "supcon", "level": "token"}, ["Frames hold no token vectors", "the 30 tokens of a text"]),
+        ({"loss": "simcse", "views": [{"view": "dropout"}]}, ["SimCSE, unsupervised", "Its own other view has p"]),
+        ({"loss": "cross_entropy"}, ["has no forces between texts", "Shown instead: supervised contrast (L_out)"]),
+    ],
+    ids=["supcon", "dscl", "token", "simcse", "ce"],
+)
+def test_forces_name_the_runs_own_loss_and_start_from_the_highest_one(
+    opened: Opener, made: Callable[..., str], term: dict[str, Any], sentences: list[str]
+) -> None:
+    run = made("one", objective={"terms": [term], "combine": "additive"})
+    app = opened(run=run, panel="forces", batch="8")
+    said = words(app).replace("\\", "")
+    for sentence in sentences:
+        assert sentence in said
+    assert "the anchor is the one with the highest loss in this batch" in said
+    assert address(app) == {"run": run, "panel": "forces"} | ({} if "batch" not in address(app) else {"batch": "8"})
+    chosen = opened(run=run, panel="forces", batch="8", sel="2")
+    assert "the highest loss in this batch" not in words(chosen)
+    assert "text 2 is dull" in words(chosen)
+
+
+def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener, made: Callable[..., str]) -> None:
+    turns = [{"step": 6, "name": "temperature", "value": 0.8}]
+    terms = {"terms": [{"loss": "supcon", "temperature": 0.2}], "combine": "additive"}
+    run = made("one", objective=terms, turns=turns)
+    assert "τ 0.2: the contrastive loss of this run at step 4" in words(
+        opened(run=run, panel="forces", frame="4")
+    ).replace("\\", "")
+    app = opened(run=run, panel="forces", frame="8")
+    assert "τ 0.8: the contrastive loss of this run at step 8" in words(app).replace("\\", "")
+    (slider,) = [slider for slider in app.select_slider if slider.label == "Temperature τ"]
+    assert slider.value == 0.8
+    assert "tau" not in address(app)
+    slider.set_value(float(slider.options[10])).run()
+    assert address(checked(app))["tau"] == slider.options[10]
+
+
+def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
+    features = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    labels, anchor = torch.tensor([0, 0, 0, 1, 1, 1]), 1
+    shown = shown_contrast(parse_config({"phases": [{"steps": 2}]}), 1, None, 6)
+    found = batch_forces(features, labels, temperature=0.5)
+    rows = [10, 11, 12, 13, 14, 15]
+    acting = Acting(ForceChoice(shown, shown.law, 0.5, 6, 0), rows, anchor, False, found, features, labels)
+
+    frames = SimpleNamespace(probe=SimpleNamespace(ids=tuple(range(100, 120))))
+    z = features / features.norm(dim=1, keepdim=True)
+    arrows = arrows_of(frames, acting)  # type: ignore[arg-type]
+    assert len(arrows) == 5
+    assert {arrow.weight > 0 for arrow in arrows} == {True, False}
+    for arrow in arrows:
+        start, end = z[arrow.start - 110], z[arrow.end - 110]
+        (other,) = {arrow.start, arrow.end} - {111}
+        moved = -found.coefficients[anchor, other - 110] * z[other - 110]
+        turned = moved - (moved @ z[anchor]) * z[anchor]  # what moves the anchor on the sphere
+        assert float((end - start) @ turned) > 0
+        assert arrow.text.startswith("pulls" if arrow.weight > 0 else "pushes")

@@ -474,7 +474,7 @@ def test_runs_are_listed_with_their_scores(
     store.attempt(run_id, 1).end(Status.FINISHED)
     table = opened("runs").dataframe[0].value
     assert list(table["Run"]) == ["<b>mine</b>"]
-    assert list(table["Validation"]) == [0.75]
+    assert list(table["Validation"]) == [75.0]  # percent, as it is written
     assert list(table["Status"]) == ["finished"]
 
 

@@ -242,7 +242,7 @@ def test_words_that_enter_and_leave_are_those_of_a_slow_loop(opened: Opener, mad
     for places, said in zip((new - old, old - new), listed, strict=True):
         assert all(surfaces[place] in said for place in places)
     special = [1 - sum(slow_shares(0, step)) for step in (0, 4)]
-    assert f"{special[0]:.0%} before, {special[1]:.0%} after" in words(app)
+    assert f"{special[0]:.1%} before, {special[1]:.1%} after" in words(app)
     assert "Layer 2 of 2, mean of 3 heads, k 3." in words(app)
 
 
@@ -334,7 +334,7 @@ def test_a_damaged_frame_leaves_the_others(opened: Opener, made: Made) -> None:
 def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., Made]) -> None:
     run = make(frames=(0,))
     app = opened(run=run.run_id)
-    assert "This run goes on; 1 frames so far" in words(app)
+    assert "This run goes on; 1 frame so far" in words(app)
     assert "Step 0 is the only one so far" in words(app)
     vectors = np.zeros((4, 4), np.float32)
     texts = [read_as(TEXTS[row]) for row in KEPT]

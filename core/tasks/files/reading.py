@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
+from core.quantities import counted
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES, Dialect, Record, Unread
@@ -88,7 +89,7 @@ class Reading:
             ENCODING_LABELS.get(self.encoding or "", ""),
             *(unusual_names(self.dialect) if self.dialect else []),
         ]
-        count = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
+        count = counted(len(self.rows), "row")
         if self.sampled:
             count = f"a sample of {len(self.rows):,} of {self.total:,} rows"
         elif self.total > len(self.rows):
@@ -302,7 +303,7 @@ class Checks:
     def _unfit(self, fields: Sequence[str]) -> str:
         breaks = sum(field.count("\n") for field in fields)
         over = f", over {breaks + 1:,} lines," if breaks else ""
-        many = "1 field" if len(fields) == 1 else f"{len(fields):,} fields"
+        many = counted(len(fields), "field")
         return f"has {many}{over} where there are {self._width:,} columns"
 
 

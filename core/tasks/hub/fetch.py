@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, TaskError
+from core.quantities import counted
 from core.tasks.hub.place import Place, check_splits, located, plain_errors
 from core.tasks.hub.read import Progress, SplitRead, Steps, read_split
 from core.tasks.hub.registry import HubRequest
@@ -149,9 +150,9 @@ def _samples(read: Mapping[SplitName, SplitRead]) -> Iterator[str]:
     for ours, split in read.items():
         of = f" of {split.sampled_from:,}" if split.sampled_from else ""
         if split.sampled and split.streamed:
-            yield f"{ours} is {len(split.rows):,} rows{of}, streamed in a seeded, shuffled order"
+            yield f"{ours} is {counted(len(split.rows), 'row')}{of}, streamed in a seeded, shuffled order"
         elif split.sampled:
-            yield f"{ours} is a seeded sample of {len(split.rows):,} rows{of}"
+            yield f"{ours} is a seeded sample of {counted(len(split.rows), 'row')}{of}"
 
 
 def _omissions(left_out: Mapping[str, int]) -> Iterable[str]:

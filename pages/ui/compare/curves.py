@@ -59,12 +59,9 @@ PULLS = {"shared_grad.": "on a shared block", "pooled_grad.": "on the encoder's 
 LOGARITHMIC = ("grad_norm", *PULLS)
 # Measured at some steps only, so that a line joins those.
 SPARSE = ("shared_cosine", "shared_grad.")
-SHARES = frozenset(
-    {
-        *("validation.accuracy", "validation.macro_f1", "validation.probe.accuracy", "validation.probe.macro_f1"),
-        *("measure.linear_svm", "measure.knn1"),
-    }
-)
+MEASURED_SHARES = (f"{MEASURE}{name}" for name, entry in METRICS.items() if entry.share)
+SCORED_SHARES = (f"{VALIDATION}{of}{name}" for of in ("", "probe.") for name in ("accuracy", "macro_f1"))
+SHARES = frozenset({*SCORED_SHARES, *MEASURED_SHARES})
 
 # Steps and their values; None where there is none.
 Values = tuple[list[int], list[float | None]]

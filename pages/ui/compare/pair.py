@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.events import VALIDATION
+from core.quantities import counted, percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
 from pages.ui import state
@@ -69,8 +70,8 @@ def mcnemar_sentence(found: PairAgreement) -> str:
     if not differing:
         return "They are right and wrong on the same texts, so there is nothing to test."
     return (
-        f"McNemar's exact test: p = {found.mcnemar_p:.3g}, the probability that two equally good runs split these "
-        f"{differing:,} texts, on which one is right and the other wrong, at least as unevenly as "
+        f"McNemar's exact test: p = {found.mcnemar_p:.3g}, the probability that two equally good runs split "
+        f"{counted(differing, 'text')}, on which one is right and the other wrong, at least as unevenly as "
         f"{found.only_first:,} to {found.only_second:,}."
     )
 
@@ -151,7 +152,7 @@ def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: 
     }
     for label, frames, found, of_run in zip("AB", (a.frames, b.frames), scores, rows, strict=True):
         table[f"{label} says"] = [
-            f"{frames.probe.classes[found.predicted[row]]} {found.confidence[row]:.0%}" for row in of_run
+            f"{frames.probe.classes[found.predicted[row]]} {percent(found.confidence[row])}" for row in of_run
         ]
     st.dataframe(
         pd.DataFrame(table),

@@ -11,6 +11,7 @@ from core.analysis.measures import FrameMeasures, measures_folder, measures_requ
 from core.comparison.differences import config_differences
 from core.comparison.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.learning import PROBE_ROWS, scored
+from core.quantities import PERCENT_FORMAT, counted
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -22,7 +23,7 @@ MEASURED = "measures"
 BEST = "★ "
 ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
 # Of these, people read shares.
-SHARES = frozenset({"accuracy", "macro_f1", "linear_svm", "knn1"})
+SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 TEST = "test"
 SPLITS: Mapping[str, tuple[str, str]] = {
     TEST: ("Test", "The whole test split, once, at the end of the run."),
@@ -94,7 +95,7 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
     """A mean, with its deviation where there is one, and the number of seeds where some lack the score."""
     if spread is None:
         return "–"
-    style = ".1%" if name.rpartition(".")[2] in SHARES else ".3f"
+    style = PERCENT_FORMAT if name.rpartition(".")[2] in SHARES else ".3f"
     deviation = f" ± {spread.std:{style}}" if spread.std is not None else ""
     fewer = f" ({spread.seeds} of {seeds} seeds)" if spread.seeds < seeds else ""
     return f"{BEST if spread.best else ''}{spread.mean:{style}}{deviation}{fewer}"
@@ -184,7 +185,7 @@ def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
     words = [f"↑ higher is better, ↓ lower; {stars}. {choice}"]
     gathered = [group for group in groups if len(group.runs) > 1]
     if gathered:
-        counts = ", ".join(f"{_seeds(group, runs)} seeds" for group in gathered)
+        counts = ", ".join(counted(_seeds(group, runs), "seed") for group in gathered)
         words.append(f"Runs that differ in the seed only are one column: mean ± standard deviation over {counts}.")
     steps = sorted({found[0] for one in runs if (found := last_measures(one)) is not None})
     if steps:

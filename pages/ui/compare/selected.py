@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison.axes import frame_at
+from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.tasks.listing import csv_file
 from pages.ui.compare.linked import Linked
@@ -92,7 +93,7 @@ def _said(frames: Frames, scores: ExampleScores | None, row: int | None) -> tupl
 def _in_words(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
     words = {name: record[name] for name in ("Text", "Label")}
     for name, said in zip(names, record["runs"], strict=True):
-        words[name] = "–" if said is None else f"{'✓' if said[0] else '✗'} {said[1]} {said[2]:.0%}"
+        words[name] = "–" if said is None else f"{'✓' if said[0] else '✗'} {said[1]} {percent(said[2])}"
     return words | {"Split": record["Split"]}
 
 

@@ -80,7 +80,9 @@ COLOURINGS: Mapping[str, Colouring] = {
     "prediction": Colouring("Prediction", _prediction, "Colour: what is predicted at this step."),
     "correct": Colouring("Correct or wrong", _correct, "Colour: whether the prediction is right at this step."),
     "confidence": Colouring("Confidence", _confidence, "Colour: the probability of the prediction."),
-    "loss": Colouring("Loss", _loss, f"Colour: cross-entropy of the label; the highest {1 - LOSS_QUANTILE:.0%} alike."),
+    "loss": Colouring(
+        "Loss", _loss, f"Colour: cross-entropy of the label; the highest {100 * (1 - LOSS_QUANTILE):g}% alike."
+    ),
     "split": Colouring("Training or validation", _split, "Colour: whether an example was trained on."),
     "cluster": Colouring("Cluster", _cluster, "Colour: k-means with as many clusters as classes, numbered by label."),
 }

@@ -12,6 +12,7 @@ from core.analysis.similarity import PAIRS_MAX, read_similarity
 from core.analysis.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.measures import measures_figure
+from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from pages.ui import reads, state
 from pages.ui.explore import run_reads
@@ -25,6 +26,7 @@ TASK = "scores"
 ROW_PX, COLUMNS = 170, 3
 SHOWN = "measures"
 # Above a small curve there is little room.
+SHARES = frozenset(name for name, entry in METRICS.items() if entry.share)
 SHORT = {
     "linear_svm": "Linear SVM",
     "knn1": "1-NN",
@@ -72,7 +74,7 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
     labels = {name: (SHORT.get(name, entry.label), entry.better) for name, entry in METRICS.items()}
     drawn = [name for name in values if any(value is not None for value in values[name])]
     live_figure(
-        measures_figure(steps, values, labels, number, axis="step", revision=frames.run.id),
+        measures_figure(steps, values, labels, number, axis="step", revision=frames.run.id, shares=SHARES),
         key="explore.measures",
         height=-(-len(drawn) // COLUMNS) * ROW_PX + 60,
         description="Representation measures over the steps of the run.",
@@ -81,8 +83,8 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
         {
             "Measure": METRICS[name].label,
             "Better": METRICS[name].better,
-            "First": values[name][0],
-            "Last": values[name][-1],
+            "First": _cell(name, values[name][0]),
+            "Last": _cell(name, values[name][-1]),
             "Settings": METRICS[name].settings,
             "Source": METRICS[name].source,
         }
@@ -95,25 +97,26 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
             {
                 "Measure": entry.label,
                 "Better": entry.better,
-                "First": told[0][1],
-                "Last": told[-1][1],
-                "Settings": f"{entry.settings} {scores.pairs:,} pairs.",
+                "First": _cell(SIMILARITY, told[0][1]),
+                "Last": _cell(SIMILARITY, told[-1][1]),
+                "Settings": f"{entry.settings} {counted(scores.pairs, 'pair')}.",
                 "Source": entry.source,
             }
         )
-    number_column = st.column_config.NumberColumn(format="%.4f")
+    right = st.column_config.TextColumn(alignment="right")
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
         key="explore.measures.table",
         column_config={
-            "First": number_column,
-            "Last": number_column,
+            "First": right,
+            "Last": right,
             "Settings": st.column_config.TextColumn(width="large"),
         },
     )
     held_out = frames.probe.held_out
-    st.caption(f"Of {held_out:,} validation texts, at {len(steps)} frames from step {steps[0]:,} to {steps[-1]:,}.")
+    texts, at = counted(held_out, "validation text"), counted(len(steps), "frame")
+    st.caption(f"Of {texts}, at {at} from step {steps[0]:,} to {steps[-1]:,}.")
     st.download_button(
         "Measures as CSV",
         lambda: pd.DataFrame({"step": list(steps), **values}).to_csv(index=False),
@@ -122,6 +125,13 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
         key="explore.measures.csv",
         icon=":material/download:",
     )
+
+
+def _cell(name: str, value: float | None) -> str:
+    """A measure as Compare writes it too."""
+    if value is None:
+        return "–"
+    return percent(value) if METRICS[name].share else f"{value:.3f}"
 
 
 def _similarity_task(frames: Frames) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.movement import moved
 from core.representation.neighbours import all_neighbours, kept_neighbours
@@ -38,7 +39,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     rows = np.argsort(-turned, kind="stable")[:LISTED].tolist()
     st.caption(
         f"Turned: 1 − cosine of an example's vectors in the two frames; mean {turned.mean():.3f}. Kept: "
-        f"share of its {min(K, len(turned) - 1)} nearest that stayed; mean {kept.mean():.0%}."
+        f"share of its {min(K, len(turned) - 1)} nearest that stayed; mean {percent(kept.mean())}."
     )
     first_columns: dict[str, list[Cell]] = {
         "Turned": [float(turned[row]) for row in rows],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.quantities import counted, percent
 from core.representation.examples import ExampleScores
 from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
@@ -81,8 +82,9 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None) -> 
     first = "the first layer" if frames.layers_at is not None else f"step {frames.numbers[0]:,}"
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
     st.caption(
-        f"{stayed} of its {len(rows)} nearest were so at {first}; {same} share its label. Of {len(frames.probe.ids):,} "
-        f"examples, vectors as they are, {found.dimensions} dimensions. On the map they stand out."
+        f"Of its {len(rows)} nearest, as near at {first}: {stayed}; with its label: {same}. Out of "
+        f"{counted(len(frames.probe.ids), 'example')}, vectors as they are, {found.dimensions} dimensions. On the map "
+        "they stand out."
     )
     first_columns: dict[str, Sequence[Cell]] = {
         "Cosine" if found.metric == "cosine" else "Distance": found.values,
@@ -94,7 +96,7 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None) -> 
 def _about(frames: Frames, scores: ExampleScores, anchor: int) -> str:
     probe = frames.probe
     label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
-    said = f"predicted {escaped(prediction)}, {scores.confidence[anchor]:.0%}"
+    said = f"predicted {escaped(prediction)}, {percent(scores.confidence[anchor])}"
     return f"**{escaped(label)}** · {said} · {escaped(_short(probe.texts[anchor]))}"
 
 

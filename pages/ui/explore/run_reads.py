@@ -25,6 +25,7 @@ from core.analysis.measures import FrameMeasures, measures_folder, read_measures
 from core.config import RunConfig
 from core.events import VALIDATION, Evaluation, FloatArray, Probe
 from core.learning import predictions_note, scored
+from core.quantities import percent
 from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import NeighbourIndex
 from core.representation.projections import MapSpec, Points
@@ -202,7 +203,7 @@ def told(frames: Frames) -> tuple[RunConfig, list[Evaluation]]:
 def score_notes(frames: Frames) -> tuple[str, ...]:
     """What each frame of a run scored on validation, and what was scored where it is not the classifier."""
     notes = {
-        e.step: f"{'validation' if e.probe_rows is None else 'linear probe'} {e.values['accuracy']:.0%}"
+        e.step: f"{'validation' if e.probe_rows is None else 'linear probe'} {percent(e.values['accuracy'])}"
         for e in scored(*told(frames))
         if e.split == VALIDATION
     }

@@ -16,6 +16,7 @@ from core.events import FloatArray
 from core.figures.biography import confidence_figure
 from core.figures.map_data import OwnPoint
 from core.learning import classifier_learns_from
+from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
 from pages.ui import reads, state
@@ -199,7 +200,7 @@ def _prediction(told: Biography, at: int, since: int, classes: Sequence[str]) ->
     """Say what is predicted; a sentence about what was at the first step that counts."""
     first, last = classes[told.predictions[since]], classes[told.predictions[at]]
     how = "as the model read it then" if told.exact[at] else "estimated from the examples near it"
-    st.markdown(f"Predicted **{escaped(last)}**, {told.probabilities[at].max():.0%}, {how}.")
+    st.markdown(f"Predicted **{escaped(last)}**, {percent(told.probabilities[at].max())}, {how}.")
     start = f"step {told.steps[since]:,}"
     return f"So it was at {start}. " if first == last else f"At {start} it was {escaped(first)}. "
 

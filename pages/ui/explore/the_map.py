@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.analysis.maps import LIVE, map_request
 from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
+from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from core.tasks.survey import search
 from pages.ui.explore import run_reads
@@ -102,8 +103,8 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> None:
         st.caption("How far this map can be believed is being measured.")
         return
     st.caption(
-        f"**Trustworthiness {known.trustworthiness:.2f} · {known.k}-NN overlap {known.overlap:.0%}** · at 1 and 100% "
-        "neighbours on this map would be exactly the neighbours in all dimensions (cosine)."
+        f"**Trustworthiness {known.trustworthiness:.2f} · {known.k}-NN overlap {percent(known.overlap)}** · at 1 and "
+        "100% neighbours on this map would be exactly the neighbours in all dimensions (cosine)."
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.figures.map_data import Arrow
+from core.quantities import counted
 from core.representation.examples import ExampleScores
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
@@ -20,7 +20,8 @@ from pages.ui.explore.address import camera_from_text, ids_as_text, ids_from_tex
 from pages.ui.explore.choices import Choices, choose
 from pages.ui.explore.classes import classes
 from pages.ui.explore.downloads import downloads
-from pages.ui.explore.forces import ForceChoice, arrows_of, choose_forces, forces
+from pages.ui.explore.force_choice import Acting, ForceChoice, acting, choose_forces
+from pages.ui.explore.forces import arrows_of, forces
 from pages.ui.explore.measures import measures
 from pages.ui.explore.movement import movement
 from pages.ui.explore.neighbours import Near, NearOne, choose_near, find_near, neighbours
@@ -58,7 +59,7 @@ class Beside:
 
     side: str
     near: Near | None
-    forces: ForceChoice | None
+    forces: Acting | None
     own: Own | None
     reading: bool
 
@@ -109,17 +110,17 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     above, below = left.container(), left.container()
     with below:  # what comes and goes moves neither the map nor what stands beside it
         spec, maps, busy = the_map.maps_for(frames, choices.spec)
-    with right:
-        beside = _choose_beside(frames)
     with above:  # where the address asks for nonsense, it says so
         told = _told(frames)
     looked = _looked(frames, told)
+    with right:
+        beside = _choose_beside(frames, looked)
     found = the_map.found(frames, choices)
     near = None if beside.near is None else find_near(frames, looked.number, looked.anchor, beside.near)
     try:
         with above:
             _offer_found(frames, found)
-            panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, looked, maps, spec, beside))
+            panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, maps, spec, beside))
             the_map.draw(frames, panel, choices, told, spec, _lit(frames, found, near))
             the_map.honesty_line(frames, spec, looked.number)
             st.caption(the_map.method_line(frames, spec, choices.spec, choices))
@@ -132,7 +133,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         _follow(frames, told, looked)
 
 
-def _choose_beside(frames: Frames) -> Beside:
+def _choose_beside(frames: Frames, looked: Looked) -> Beside:
     """Draw the controls of the panel beside the map and read them: the map shows what they ask for."""
     side = bound_segments("Beside the map", SIDE, SIDES, "texts", "there is no such panel")
     if side == "sentence":
@@ -141,22 +142,20 @@ def _choose_beside(frames: Frames) -> Beside:
     return Beside(
         side,
         near=choose_near(frames) if side == "neighbours" else None,
-        forces=choose_forces(frames) if side == "forces" else None,
+        forces=_acting(frames, looked, choose_forces(frames, looked.number)) if side == "forces" else None,
         own=own,
         reading=reading,
     )
 
 
-def _extras(
-    frames: Frames, looked: Looked, maps: Mapping[int, Points], spec: MapSpec, beside: Beside
-) -> dict[str, Any]:
+def _extras(frames: Frames, maps: Mapping[int, Points], spec: MapSpec, beside: Beside) -> dict[str, Any]:
     """What the panel beside the map adds to it."""
-    anchor = looked.anchor if beside.forces is not None else None
+    acts = beside.forces
     return {
-        "arrows": _arrows(frames, looked, beside.forces),
+        "arrows": () if acts is None else arrows_of(frames, acts),
         "own": [own_point(beside.own, frames, maps, spec)] if beside.own is not None else (),
         "centroids": beside.side == "classes",
-        "anchor": None if anchor is None else frames.probe.ids[anchor],
+        "anchor": None if acts is None else frames.probe.ids[acts.anchor],
     }
 
 
@@ -172,7 +171,7 @@ def _offer_found(frames: Frames, ids: list[int] | None) -> None:
     if ids is None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{len(ids):,} of {len(frames.probe.ids):,} texts hold these words.", width="content")
+        st.caption(f"Found in {len(ids):,} of {counted(len(frames.probe.ids), 'text')}.", width="content")
         if ids and st.button("Select them", key="explore.found", type="tertiary", icon=":material/select_all:"):
             state.remember("explore.select", tuple(ids))
             st.rerun()
@@ -223,11 +222,9 @@ def _follow(frames: Frames, told: MapState, looked: Looked) -> None:
     )
 
 
-def _arrows(frames: Frames, looked: Looked, chosen: ForceChoice | None) -> tuple[Arrow, ...]:
-    if chosen is None or looked.anchor is None:
-        return ()
+def _acting(frames: Frames, looked: Looked, chosen: ForceChoice) -> Acting:
     with st.spinner("Computing forces", show_time=False):  # torch is imported for the first of them
-        return arrows_of(frames, looked.number, looked.anchor, chosen)
+        return acting(frames, looked.number, looked.anchor, chosen)
 
 
 def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked, near: NearOne | None) -> None:
@@ -241,7 +238,7 @@ def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked, 
         case "moved":
             chosen = movement(frames, looked.number, scores)
         case "forces" if beside.forces is not None:
-            forces(frames, looked.number, looked.anchor, beside.forces)
+            forces(frames, beside.forces)
         case "sentence":
             if beside.own is not None:
                 sentence(beside.own, frames, looked.number)

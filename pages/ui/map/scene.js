@@ -114,23 +114,27 @@ function trailLines(panel, view) {
   });
 }
 
+// An arrow keeps out of the mark at either end, and out of the anchor's ring: its head would not be seen there.
 function arrowLines(panel, size, view) {
+  const clear = (id) => (id === panel.anchor ? anchorRadius(size) + ANCHOR_WIDTH + 1 : size + 1);
   return panel.arrows.flatMap(({ start, end, weight }) => {
     const [a, b] = [screenOf(panel, start), screenOf(panel, end)];
     if (!a || !b) return [];
     const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
     const length = Math.hypot(dx, dy);
-    if (length < 2 * size + 2) return [];
+    const [from, to] = [clear(start), clear(end)];
+    if (length < from + to) return [];
     const [ux, uy] = [dx / length, dy / length];
     const strength = Math.min(1, Math.abs(weight));
     const { colour, dash } = weight >= 0 ? PULL : PUSH;
     const head = 5 + 5 * strength;
-    const tip = [b[0] - ux * (size + 1), b[1] - uy * (size + 1)];
+    const tail = [a[0] + ux * from, a[1] + uy * from];
+    const tip = [b[0] - ux * to, b[1] - uy * to];
     const neck = [tip[0] - ux * head, tip[1] - uy * head];
     const wing = head * 0.45;
     const alpha = 0.35 + 0.6 * strength;
     return [
-      { kind: "line", points: [[a[0], a[1]], neck], colour, width: 1 + 3.5 * strength, alpha, dash },
+      { kind: "line", points: [tail, neck], colour, width: 1 + 3.5 * strength, alpha, dash },
       {
         kind: "line",
         points: [tip, [neck[0] - uy * wing, neck[1] + ux * wing], [neck[0] + uy * wing, neck[1] - ux * wing]],
@@ -179,12 +183,14 @@ function centroidMarks(panel, view, size) {
   });
 }
 
+const anchorRadius = (size) => 1.25 * size + 4.5;
+
 // A ring with four ticks around the anchor: other selected points have a plain, narrow one.
 function anchorMarks(panel, view, size) {
   const place = panel.anchor === null ? null : screenOf(panel, panel.anchor);
   if (!place) return [];
   const [x, y] = place;
-  const r = 1.25 * size + 4.5;
+  const r = anchorRadius(size);
   const drawn = (colour, width, more) => [
     { kind: "ring", x, y, r, colour, width: width + more },
     ...anchorTicks(r).map((ends) => ({

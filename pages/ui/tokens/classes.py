@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.quantities import counted
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
 from pages.ui.bound import bound
@@ -64,7 +65,7 @@ def _least_and_class(place: Place) -> tuple[int, int | None]:
 def _class_label(place: Place, name: str) -> str:
     if name == ALL:
         return "All, each word with the class of its greatest lift"
-    return f"{place.probe.classes[int(name)]} · {place.known.labels.count(int(name)):,} texts"
+    return f"{place.probe.classes[int(name)]} · {counted(place.known.labels.count(int(name)), 'text')}"
 
 
 def _about(place: Place, chosen: Settings) -> str:
@@ -75,7 +76,7 @@ def _about(place: Place, chosen: Settings) -> str:
         if all_in
         else ""
     )
-    return f"{len(known.ids):,} texts, {chosen.sentence}; counted without regard to capitals.{remark}"
+    return f"{counted(len(known.ids), 'text')}, {chosen.sentence}; counted without regard to capitals.{remark}"
 
 
 def _selected(place: Place, chosen: Settings, label: int | None, found: WordStatistics) -> None:
@@ -86,8 +87,8 @@ def _selected(place: Place, chosen: Settings, label: int | None, found: WordStat
         table = _all_table(rows, classes) if label is None else _class_table(rows, label)
         _table(table, f"tokens.selected.{label}", {"Lift": st.column_config.NumberColumn(format="%.2f", width="small")})
     else:
-        st.info(f"No word is selected in {found.at_least:,} texts or more: lower that number, or raise k.")
-    left_out = f" {found.left_out:,} rarer words are left out." if found.left_out else ""
+        st.info(f"No word is selected in {counted(found.at_least, 'text')} or more: lower that number, or raise k.")
+    left_out = f" {counted(found.left_out, 'rarer word is', 'rarer words are')} left out." if found.left_out else ""
     st.caption(
         "Lift: how much more often a text with the word selected has this label than any text has; 1 tells nothing. "
         f"Smoothed by {PRIOR_EXAMPLES:g} example. Occurs: texts that have the word at all.{left_out}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.quantities import counted
 from pages.ui.bound import bound, bound_nearest
 
 K_DEFAULT, K_MAX = 8, 90
@@ -42,7 +43,9 @@ class Settings:
 
     @property
     def where(self) -> str:
-        heads = f"mean of {self.heads} heads" if self.head is None else f"head {self.head + 1} of {self.heads}"
+        heads = (
+            f"mean of {counted(self.heads, 'head')}" if self.head is None else f"head {self.head + 1} of {self.heads}"
+        )
         return f"layer {self.layer} of {self.layers}, {heads}"
 
 

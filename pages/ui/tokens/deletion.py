@@ -13,6 +13,7 @@ from core.analysis.sentence import Deletions, deletions
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.tokens import attention_against_effect_figure
+from core.quantities import counted, percent
 from core.representation.tokens import (
     RankAgreement,
     changed_predictions,
@@ -130,7 +131,7 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
 
 def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> str:
     target = int(found.base.argmax())
-    said = f"Predicted: **{escaped(classes[target])}** {found.base[target]:.1%}."
+    said = f"Predicted: **{escaped(classes[target])}** {percent(found.base[target])}."
     flips = changed_predictions(found.base, found.deleted)
     if not flips:
         return f"{said} No single word turns that when it is deleted."
@@ -161,7 +162,7 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
         f"Of the {these} that [CLS] attends to most, {len(shared) or 'none'} {'is' if len(shared) == 1 else 'are'} "
         f"among {those} whose deletion matters most ({_chance(most, len(attention))} by chance). "
         f"Kendall τ = {_signed(agreement.kendall)}, Spearman ρ = {_signed(agreement.spearman)} over "
-        f"{agreement.words:,} words. 1 is the same order, 0 no relation."
+        f"{counted(agreement.words, 'word')}. 1 is the same order, 0 no relation."
     )
 
 
@@ -191,7 +192,7 @@ def _table(place: Place, reading: Reading, step: int, found: Deletions, attentio
             "Prediction without": [place.probe.classes[label] for label in labels],
         }
     ).sort_values("Rank of change", kind="stable")
-    with st.expander(f"All {len(table):,} words as a table"):
+    with st.expander(f"All {counted(len(table), 'word')} as a table"):
         st.dataframe(
             table,
             hide_index=True,

@@ -10,6 +10,7 @@ from scipy.special import softmax
 from core.figures.highlight import before_and_after_html
 from core.figures.template import Figure
 from core.figures.tokens import top_words_figure, word_heatmap_figure
+from core.quantities import percent
 from core.representation.tokens import (
     WordAttention,
     attention_over_layers,
@@ -64,7 +65,7 @@ def _attention(reading: Reading, chosen: Settings, step: int) -> WordAttention:
 def outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
     """What the classifier says before and after, as Markdown; the true label where there is one."""
     said = [
-        f"**{escaped(classes[label])}** {share:.1%} at step {step:,}"
+        f"**{escaped(classes[label])}** {percent(share)} at step {step:,}"
         for step in dict.fromkeys((chosen.before, chosen.after))
         for label, share in [_prediction(reading, step)]
     ]
@@ -88,7 +89,7 @@ def _shares(before: WordAttention, after: WordAttention, chosen: Settings) -> st
 
 def _percent(share: float) -> str:
     """Float16 attention sums to one only so far."""
-    return f"{min(1.0, max(0.0, share)):.0%}"
+    return percent(min(1.0, max(0.0, share)))
 
 
 def _capital(sentence: str) -> str:

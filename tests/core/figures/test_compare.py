@@ -101,7 +101,7 @@ class TestPanels:
         assert axes == [("Run 0", "x", "y"), ("Run 2", "x", "y"), ("Run 0", "x", "y2"), ("Run 1", "x", "y2")]
         layout = self.FIGURE["layout"]
         assert layout["xaxis"]["anchor"] == "y3"
-        assert layout["yaxis2"]["tickformat"] == ".0%"
+        assert layout["yaxis2"]["tickformat"] == ".1~%"
         assert [t["hovertemplate"] for t in self.FIGURE["data"]] == [*["%{y:.4g}"] * 2, *["%{y:.1%}"] * 2]
 
     def test_they_stand_one_below_the_other(self) -> None:

@@ -28,5 +28,13 @@ def test_a_measure_that_cannot_be_computed_is_left_out_and_a_gap_stays_a_gap() -
     json.dumps(figure, allow_nan=False)
 
 
+def test_shares_are_percentages_on_axis_and_hover() -> None:
+    values = {"knn1": [0.5, 0.7, 0.9], "ari": [0.1, 0.2, 0.3]}
+    figure = measures_figure((0, 4, 8), values, NAMES, 4, axis="step", revision="run", shares=("knn1",))
+    assert figure["layout"]["yaxis"]["tickformat"] == ".1~%"
+    assert "tickformat" not in figure["layout"]["yaxis2"]
+    assert ["%{y:.1%}" in trace["hovertemplate"] for trace in figure["data"]] == [True, False]
+
+
 def test_nothing_to_draw_is_an_empty_figure() -> None:
     assert drawn({"knn1": [None, None, None]})["data"] == []

@@ -1,4 +1,4 @@
-"""Forces on an anchor and the spread of the push, against slow loops in float64 and autograd."""
+"""Forces on an anchor and the spread of the push, against the losses themselves, slow loops and autograd in float64."""
 
 from __future__ import annotations
 
@@ -8,9 +8,27 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.losses.forces import forces_on, push_spread, push_spreads
+from core.losses.dscl import dscl_loss
+from core.losses.forces import batch_forces, push_spread, push_spreads
+from core.losses.law import ForceLaw
+from core.losses.simcse import simcse_loss
+from core.losses.supcon import contrastive_coefficients, supcon_loss
 
 LABELS = torch.tensor([0, 0, 1, 1, 1, 2, 0])
+OUT, IN = ForceLaw("out"), ForceLaw("in")
+TAUS = [0.05, 0.3, 2.0]
+LAWS = {
+    "L_out": OUT,
+    "L_in": IN,
+    "L_out of three views": ForceLaw("out", 3),
+    "L_in of two views": ForceLaw("in", 2),
+    "L_out of vectors as they are": ForceLaw("out", normalize=False),
+    "DSCL": ForceLaw("dscl", 2, 0.2),
+    "DSCL of three views": ForceLaw("dscl", 3, 0.7),
+    "uniform DSCL": ForceLaw("dscl", 2, "uniform"),
+    "SimCSE": ForceLaw("simcse", 2, by_label=False),
+    "NT-Xent": ForceLaw("out", 2, by_label=False),
+}
 
 
 @pytest.fixture
@@ -18,76 +36,168 @@ def features() -> Tensor:
     return torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def slow_p(features: Tensor, tau: float, i: int) -> list[float]:
-    z = [row / row.norm() for row in features]
-    scores = [math.exp(float(z[i] @ z[j]) / tau) if j != i else 0.0 for j in range(len(z))]
-    return [score / sum(scores) for score in scores]
+def loss_of(law: ForceLaw, features: Tensor, tau: float) -> Tensor:
+    """The loss that training computes, where every view of a text is the same vector."""
+    copies = features.unsqueeze(1).expand(-1, law.views, -1)
+    if law.kind == "simcse":
+        return simcse_loss(features, features, temperature=tau)
+    if law.kind == "dscl":
+        return dscl_loss(copies, LABELS, alpha=law.alpha, temperature=tau)
+    labels = LABELS if law.by_label else None
+    if not law.normalize:
+        with pytest.warns(UserWarning, match="without normalisation"):
+            return supcon_loss(copies, labels, temperature=tau, variant=law.kind, normalize=False)
+    return supcon_loss(copies, labels, temperature=tau, variant=law.kind)
+
+
+def own_loss(law: ForceLaw, free: Tensor, z: Tensor, i: int, tau: float) -> Tensor | None:
+    """The loss of text i alone as a function of its own vector, candidate by candidate; None without a positive."""
+    scores, texts = [], []
+    for j in range(len(z)):
+        copies = law.views if law.kind != "simcse" else 1
+        for _ in range(copies if j != i or law.kind == "simcse" else copies - 1):
+            scores.append(z[j] @ free / tau)
+            texts.append(j)
+    log_p = torch.stack(scores).log_softmax(0)
+    own = [k for k, j in enumerate(texts) if j == i]
+    alike = [k for k, j in enumerate(texts) if j != i and law.by_label and LABELS[j] == LABELS[i]]
+    if not own + alike:
+        return None
+    if law.kind == "dscl":
+        alpha = len(own) / (len(own) + len(alike)) if law.alpha == "uniform" else float(law.alpha)
+        if not alike:
+            return -log_p[own].mean()
+        return -(alpha * log_p[own].mean() + (1 - alpha) * log_p[alike].mean())
+    chosen = log_p[own + alike]
+    return math.log(len(chosen)) - chosen.logsumexp(0) if law.kind == "in" else -chosen.mean()
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("tau", TAUS)
+def test_coefficients_are_the_gradient_on_each_anchor(features: Tensor, law: ForceLaw, tau: float) -> None:
+    z = features / features.norm(dim=1, keepdim=True) if law.normalize else features
+    found = batch_forces(features, LABELS, temperature=tau, law=law)
+    for i in range(7):
+        free = z[i].clone().requires_grad_()
+        loss = own_loss(law, free, z, i, tau)
+        if loss is None:
+            assert not found.coefficients[i].any()
+            assert found.losses[i] == 0
+            continue
+        (gradient,) = torch.autograd.grad(loss, free)
+        torch.testing.assert_close((found.coefficients[i].unsqueeze(1) * z).sum(0), gradient, atol=1e-9, rtol=1e-7)
+        assert float(found.coefficients[i].sum()) == pytest.approx(0, abs=1e-9)
+        assert float(found.losses[i]) == pytest.approx(loss.item(), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("tau", TAUS)
+def test_they_sum_to_the_gradient_of_the_loss_that_training_takes(features: Tensor, law: ForceLaw, tau: float) -> None:
+    """Each text is an anchor, with the gradient of its own loss, and a candidate, with what it gives to the others'."""
+    z = (features / features.norm(dim=1, keepdim=True) if law.normalize else features).clone().requires_grad_()
+    loss = loss_of(law, z, tau)
+    (gradient,) = torch.autograd.grad(loss, z)
+    found = batch_forces(features, LABELS, temperature=tau, law=law)
+    fixed = z.detach()
+    total = (found.coefficients + found.coefficients.T) @ fixed / int(found.has_positive.sum())
+    if law.normalize:  # the loss normalises too, so only what turns a vector counts
+        total = total - (total * fixed).sum(1, keepdim=True) * fixed
+    torch.testing.assert_close(total, gradient, atol=1e-9, rtol=1e-7)
+    assert float(found.losses[found.has_positive].mean()) == pytest.approx(loss.item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_step_down_the_loss_goes_towards_what_pulls_and_away_from_what_pushes(
+    features: Tensor, law: ForceLaw
+) -> None:
+    z = features / features.norm(dim=1, keepdim=True)
+    found = batch_forces(z, LABELS, temperature=0.5, law=law)
+    for i in range(7):
+        for j in range(7):
+            strength = -float(found.coefficients[i, j])
+            if i == j or strength == 0:
+                continue
+            moved = z[i] + 1e-4 * strength * z[j]
+            closer = float(moved @ z[j] / moved.norm() - z[i] @ z[j])
+            assert (closer > 0) == (strength > 0)
 
 
 @pytest.mark.parametrize("variant", ["out", "in"])
-@pytest.mark.parametrize("tau", [0.1, 1.0])
-def test_forces_are_the_gradient_on_the_anchor(features: Tensor, variant: str, tau: float) -> None:
-    z = features / features.norm(dim=1, keepdim=True)
-    for anchor in range(7):
-        found = forces_on(features, LABELS, anchor, temperature=tau, variant=variant)
-        free = z[anchor].clone().requires_grad_()
-        others = [j for j in range(7) if j != anchor]
-        log_p = (z[others] @ free / tau).log_softmax(0)[LABELS[others] == LABELS[anchor]]
-        if not len(log_p):
-            continue
-        loss = -log_p.mean() if variant == "out" else math.log(len(log_p)) - log_p.logsumexp(0)
-        (gradient,) = torch.autograd.grad(loss, free)
-        torch.testing.assert_close((found.coefficients.unsqueeze(1) * z).sum(0), gradient, atol=1e-13, rtol=0)
-        assert float(found.coefficients.sum()) == pytest.approx(0, abs=1e-14)
-        assert getattr(found, f"loss_{variant}") == pytest.approx(loss.item(), abs=1e-13)
-        assert found.loss_in <= found.loss_out + 1e-13
+def test_one_view_agrees_with_the_published_coefficients(features: Tensor, variant: str) -> None:
+    found = batch_forces(features, LABELS, temperature=0.3, law=ForceLaw(variant))
+    expected = contrastive_coefficients(features, LABELS, temperature=0.3, variant=variant)
+    for mine, other in zip((found.X, found.coefficients), expected[1:], strict=True):
+        torch.testing.assert_close(mine, other)
 
 
-def test_positives_attract_and_negatives_repel_under_l_in(features: Tensor) -> None:
-    found = forces_on(features, LABELS, 2, temperature=0.5, variant="in")
-    for j in range(7):
-        if j != 2:
-            assert (found.coefficients[j] < 0) == (LABELS[j] == LABELS[2])
-    assert found.similarity[2] == pytest.approx(1, abs=1e-6)
+def test_a_near_positive_pushes_under_l_out_and_never_under_l_in() -> None:
+    """Where p of a positive is above the share 1/|P| that L_out asks for, the anchor is pushed away from it."""
+    angles = torch.tensor([0.0, 0.1, 2.0, 3.0])
+    features = torch.stack([angles.cos(), angles.sin()], 1).double()
+    labels = torch.tensor([0, 0, 0, 1])
+    out = batch_forces(features, labels, temperature=0.3, law=OUT)
+    assert out.p[0, 1] > out.X[0, 1] == 0.5
+    assert out.coefficients[0, 1] > 0
+    inside = batch_forces(features, labels, temperature=0.3, law=IN)
+    assert (inside.coefficients[0, 1:3] < 0).all()
 
 
 def test_an_anchor_without_a_positive_feels_nothing(features: Tensor) -> None:
-    found = forces_on(features, LABELS, 5, temperature=0.5)
-    assert not found.coefficients.any()
-    assert (found.loss_in, found.loss_out) == (0, 0)
+    found = batch_forces(features, LABELS, temperature=0.5)
+    assert not found.coefficients[5].any()
+    assert found.losses[5] == 0
+    # With a view of its own it has one, and the rest of its class has the weight of nobody.
+    assert batch_forces(features, LABELS, temperature=0.5, law=LAWS["DSCL"]).X[5].tolist() == [0] * 5 + [1, 0]
 
 
-def test_an_anchor_outside_the_batch_is_refused(features: Tensor) -> None:
-    with pytest.raises(ValueError, match="anchor = 7: expected a place from 0 to 6"):
-        forces_on(features, LABELS, 7, temperature=0.5)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"temperature": 0.0}, "temperature = 0.0"),
+        ({"features": torch.ones(7)}, r"features of shape \(7,\)"),
+        ({"labels": LABELS[:3]}, "one label per text"),
+    ],
+)
+def test_what_makes_no_batch_is_refused(features: Tensor, given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        batch_forces(**({"features": features, "labels": LABELS, "temperature": 0.5} | given))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("tau", [0.05, 0.3, 2.0])
-def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float) -> None:
-    entropies, effective, top, inner, outer = [], [], [], [], []
+@pytest.mark.parametrize("tau", TAUS)
+@pytest.mark.parametrize("variant", ["out", "in"])
+def test_the_spread_is_that_of_a_slow_loop(features: Tensor, tau: float, variant: str) -> None:
+    entropies, effective, top, losses = [], [], [], {"in": [], "out": []}
+    z = [row / row.norm() for row in features]
     for i in range(7):
         positives = [j for j in range(7) if j != i and LABELS[j] == LABELS[i]]
         if not positives:
             continue
-        p = slow_p(features, tau, i)
-        outer.append(-sum(math.log(p[j]) for j in positives) / len(positives))
-        inner.append(-math.log(sum(p[j] for j in positives) / len(positives)))
+        scores = [math.exp(float(z[i] @ z[j]) / tau) if j != i else 0.0 for j in range(7)]
+        p = [score / sum(scores) for score in scores]
+        losses["out"].append(-sum(math.log(p[j]) for j in positives) / len(positives))
+        losses["in"].append(-math.log(sum(p[j] for j in positives) / len(positives)))
         negatives = [p[j] for j in range(7) if LABELS[j] != LABELS[i]]
         shares = [share / sum(negatives) for share in negatives]
         entropies.append(-sum(share * math.log(share) for share in p if share > 0))
         effective.append(math.exp(-sum(share * math.log(share) for share in shares if share > 0)))
         top.append(max(shares))  # a twentieth of four or five, rounded up, is one
-    expected = [sum(values) / len(values) for values in (inner, outer, entropies, effective, top)]
-    assert push_spread(features, LABELS, temperature=tau) == pytest.approx(expected, rel=1e-12)
+    law = ForceLaw(variant)
+    found = push_spread(features, LABELS, temperature=tau, law=law)
+    mean = {kind: sum(values) / len(values) for kind, values in losses.items()}
+    other = "in" if variant == "out" else "out"
+    assert law.losses == (f"L_{variant}", f"L_{other}")
+    assert found.losses == pytest.approx((mean[variant], mean[other]))
+    expected = [sum(values) / len(values) for values in (entropies, effective, top)]
+    assert found[1:] == pytest.approx(expected)
 
 
 def test_the_spread_of_an_even_push_is_exact_in_double_precision() -> None:
     """All vectors are equidistant: p is 1/6 throughout, and of four negatives each gives a quarter of the push."""
     found = push_spread(torch.eye(7), LABELS, temperature=0.3, anchor=2)
-    assert found == pytest.approx((math.log(6), math.log(6), math.log(6), 4, 0.25), rel=1e-14)
+    assert (*found.losses, *found[1:]) == pytest.approx((math.log(6), math.log(6), math.log(6), 4, 0.25), rel=1e-13)
     on_average = push_spread(torch.eye(7), LABELS, temperature=0.3)
-    assert on_average.top_share == pytest.approx(0.25, rel=1e-14)
-    assert on_average.effective_negatives == pytest.approx(4, rel=1e-14)
+    assert on_average.top_share == pytest.approx(0.25, rel=1e-13)
+    assert on_average.effective_negatives == pytest.approx(4, rel=1e-13)
 
 
 def test_a_high_temperature_spreads_the_push_evenly_and_a_low_one_gives_it_to_the_hardest(features: Tensor) -> None:
@@ -98,12 +208,12 @@ def test_a_high_temperature_spreads_the_push_evenly_and_a_low_one_gives_it_to_th
     assert cold.top_share > 0.9
 
 
-def test_one_anchor_is_told_alone(features: Tensor) -> None:
+def test_the_spread_of_one_anchor_is_its_own(features: Tensor) -> None:
     found = push_spread(features, LABELS, temperature=0.3, anchor=2)
-    alone = forces_on(features, LABELS, 2, temperature=0.3)
-    assert (found.loss_in, found.loss_out) == pytest.approx((alone.loss_in, alone.loss_out))
-    p = slow_p(features, 0.3, 2)
-    assert found.top_share == pytest.approx(max(p[j] for j in (0, 1, 5, 6)) / sum(p[j] for j in (0, 1, 5, 6)), abs=1e-5)
+    alone = batch_forces(features, LABELS, temperature=0.3)
+    assert found.losses[0] == pytest.approx(float(alone.losses[2]))
+    p = alone.p[2].tolist()
+    assert found.top_share == pytest.approx(max(p[j] for j in (0, 1, 5, 6)) / sum(p[j] for j in (0, 1, 5, 6)))
 
 
 def test_of_many_negatives_the_strongest_twentieth_counts() -> None:
@@ -114,13 +224,13 @@ def test_of_many_negatives_the_strongest_twentieth_counts() -> None:
 
 def test_a_batch_without_positives_or_negatives_has_no_spread(features: Tensor) -> None:
     apart = push_spread(features, torch.arange(7), temperature=0.3)
-    assert all(math.isnan(value) for value in apart)
+    assert all(math.isnan(value) for value in (*apart.losses, *apart[1:]))
     together = push_spread(features, torch.zeros(7, dtype=torch.long), temperature=0.3)
     assert math.isnan(together.top_share)
-    assert together.loss_out > 0
+    assert together.losses[0] > 0
 
 
-def test_the_push_is_told_right_where_a_float32_has_nothing_left_for_it() -> None:
+def test_the_push_is_right_where_a_float32_has_nothing_left_for_it() -> None:
     angles = torch.tensor([0.0, 0.01, 2.2, 2.3])
     features = torch.stack([angles.cos(), angles.sin()], 1)
     found = push_spread(features, torch.tensor([0, 0, 1, 1]), temperature=0.01, anchor=0)

@@ -16,7 +16,7 @@ from torch import Tensor
 from core.losses import blockwise, supcon
 from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
 from core.losses.dscl import dscl_loss
-from core.losses.forces import forces_on, push_spread
+from core.losses.forces import PushSpread, batch_forces, push_spread
 from core.losses.objective import Contrasted, TermInput
 from core.losses.rdrop import rdrop_loss
 from core.losses.reference import reference_lines
@@ -36,6 +36,10 @@ def lines(views: Tensor, loss: str) -> tuple[Tensor, ...]:
     return tuple(line for line in found if line is not None)
 
 
+def numbers(spread: PushSpread) -> tuple[float, ...]:
+    return (*spread.losses, *spread[1:])
+
+
 # Views [12, 2, 5] → one or more tensors or numbers.
 CASES: dict[str, Callable[[Tensor], Any]] = {
     **{
@@ -47,8 +51,8 @@ CASES: dict[str, Callable[[Tensor], Any]] = {
     },
     "coefficients out": lambda views: contrastive_coefficients(views, LABELS, temperature=0.3, variant="out"),
     "coefficients in": lambda views: contrastive_coefficients(views, LABELS, temperature=0.3, variant="in"),
-    "forces": lambda views: forces_on(views[:, 0].detach(), LABELS, 2, temperature=0.3),
-    "push spread": lambda views: push_spread(views[:, 0].detach(), LABELS, temperature=0.3),
+    "forces": lambda views: batch_forces(views[:, 0].detach(), LABELS, temperature=0.3)[:5],
+    "push spread": lambda views: numbers(push_spread(views[:, 0].detach(), LABELS, temperature=0.3)),
     "dscl": lambda views: dscl_loss(views, LABELS, alpha=0.1),
     "dscl uniform": lambda views: dscl_loss(views, LABELS, alpha="uniform"),
     "scl": lambda views: scl_objective(views[:, 0], LABELS, views, weight=0.3),

@@ -103,7 +103,7 @@ def test_the_share_that_was_covered_is_between_line_and_bound() -> None:
     half = Contrast((math.log(15) + math.log(7)) / 2, math.log(15), math.log(7), 0.1, 2)
     found = verdict(half, looked_at(SPREAD), looked_at(SPREAD))
     assert found.outcome == Outcome.LEARNING
-    assert "covered 50% of the way" in found.sentence
+    assert "covered 50.0% of the way" in found.sentence
 
 
 @pytest.mark.parametrize("classes", [2, 4])

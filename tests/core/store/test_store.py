@@ -75,6 +75,16 @@ def test_another_store_object_reads_what_the_first_wrote(store: Store) -> None:
     other.close()
 
 
+def test_the_newest_steps_have_the_times_at_which_they_were_recorded(store: Store) -> None:
+    attempt, before = claimed(store), time.time()
+    for step in (1, 2, 3):
+        attempt.steps([Step(step, {"loss": 1.0})])
+    times = store.newest_times(attempt.run_id, 2)
+    assert list(times) == [2, 3]
+    assert before <= times[2] <= times[3] <= time.time()
+    assert store.newest_times("none", 5) == {}
+
+
 def test_wal_mode_is_on_and_migrations_are_recorded_once(store: Store) -> None:
     Store(store.folder).close()
     database = sqlite3.connect(store.folder / "runs.sqlite3")

@@ -1,0 +1,169 @@
+"""What the force view computes: the run's loss at the frame, a batch of the map's texts, and the anchor in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from core.analysis.contrast import ShownContrast, names_layers, shown_contrast
+from core.encoders.source import encoder_shape
+from core.errors import PlaygroundError
+from core.losses.law import ForceLaw
+from pages.ui import state
+from pages.ui.bound import bound
+from pages.ui.explore.run_reads import Frames
+from pages.ui.parts import escaped
+
+if TYPE_CHECKING:
+    from core.losses.forces import BatchForces
+
+VARIANTS = {"out": "L_out", "in": "L_in"}
+TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
+BATCH_SIZES = (8, 16, 32, 64, 128, 256)
+MOST_DRAWS = 999
+TAU, BATCH, DRAW, VARIANT = "tau", "batch", "draw", "variant"
+
+
+@dataclass(frozen=True, slots=True)
+class ForceChoice:
+    """What is shown of the run, and the loss, temperature and batch that were chosen to look at it."""
+
+    shown: ShownContrast
+    law: ForceLaw
+    temperature: float
+    size: int
+    draw: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """The forces in one batch.
+
+    Attributes:
+        rows: of the probe, ascending.
+        place: of the anchor in `rows`.
+        by_default: whether nobody selected the anchor.
+        features, labels: of the batch, as tensors [N, d] and [N].
+    """
+
+    chosen: ForceChoice
+    rows: Sequence[int]
+    place: int
+    by_default: bool
+    found: BatchForces
+    features: Any
+    labels: Any
+
+    @property
+    def anchor(self) -> int:
+        return self.rows[self.place]
+
+
+def choose_forces(frames: Frames, number: int) -> ForceChoice:
+    """Say which loss is shown, draw the controls of the force view and read them."""
+    shown = _shown(frames, number)
+    remarks, about = escaped(" ".join(shown.remarks)), f"**{escaped(shown.about)}**"
+    # What replaces the run's own loss comes after the reason.
+    st.caption(f"{about} {remarks}" if shown.own else f"{remarks} {about}")
+    temperature = _choose_temperature(shown)
+    sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
+    nearest = min(sizes, key=lambda size: abs(size - in_url(BATCH, shown.batch_size)))
+    left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
+    size = left.selectbox(
+        "Batch", sizes, sizes.index(nearest), key="explore.batch", help="Texts of the map, drawn by chance."
+    )
+    drawn = min(MOST_DRAWS, int(in_url(DRAW, 0)))
+    draw = middle.number_input("Draw", 0, MOST_DRAWS, drawn, key="explore.draw", help="Another batch.")
+    law = shown.law
+    if law.by_label and law.kind in VARIANTS:
+        variant, to_variant = bound(VARIANT, VARIANTS, law.kind, "there is no such loss")
+        right.segmented_control("Arrows from", list(VARIANTS), format_func=VARIANTS.get, required=True, **to_variant)
+        law = law._replace(kind="in" if variant == "in" else "out")
+    own_size = min(sizes, key=lambda size: abs(size - shown.batch_size))
+    state.put_in_url(batch=None if size == own_size else size, draw=draw or None)
+    return ForceChoice(shown, law, temperature, int(size), int(draw))
+
+
+def _shown(frames: Frames, number: int) -> ShownContrast:
+    config = frames.store.effective_config(frames.run.id)
+    layer = None if frames.layers_at is None else number
+    blocks = _blocks(config.encoder.id) if layer is not None or names_layers(config) else None
+    return shown_contrast(config, frames.step_of(number), layer, blocks)
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def _blocks(encoder_id: str) -> int | None:
+    """How many blocks an encoder has; None where it is not here any more."""
+    try:
+        return encoder_shape(encoder_id).blocks
+    except PlaygroundError:
+        return None
+
+
+def _choose_temperature(shown: ShownContrast) -> float:
+    """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
+    own = shown.temperature
+    taus = sorted({*(round(float(tau), 3) for tau in temperatures()), own})
+    start = in_url(TAU, own)
+    temperature = st.select_slider(
+        "Temperature τ",
+        taus,
+        min(taus, key=lambda tau: abs(tau - start)),
+        format_func=lambda tau: f"{tau:g}",
+        help=f"Recomputed from the vectors of this frame, with no training. This step used τ {own:g}."
+        if shown.own
+        else "Computed from the vectors of this frame, with no training.",
+        key=f"explore.tau.{own:g}",
+    )
+    state.put_in_url(tau=None if temperature == own else f"{temperature:g}")
+    return float(temperature)
+
+
+def temperatures() -> np.ndarray:
+    return np.geomspace(TAU_LOW, TAU_HIGH, TAU_STEPS)
+
+
+def acting(frames: Frames, number: int, selected: int | None, chosen: ForceChoice) -> Acting:
+    """The forces in the chosen batch; without a selection on the anchor whose loss, as the run has it, is highest."""
+    from core.losses.forces import batch_forces
+
+    rows = batch_rows(len(frames.probe.ids), chosen.size, chosen.draw, selected)
+    features, labels = _batch(frames, number, rows, chosen.shown.source)
+    found = batch_forces(features, labels, temperature=chosen.temperature, law=chosen.law)
+    if selected is not None:
+        place = rows.index(selected)
+    else:
+        own = batch_forces(features, labels, temperature=chosen.shown.temperature, law=chosen.shown.law)
+        place = int(own.losses.argmax())
+    return Acting(chosen, rows, place, selected is None, found, features, labels)
+
+
+def batch_rows(count: int, size: int, draw: int, anchor: int | None) -> list[int]:
+    """Rows of a batch drawn from `count` examples, the anchor among them; the same draw, the same batch."""
+    order = [int(row) for row in np.random.default_rng([draw, count]).permutation(count)]
+    if anchor is None:
+        return sorted(order[:size])
+    others = [row for row in order if row != anchor][: size - 1]
+    return sorted([anchor, *others])
+
+
+def _batch(frames: Frames, number: int, rows: Sequence[int], source: str) -> tuple[Any, Any]:
+    import torch
+
+    logits = source == "logits"
+    given = frames.store.logits(frames.run.id, frames.step_of(number)) if logits else frames.vectors(number)
+    labels = torch.tensor([frames.probe.labels[row] for row in rows])
+    return torch.from_numpy(np.array(given[list(rows)])), labels
+
+
+def in_url(name: str, default: float) -> float:
+    """A number of at least 0 that the address asks for, the default for nonsense."""
+    try:
+        value = float(state.text_in_url(name) or default)
+    except ValueError:
+        return default
+    return value if np.isfinite(value) and value >= 0 else default

@@ -1,0 +1,51 @@
+"""One way to write a percentage and a count."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from core.quantities import counted, hundredths, percent
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(5 / 12, "41.7%"), (0.5, "50.0%"), (1.0, "100.0%"), (0.0, "0.0%"), (math.nan, "–")]
+)
+def test_a_percentage_has_one_decimal(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_table_cells_are_hundredths() -> None:
+    assert hundredths([0.5, None]) == [50.0, None]
+
+
+@pytest.mark.parametrize(
+    ("count", "nouns", "text"),
+    [
+        (1, ("row",), "1 row"),
+        (0, ("row",), "0 rows"),
+        (1_080, ("row",), "1,080 rows"),
+        (2, ("class", "classes"), "2 classes"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(count: int, nouns: tuple[str, ...], text: str) -> None:
+    assert counted(count, *nouns) == text
+
+
+def test_no_page_figure_or_command_writes_percentages_its_own_way() -> None:
+    own = re.compile(r'[:"]\.\d~?%|format="percent"|\* 100\b')
+    files = [*ROOT.glob("pages/**/*.py"), *ROOT.glob("core/**/*.py")]
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in files
+        if path.name != "quantities.py"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if own.search(line)
+    ]
+    assert len(files) > 100
+    assert found == []
