@@ -457,6 +457,8 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "test_interval": [test["accuracy_low"], test["accuracy_high"]] if test else None,
         "validation_accuracy": validation.get("accuracy"),
         "baseline_accuracy": scores.get("baseline", {}).get("accuracy"),
+        "baseline_test_accuracy": scores.get("baseline_test", {}).get("accuracy"),
+        "baseline_rows": scores.get("baseline", {}).get("train_rows"),
         "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
         "majority_rate": run.facts.get("majority_rate"),
         "device": run.device,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float32]
 
 TRAIN, VALIDATION = "train", "validation"
+BASELINE, BASELINE_TEST = "baseline", "baseline_test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of one split at one step ("validation" at frames, "test" once at the end, "baseline" once).
+    """Scores of one split at one step: "validation" at frames, "test" once at the end; "baseline" and "baseline_test"
+    once, of a linear probe of the pre-trained encoder on validation and test.
 
     Frames also hold the geometry of their vectors: mean_cosine, within_cosine, between_cosine and effective_rank.
     `values["train_rows"]` says that a linear probe was scored, and how many training rows it was fitted on.

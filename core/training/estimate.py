@@ -19,7 +19,6 @@ from core.learning import PROBE_ROWS, classifier_learns_from
 from core.tasks import TaskData
 from core.training.frozen import KEPT_BYTES
 from core.training.plan import Plan, plan_phase
-from core.training.prepare import BASELINE_ROWS
 
 # English word pieces; every character of scripts beyond Latin counts as a token of its own.
 CHARACTERS_PER_TOKEN = 4.3
@@ -41,13 +40,14 @@ class Estimate:
 
     steps_s: float
     frames_s: float
+    probe_s: float
     test_s: float
     memory_bytes: float
     measured: bool
 
     @property
     def total_s(self) -> float:
-        return self.steps_s + self.frames_s + self.test_s
+        return self.steps_s + self.frames_s + self.probe_s + self.test_s
 
 
 def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: float, *, measured: bool) -> Estimate:
@@ -60,18 +60,20 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     forward = 2 * shape.blocks * shape.block_parameters
     evaluation_tokens = mean_tokens(data.validation.shown, config.encoder.max_length) * len(data.validation)
     frames = len(config.probe.frame_steps or ())
+    rows_read = min(len(data.train), sum((phase.steps or 0) * phase.batch_size for phase in config.phases))
     on_map = config.probe.train_size or 0
+    probe_tokens = evaluation_tokens + tokens * rows_read
     evaluation_tokens += tokens * on_map
     # Frames whose classifier has not learned read further rows to fit a linear probe on.
     first = classifier_learns_from(config)
     probed = sum(first is None or max(1, step) < first for step in config.probe.frame_steps or ())
     fitted = tokens * min(PROBE_ROWS, len(data.train))
     further = probed * max(0.0, fitted - tokens * on_map)
-    untrained = min(BASELINE_ROWS, len(data.train)) * tokens
     test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(
         steps_s=sum(_phase_operations(phase, data, shape, tokens) for phase in config.phases) / flops,
-        frames_s=(frames * evaluation_tokens + further + untrained) * forward / flops,
+        frames_s=(frames * evaluation_tokens + further) * forward / flops,
+        probe_s=(probe_tokens + test_tokens) * forward / flops,
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
         memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
         measured=measured,

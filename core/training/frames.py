@@ -15,7 +15,7 @@ from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.encode import Attention
 from core.training.scores import LinearProbe, classification_scores, probe_scores
-from core.training.untrained import Vectors, baseline_rows, probe_rows, spread
+from core.training.untrained import candidate_rows, probe_rows, spread
 
 # What the attention of all frames may take on disk; examples that do not fit have none.
 ATTENTION_BYTES_MAX = 2**26
@@ -34,11 +34,11 @@ class ProbeFrames:
         self._labels = data.validation.labels
         self._held_out = len(data.validation)
         self._train_rows = probe_rows(len(data.train), config.probe.train_size or 0)
-        self._baseline_rows = baseline_rows(len(data.train))
-        more = max(0, min(PROBE_ROWS, len(self._baseline_rows)) - len(self._train_rows))
-        self._more_rows = spread([row for row in self._baseline_rows if row not in set(self._train_rows)], more)
-        train, further = data.train.take(self._train_rows), data.train.take(self._more_rows)
-        self._fitting = data.train.take([*self._train_rows, *self._more_rows])
+        candidates = candidate_rows(len(data.train))
+        more = max(0, min(PROBE_ROWS, len(candidates)) - len(self._train_rows))
+        further_rows = spread([row for row in candidates if row not in set(self._train_rows)], more)
+        train, further = data.train.take(self._train_rows), data.train.take(further_rows)
+        self._fitting = data.train.take([*self._train_rows, *further_rows])
         size = config.probe.size or self._held_out
         self.texts = (*data.validation.inputs, *train.inputs)
         self._further = further.inputs
@@ -58,21 +58,9 @@ class ProbeFrames:
         self.tokens = Tokens(tuple(range(fitting)), tuple(words[:fitting]))
         self.attended = self._places[:fitting]
 
-    @property
-    def attended_rows(self) -> list[int]:
-        """The same, training rows by their number in the training split behind the validation rows."""
-        held_out = self._held_out
-        return [p if p < held_out else held_out + self._train_rows[p - held_out] for p in self.attended]
-
     def texts_of(self, *, by_probe: bool) -> tuple[Input, ...]:
         """What the encoder reads for a frame: with a linear probe, further training rows to fit it on."""
         return (*self.texts, *self._further) if by_probe else self.texts
-
-    def untrained(self, vectors: Vectors) -> tuple[FloatArray, Attention | None]:
-        """What `untrained_vectors` gave, in the order of `texts_of` with a probe."""
-        place = {row: i for i, row in enumerate(self._baseline_rows)}
-        train = vectors["train"][[place[row] for row in (*self._train_rows, *self._more_rows)]]
-        return np.concatenate([vectors["validation"], train]), vectors.get("attention")
 
     def events(
         self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None

@@ -28,6 +28,7 @@ from core.events import (
 )
 from core.learning import classifier_learned, classifier_note
 from core.tasks import TaskData
+from core.training.baseline import Baseline
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
@@ -52,7 +53,6 @@ from core.training.untrained import (
     Untrained,
     VectorCache,
     Vectors,
-    baseline_scores,
     cache_key,
 )
 from core.turns import objective_at
@@ -115,7 +115,7 @@ def train(
         yield Finished(run.step, "stopped")
         return
     run.finish()
-    yield run.test()
+    yield from run.test()
     if checkpoints:
         yield run.checkpoint(last=True)
     yield Finished(run.step, "finished")
@@ -157,21 +157,23 @@ class _Run:
 
     def _draw_blocks(self, resume: bool) -> None:
         """Draw the re-initialised blocks, and remember the encoder as it was before and as it starts."""
-        blocks, seed = self.config.reinitialised_blocks, self.config.seed
-        self._pretrained: Untrained | None = self._as_it_is(keep=resume and not blocks)
-        self._start: Untrained | None = self._pretrained
-        if blocks:
+        config, seed = self.config, self.config.seed
+        machine = self.machine
+        arithmetic = f"{machine.device.type} {machine.precision}"
+        fingerprint = _fingerprint(self.encoder.folder)
+        key = cache_key(config.encoder, fingerprint, self.data, arithmetic)
+        self._baseline = Baseline(
+            config, self.data, self.encoder, self.tokenizer, autocast=machine.autocast, cache=self.cache, key=key
+        )
+        if blocks := config.reinitialised_blocks:
             # On the CPU, so that the draws do not depend on the device.
             reinitialise(self.encoder.cpu(), blocks)
-            self.encoder.to(self.machine.device)
-            self._start = self._as_it_is(drawn=(blocks, seed), keep=resume)
-
-    def _as_it_is(self, *, drawn: tuple[int, int] | None = None, keep: bool) -> Untrained:
-        fingerprint = _fingerprint(self.encoder.folder)
-        arithmetic = f"{self.machine.device.type} {self.machine.precision}"
-        attended = self.frames.attended_rows
-        key = cache_key(self.config.encoder, fingerprint, self.data, arithmetic, attended, drawn)
-        return Untrained(self.encoder, key, self.cache, keep=keep)
+            self.encoder.to(machine.device)
+            key = cache_key(config.encoder, fingerprint, self.data, arithmetic, (blocks, seed))
+        texts = self.frames.texts_of(by_probe=not classifier_learned(config, 0))
+        self._start: Untrained | None = Untrained(
+            self.encoder, texts, self.frames.attended, key, self.cache, keep=resume
+        )
 
     def started(self) -> Started:
         data = self.data
@@ -302,35 +304,25 @@ class _Run:
             yield from self._first_frame(NoControls())
 
     def untrained_frame(self, controls: Controls) -> Iterator[Event]:
-        """After a step, what must not delay the first: the frame of step 0 from a copy, and the linear probe."""
+        """After a step, what must not delay the first: frame 0 from a copy, and a part of the linear probe."""
         yield from self._first_frame(controls)
-        if self._pretrained is not None:
-            vectors, self._pretrained = self._vectors_of(self._pretrained, controls), None
-            yield Evaluation(0, "baseline", baseline_scores(vectors, self.data))
+        yield from self._baseline.between_steps()
 
     def _first_frame(self, controls: Controls) -> Iterator[Event]:
-        if self._start is not None:
-            start, self._start = self._start, None
-            yield from self._untrained_events(self._vectors_of(start, controls), start.encoder or self.encoder)
-
-    def _vectors_of(self, untrained: Untrained, controls: Controls) -> Vectors:
-        return untrained.computed(
-            self.tokenizer,
-            self.data,
-            autocast=self.machine.autocast,
-            interrupted=controls.stop_requested,
-            attended=self.frames.attended_rows,
-        )
+        if self._start is None:
+            return
+        start, self._start = self._start, None
+        vectors = start.computed(self.tokenizer, autocast=self.machine.autocast, interrupted=controls.stop_requested)
+        yield from self._untrained_events(vectors, start.encoder or self.encoder)
 
     def _untrained_events(self, vectors: Vectors, encoder: Encoder) -> Iterator[Event]:
         encoder.eval()
-        pooled, attention = self.frames.untrained(vectors)
+        pooled, attention = vectors["pooled"], vectors.get("attention")
         if not classifier_learned(self.config, 0):
             yield from self.frames.events(0, pooled, None, attention)
             return
-        scored = torch.from_numpy(pooled[: len(self.frames.texts)]).to(self.machine.device)
         with torch.inference_mode():
-            logits = encoder.logits(scored)
+            logits = encoder.logits(torch.from_numpy(pooled).to(self.machine.device))
         yield from self.frames.events(0, pooled, logits.cpu().numpy(), attention)
 
     def frame(self, controls: Controls) -> Iterator[Event]:
@@ -348,8 +340,13 @@ class _Run:
         logits = None if by_probe else found.logits.cpu().numpy()
         yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
 
-    def test(self) -> Evaluation:
-        """Scores of the test split: of a linear probe where the classifier has learned nothing."""
+    def test(self) -> Iterator[Evaluation]:
+        """Scores of the test split: of the linear probe to beat, where the run was too short for it, and of the run."""
+        yield from self._baseline.to_the_end()
+        yield self._tested()
+
+    def _tested(self) -> Evaluation:
+        """Of a linear probe where the classifier has learned nothing."""
         texts, labels = self.data.test.inputs, self.data.test.labels
         if classifier_learned(self.config, self.step):
             found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)

@@ -31,8 +31,8 @@ TRAIN_SHARE = 3
 # Copies of the weights that are kept of a run: how many at most, and what they may take on disk.
 SNAPSHOTS = 4
 SNAPSHOT_BYTES_MAX = 200 * 2**20
-# Training rows that the linear probe of the untrained encoder is fitted on.
-BASELINE_ROWS = 500
+# Training rows that can be on the map.
+TRAIN_POINTS_MAX = 500
 MAX_VECTORS_STORED = 2_000_000
 
 
@@ -261,7 +261,7 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
             "probe.size", probe.size, f"the validation split has {counted(available, 'row')}; give at most that."
         )
     size = min(available, probe.size or default_probe_size(gpu))
-    beside = _train_size(probe, size, min(len(data.train), BASELINE_ROWS))
+    beside = _train_size(probe, size, min(len(data.train), TRAIN_POINTS_MAX))
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * (size + beside) > MAX_VECTORS_STORED:
         raise ConfigError(

@@ -200,7 +200,8 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
     )
     st.caption(
         f"{counted(config.steps, 'step')} {duration(found.steps_s)} · {counted(frames, 'frame')} of "
-        f"{counted(points, 'point')} {duration(found.frames_s)} · test {duration(found.test_s)}; speed {source}."
+        f"{counted(points, 'point')} {duration(found.frames_s)} · linear probe {duration(found.probe_s)} · "
+        f"test {duration(found.test_s)}; speed {source}."
     )
     views = [view.view for phase in config.phases for term in phase.objective.terms for view in term.views]
     if "back_translation" in views:

@@ -11,7 +11,7 @@ from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
 from core.training.defaults import DEFAULT_STEPS
-from core.training.prepare import BASELINE_ROWS
+from core.training.prepare import TRAIN_POINTS_MAX
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
@@ -121,7 +121,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         beside = middle.number_input(
             "Training texts beside them",
             min_value=0,
-            max_value=BASELINE_ROWS,
+            max_value=TRAIN_POINTS_MAX,
             value=start.probe.train_size,
             placeholder="a third as many",
             help="Drawn open, so that one sees what the model was shown and what it was not.",

@@ -14,7 +14,7 @@ from core.config import RunConfig
 from core.contrast import newest_contrast
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
-from core.events import Evaluation, Step
+from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
 from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
@@ -47,6 +47,8 @@ WAITING_POLL_S = 0.3
 POLL_S = 0.7
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
+# How the vectors were made that a linear probe reads.
+POOLED = {"cls": "[CLS]", "mean": "mean of tokens", "auto": "the encoder’s own pooling"}
 UMAP = MapSpec("umap")
 METHODS = {"pca": "PCA", "umap": "UMAP"}
 METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "label_visibility": "collapsed", "width": "content"}
@@ -169,7 +171,8 @@ def _waiting(engine: LocalEngine, run: RunRecord) -> str:
 def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:
     """Tiles of the newest scores, each saying whether the classifier was scored or a linear probe."""
     last = {evaluation.split: evaluation for evaluation in evaluations}
-    validation, test, probe = last.get("validation"), last.get("test"), last.get("baseline")
+    validation, test = last.get("validation"), last.get("test")
+    probe, probe_test = last.get(BASELINE), last.get(BASELINE_TEST)
     majority = f"The majority class alone gets {percent(run.facts.get('majority_rate', 0.0))}."
     probed = _by_probe(validation, learned=classifier_learned(config, run.last_step))
     test_probed = _by_probe(test, learned=classifier_learns_from(config) is not None)
@@ -178,22 +181,36 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
             "Linear probe now" if probed else "Validation accuracy",
             _percent(validation),
             f"{_about(validation, probed)} Scored on validation at every frame.",
+            None,
         ),
-        ("Macro-F1", percent(validation.values["macro_f1"]) if validation else "–", "Of the same, on validation."),
+        (
+            "Macro-F1",
+            percent(validation.values["macro_f1"]) if validation else "–",
+            "Of the same, on validation.",
+            None,
+        ),
         (
             "To beat: linear probe",
             _percent(probe),
-            f"Logistic regression on the untrained encoder's vectors{_fitted(probe)}. {majority}",
+            (
+                f"Logistic regression on the untrained encoder's vectors ({POOLED[config.encoder.pooling]})"
+                f"{_fitted(probe)}, scored on validation. {majority}"
+            ),
+            None,
         ),
         (
             "Linear probe, test" if test_probed else "Test accuracy",
             _percent(test) if test or run.status == Status.FINISHED else "at the end",
-            f"{_about(test, test_probed)} The test split is scored once, at the end.",
+            (
+                f"{_about(test, test_probed)} The test split is scored once, at the end; next to it, the linear probe "
+                "of the untrained encoder."
+            ),
+            f"to beat {_percent(probe_test)}" if test and probe_test else None,
         ),
     ]
     with st.container(horizontal=True, gap="medium"):
-        for label, value, about in metrics:
-            st.metric(label, value, help=about.strip(), width=METRIC_WIDTH)
+        for label, value, about, beside in metrics:
+            st.metric(label, value, beside, "off", help=about.strip(), width=METRIC_WIDTH, delta_arrow="off")
 
 
 def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:

@@ -31,7 +31,10 @@ SPLITS: Mapping[str, tuple[str, str]] = {
 }
 # It is what runs are measured against, so none of them is the best at it.
 PROBE = Measure("baseline.accuracy", "To beat: linear probe", None)
-PROBE_ABOUT = "Logistic regression, C = 1, on the untrained encoder's vectors; validation accuracy."
+PROBE_ABOUT = (
+    "Logistic regression, C = 1, on the untrained encoder's vectors of the run's training rows; validation accuracy."
+)
+PROBE_TEST = Measure("baseline_test.accuracy", "To beat on test", None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
 OF_PROBE = "probe."
 OF_PROBE_ABOUT = (
@@ -127,6 +130,7 @@ def _measures() -> dict[str, tuple[Measure, str]]:
                 f"{about} {OF_PROBE_ABOUT}",
             )
     found[PROBE.name] = (PROBE, PROBE_ABOUT)
+    found[PROBE_TEST.name] = (PROBE_TEST, "The same probe; test accuracy.")
     for entry in METRICS.values():
         better = None if entry.better == "neither" else entry.better
         found[entry.name] = (Measure(entry.name, entry.label, better), entry.settings)

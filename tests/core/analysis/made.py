@@ -18,7 +18,6 @@ from core.training.encode import encode
 from core.training.frames import ProbeFrames
 from core.training.loop import train
 from core.training.prepare import prepare
-from core.training.untrained import untrained_vectors
 from tests.core.training.made import StopAt
 
 FRAMES = (0, 2, 4, 6, 8)
@@ -61,12 +60,8 @@ def frame_again(
     assert run.probe is not None
     held_out = len(data.validation)
     places = [*range(run.probe.held_out), *range(held_out, len(frames.texts))]
-    if untrained:
-        vectors = untrained_vectors(
-            encoder, tokenizer, data, autocast=WHOLE, interrupted=lambda: False, attended=frames.attended_rows
-        )
-        pooled, _ = frames.untrained(vectors)
-        with torch.inference_mode():
-            return pooled[places], encoder.logits(torch.from_numpy(pooled)).numpy()[places]
     found = encode(encoder, tokenizer, frames.texts, autocast=WHOLE, attended=frames.attended)
+    if untrained:
+        with torch.inference_mode():
+            return np.asarray(found.pooled)[places], encoder.logits(found.pooled).numpy()[places]
     return np.asarray(found.pooled)[places], np.asarray(found.logits)[places]

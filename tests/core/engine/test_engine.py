@@ -119,7 +119,7 @@ def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: LocalEng
     assert (run.status, run.last_step, run.device) == (Status.FINISHED, 8, "cpu")
     assert len(engine.store.steps(run_id)) == 8
     assert engine.store.frame_steps(run_id) == list(run.config.probe.frame_steps or ())
-    assert {e.split for e in engine.store.evaluations(run_id)} == {"validation", "baseline", "test"}
+    assert {e.split for e in engine.store.evaluations(run_id)} == {"validation", "baseline", "baseline_test", "test"}
     assert run.probe is not None
     assert len(run.probe.texts) == len(engine.store.map_points(run_id, 8))
     assert engine.store.log_path(run_id).exists()

@@ -97,7 +97,7 @@ def test_a_larger_encoder_costs_more(estimated: Estimated) -> None:
 
 def test_the_total_is_the_sum_of_its_parts(estimated: Estimated) -> None:
     cost = estimated()
-    assert cost.total_s == cost.steps_s + cost.frames_s + cost.test_s
+    assert cost.total_s == cost.steps_s + cost.frames_s + cost.probe_s + cost.test_s
     assert min(cost.steps_s, cost.frames_s, cost.test_s) > 0
 
 

@@ -107,7 +107,7 @@ def test_a_batch_is_learnt_by_heart_in_every_phase(
         hard = number == 0 and name in ("cert", "consert")
         assert sum(losses[-8:]) < (0.97 if hard else 0.85) * sum(losses[:8])
     scores = {event.split: event.values for event in events if isinstance(event, Evaluation)}
-    assert set(scores) == {"validation", "baseline", "test"}
+    assert set(scores) == {"validation", "baseline", "baseline_test", "test"}
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -1,0 +1,136 @@
+"""The linear probe to beat: which rows it is fitted on, what it scores, and that no step waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from core.config import RunConfig
+from core.encoders.model import load_encoder
+from core.events import Evaluation, Event, Step
+from core.tasks import TaskData
+from core.training import baseline
+from core.training.baseline import Baseline, learned_rows
+from core.training.batches import make_sampler
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.untrained import MemoryCache
+from tests.core.training.made import Draft, StopAt, curve, preset_phases
+
+WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
+
+
+def told(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+    config, data = prepare(draft, gpu=False)
+    return config, data, list(train(config, data, **arguments))
+
+
+def scores(events: list[Event], split: str) -> dict[str, float]:
+    (found,) = [e for e in events if isinstance(e, Evaluation) and e.split == split]
+    assert found.step == 0
+    return dict(found.values)
+
+
+@torch.no_grad()
+def vectors(config: RunConfig, data: TaskData, texts: Any) -> np.ndarray:
+    """Each text alone through the encoder as it was published."""
+    encoder, tokenizer = load_encoder(
+        config.encoder.id, classes=data.classes, pooling=config.encoder.pooling, max_length=config.encoder.max_length
+    )
+    return np.concatenate([encoder.eval().pooled(tokenizer([text])).numpy() for text in texts])
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft: Draft, pooling: str) -> None:
+    given = draft(steps=30)
+    given = given.model_copy(update={"encoder": given.encoder.model_copy(update={"pooling": pooling})})
+    config, data, events = told(given)
+    assert learned_rows(config, data.train.labels) == list(range(len(data.train)))
+    fitted = LogisticRegression(C=1.0, max_iter=2000).fit(vectors(config, data, data.train.inputs), data.train.labels)
+    for split, name in ((data.validation, "baseline"), (data.test, "baseline_test")):
+        found = scores(events, name)
+        assert found["train_rows"] == len(data.train)
+        assert found["rows"] == len(split)
+        # A random encoder's vectors are nearly equal, so that rounding decides single predictions: losses are compared.
+        log_p = fitted.predict_log_proba(vectors(config, data, split.inputs))
+        loss = -log_p[np.arange(len(split)), split.labels].mean()
+        assert found["cross_entropy"] == pytest.approx(loss, rel=1e-4)
+
+
+@pytest.mark.parametrize("sampler", ["random", "class_balanced"])
+def test_a_short_run_is_compared_on_the_rows_of_its_batches(draft: Draft, sampler: str) -> None:
+    config, data, events = told(draft(steps=2, batch_size=6, task={"sampler": sampler}))
+    drawn = make_sampler(sampler, data.train.labels, 6, config.seed)
+    rows = learned_rows(config, data.train.labels)
+    assert set(rows) == {*drawn.rows(1), *drawn.rows(2)}
+    assert rows == sorted(rows)
+    assert scores(events, "baseline")["train_rows"] == len(rows) < len(data.train)
+
+
+def test_both_phases_count(draft: Draft) -> None:
+    phases = preset_phases("simcse", steps=2, batch_size=6)
+    config, data = prepare(draft(more={"phases": phases}), gpu=False)
+    drawn = make_sampler("random", data.train.labels, 6, config.seed)
+    assert set(learned_rows(config, data.train.labels)) == set(drawn.rows(1))  # one step each, with the same rows
+
+
+def test_of_very_many_rows_some_are_enough(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "ROWS_MAX", 10)
+    config, data = prepare(draft(steps=30), gpu=False)
+    rows = learned_rows(config, data.train.labels)
+    assert len(rows) == 10
+    assert (rows[0], rows[-1]) == (0, len(data.train) - 1)
+
+
+def test_it_is_read_between_steps_a_few_texts_at_a_time(draft: Draft) -> None:
+    config, data, events = told(draft(steps=30))
+    texts = len(data.train) + len(data.validation) + len(data.test)
+    at_once = max(baseline.TEXTS_AT_ONCE, -(-texts // 15))
+    place = next(i for i, e in enumerate(events) if isinstance(e, Evaluation) and e.split == "baseline")
+    steps = sum(isinstance(event, Step) for event in events[:place])
+    assert steps == -(-texts // at_once) > 1
+    assert steps <= config.steps // 2
+
+
+def test_it_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, events = told(draft(steps=12))
+    monkeypatch.setattr(Baseline, "between_steps", lambda self: iter(()))
+    monkeypatch.setattr(Baseline, "to_the_end", lambda self: iter(()))
+    _, _, without = told(draft(steps=12))
+    assert curve(events) == curve(without)
+
+
+def test_what_is_known_is_told_after_the_first_step(draft: Draft) -> None:
+    cache = MemoryCache()
+    _, _, first = told(draft(steps=30), cache=cache)
+    _, _, again = told(draft(steps=30), cache=cache)
+    kinds = [event.split if isinstance(event, Evaluation) else type(event).__name__ for event in again]
+    assert kinds.index("baseline") < kinds.index("Step") + 4
+    for split in ("baseline", "baseline_test"):
+        assert scores(again, split) == scores(first, split)
+    _, _, fewer = told(draft(steps=1, batch_size=6), cache=cache)
+    assert scores(fewer, "baseline")["train_rows"] == 6
+
+
+def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
+    _, _, events = told(draft(steps=1))
+    splits = [event.split for event in events if isinstance(event, Evaluation)]
+    assert splits.index("baseline_test") < splits.index("test")
+
+
+def test_a_resumed_run_reads_with_the_encoder_as_it_was(draft: Draft, tmp_path: Any) -> None:
+    from core.training.checkpoints import Checkpoints
+
+    config, data, straight = told(draft(steps=30, optimiser={"learning_rate": 1e-2}))
+    controls = StopAt(1)
+    events: list[Event] = []
+    for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path)):
+        events.append(event)
+        controls.step = event.step if isinstance(event, Step) else controls.step
+    assert not [e for e in events if isinstance(e, Evaluation) and e.split == "baseline"]
+    resumed = list(train(config, data, checkpoints=Checkpoints(tmp_path), resume=True))
+    assert scores(resumed, "baseline") == scores(straight, "baseline")
