@@ -17,6 +17,7 @@ from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
 PRECISION = {"auto": "Automatic", "float32": "float32", "bfloat16": "bfloat16"}
+OWN = {"cls": "[CLS]", "mean": "mean"}
 POOLING = {"auto": "The encoder’s own", "cls": "[CLS]", "mean": "Mean of tokens"}
 
 
@@ -58,7 +59,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         key="form.encoder",
     )
     own = known_pooling(encoder_id or BUNDLED)
-    labels = POOLING | {"auto": "The encoder’s own" + (f": {POOLING[own].lower()}" if own else "")}
+    labels = POOLING | {"auto": f"Its own: {OWN[own]}" if own else "The encoder’s own"}
     pooling = middle.selectbox(
         "One vector per text",
         list(POOLING),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import streamlit as st
@@ -27,6 +28,7 @@ from core.training.pace import PACE_STEPS, Pace, pace
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.turns import objective_at
 from pages.ui import reads
+from pages.ui.beat import beat
 from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_figure import live_figure
@@ -44,7 +46,7 @@ from pages.ui.waiting import complete_since, see_done
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3
-POLL_S = 0.7
+POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 0.7, 3.0, 5
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
 # How the vectors were made that a linear probe reads.
@@ -58,8 +60,21 @@ LOG_BYTES = 8_000
 def live_view(engine: LocalEngine, run: RunRecord) -> None:
     """The page of one run. Polls while somebody works on it, and draws once more when it ends."""
     waiting, polling = run.probe is None, not run.status.ended
-    pace = WAITING_POLL_S if waiting else POLL_S
-    st.fragment(_draw, run_every=pace if polling else None)(engine, run.id, polling, waiting)
+    st.fragment(_watch)(engine, run.id, polling, waiting)
+
+
+def _watch(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> None:
+    _draw(engine, run_id, polling, waiting)
+    if polling:
+        beat(
+            WAITING_POLL_S if waiting else _poll_s(reads.steps(engine.store, engine.store.run(run_id))), key="live.beat"
+        )
+
+
+def _poll_s(steps: Sequence[Step]) -> float:
+    """No oftener than steps come: most looks would find what is drawn already."""
+    recent = [step.values["step_s"] for step in steps[-RECENT_STEPS:] if "step_s" in step.values]
+    return min(SLOWEST_POLL_S, max(POLL_S, median(recent))) if recent else POLL_S
 
 
 def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> None:
@@ -105,9 +120,15 @@ def _header(engine: LocalEngine, run: RunRecord) -> None:
     config = run.config
     parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(run.effective)]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
-    parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([run.device] if run.device else [])]
+    parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([_device(run)] if run.device else [])]
     st.caption(" · ".join(escaped(part) for part in parts))
     show_notice()
+
+
+def _device(run: RunRecord) -> str:
+    """Where a run computes; and the encoder's precision, unless it is older than that setting."""
+    precision = run.config.precision
+    return f"{run.device}" if precision == "auto" else f"{run.device}, {precision}"
 
 
 def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
@@ -262,6 +283,7 @@ def _map(engine: LocalEngine, run: RunRecord) -> None:
         figure,
         key="live.map",
         height=MAP_HEIGHT,
+        version=f"{run.id} {about} {len(frames)} {step}",
         description=f"Map of {len(points)} texts at step {step}, coloured by label.",
         selectable=True,
     )

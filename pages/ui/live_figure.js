@@ -73,6 +73,11 @@ export default function (component) {
 
   const draw = (Plotly) => {
     if (!node.latest) return;
+    const theme = getComputedStyle(node).getPropertyValue("--st-text-color");
+    const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height}`;
+    if (stamp && stamp === node.stamp && !node.reselected) return; // what is drawn is what came
+    node.stamp = stamp;
+    node.reselected = false;
     const { figure, selectable } = node.latest;
     const unused = selectable ? ["autoScale2d"] : ["select2d", "lasso2d", "autoScale2d"];
     const config = {
@@ -96,6 +101,7 @@ export default function (component) {
           if (node.drawing) return;
           node.chosen = new Set(ids);
           node.selectionCount = (node.selectionCount || 0) + 1; // Plotly lets go of its own box or lasso
+          node.reselected = true;
           setStateValue("selected", ids);
           setTimeout(() => draw(Plotly)); // once Plotly is done with its own event
         };
@@ -113,6 +119,7 @@ export default function (component) {
 
   return () => {
     node.latest = null;
+    node.stamp = "";
     if (window.Plotly) window.Plotly.purge(node);
   };
 }

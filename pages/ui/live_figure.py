@@ -51,13 +51,17 @@ _mount = st.components.v2.component(
 )
 
 
-def live_figure(figure: Figure, *, key: str, height: int, description: str, selectable: bool = False) -> list[int]:
+def live_figure(
+    figure: Figure, *, key: str, height: int, description: str, selectable: bool = False, version: str = ""
+) -> list[int]:
     """Draw a figure, or update the one under `key` in place.
 
     Args:
         height: pixels.
         description: what the figure shows, for those who cannot see it.
         selectable: report clicked, boxed and lassoed points.
+        version: tells two figures under one key apart, so that an unchanged one is not drawn again; "" where that is
+            not known.
     Returns: the `customdata` ids of the selected points, [] when nothing is selected.
     """
     result = _mount(
@@ -68,6 +72,7 @@ def live_figure(figure: Figure, *, key: str, height: int, description: str, sele
             "description": description,
             "plotly": plotly_url(),
             "selectable": selectable,
+            "version": version,
         },
         default={"selected": []},
         on_selected_change=lambda: None,

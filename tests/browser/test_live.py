@@ -219,3 +219,48 @@ def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_st
     server_store.restore(run.id)
     page.goto(f"{server.url}/fine_tune?run={hostile_run}")
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
+
+
+def hide(page: Page, hidden: bool) -> None:
+    """What a browser tells a page whose tab goes out of sight, or comes back."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_a_tab_that_nobody_sees_asks_for_nothing(
+    page: Page, server: Server, server_store: Store, template: Any
+) -> None:
+    run_id = launched(page, server, template(steps=30_000, more={"probe": {"frame_steps": FRAMES}}))
+    drawn(page, CURVES)
+    shown = page.get_by_text(re.compile(r"Step [\d,]+ of 30,000"))
+    hide(page, True)
+    page.wait_for_timeout(3_000)  # what was asked for before has come
+    before, step = shown.inner_text(), server_store.run(run_id).last_step
+    wait_for(server_store, run_id, lambda run: run.last_step > step + 100)
+    page.wait_for_timeout(2_000)
+    assert shown.inner_text() == before
+    hide(page, False)
+    expect(shown).not_to_have_text(before)
+    page.get_by_role("button", name="Stop").click()
+    wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
+
+
+def test_a_map_is_drawn_again_only_for_a_new_frame(
+    page: Page, server: Server, server_store: Store, template: Any
+) -> None:
+    run_id = launched(page, server, template(steps=30_000, more={"probe": {"frame_steps": [1, 2]}}))
+    drawn(page, CURVES)
+    wait_for(server_store, run_id, lambda run: run.last_step > 10)
+    page.wait_for_timeout(3_000)
+    map_updates, curve_updates = updates(page, MAP), updates(page, CURVES)
+    wait_for(server_store, run_id, lambda run: run.last_step > 100)
+    page.wait_for_timeout(3_000)
+    assert updates(page, CURVES) > curve_updates
+    assert updates(page, MAP) == map_updates
+    page.get_by_role("button", name="Stop").click()
+    wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
