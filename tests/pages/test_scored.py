@@ -130,7 +130,7 @@ def test_the_list_of_runs_says_what_was_scored(opened: Opened, made: Made) -> No
         "older": "",
         "turned": "classifier",
     }
-    assert found["Test"].dropna().to_dict() == dict.fromkeys(("learns", "probed", "turned"), 0.625)
+    assert found["Test"].dropna().to_dict() == dict.fromkeys(("learns", "probed", "turned"), 62.5)
 
 
 def test_compare_does_not_rank_a_probe_against_a_classifier(opened: Opened, made: Made) -> None:
@@ -175,7 +175,7 @@ def test_the_command_line_names_the_probe(made: Made, folder: Path) -> None:
     assert (found[0.9]["scored"], found[1.0]["scored"]) == ("classifier", "linear probe")
     assert found[1.0]["test_accuracy"] == 0.625
     run = store.run(found[1.0]["run_id"])
-    assert "test accuracy of a linear probe 0.625" in _sentence(run, found[1.0])
+    assert "test accuracy of a linear probe 62.5%" in _sentence(run, found[1.0])
     older = _result(store, made(1.0, None))
     assert (older["scored"], older["test_accuracy"], older["validation_accuracy"]) == (None, None, None)
     assert older["baseline_accuracy"] == 0.5

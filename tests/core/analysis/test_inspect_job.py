@@ -24,7 +24,7 @@ from core.engine.rows import library
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
 from core.jobs import Cancelled
 from core.store import RunRecord, Store
-from core.store.budget import keep_within
+from core.store.budget import WEIGHTS_LOCK, keep_within
 from core.tasks.rows import Rows
 from core.training.weight_files import snapshot_path
 from tests.core.analysis.made import MORE, recorded, silent
@@ -332,7 +332,8 @@ def test_progress_counts_and_a_cancelled_job_leaves_nothing(store: Store, run: R
         raise Cancelled
 
     request = {"run": run.id, "what": what, "text": TEXT, "second": None, "step": 4}
-    files = set(store.run_folder(run.id).rglob("*"))
+    lock = store.run_folder(run.id) / WEIGHTS_LOCK  # empty, and made by the first who reads weights
+    files = {lock, *store.run_folder(run.id).rglob("*")}
     with pytest.raises(Cancelled):
         job(request, store.folder, cancel)
     assert set(store.run_folder(run.id).rglob("*")) == files
