@@ -283,7 +283,10 @@ class _Run:
 
     def starvation(self) -> Iterator[Notice]:
         """Once for each contrastive term that has been 0 for some steps because its batches hold no positives."""
-        for sentence in starving_sentences(tuple(self._recent), self.phase.config, self.config.task.sampler):
+        phase, sampler = self.phase, self.config.task.sampler
+        for sentence in starving_sentences(
+            tuple(self._recent), phase.objective_config, phase.config.batch_size, sampler
+        ):
             if sentence not in self._noticed:
                 self._noticed.add(sentence)
                 yield Notice(self.step, sentence)

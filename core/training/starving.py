@@ -8,33 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.config import PhaseConfig
+from core.objectives import ObjectiveConfig
 
 ACTIVE = "active_anchors."
 STEPS_IN_A_ROW = 5
 
 
-def starving_terms(recent: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig) -> tuple[str, ...]:
     """Keys of the terms without an active anchor in each of the last STEPS_IN_A_ROW steps; weight 0 aside.
 
     Args:
         recent: values of steps, the newest last.
+        objective: what these steps minimised.
     """
     last = recent[-STEPS_IN_A_ROW:]
     if len(last) < STEPS_IN_A_ROW:
         return ()
-    keys = [name.removeprefix(ACTIVE) for name in last[-1] if name.startswith(ACTIVE)]
-    return tuple(
-        key
-        for key in keys
-        if f"pooled_grad.{key}" in last[-1] and all(values.get(f"{ACTIVE}{key}") == 0 for values in last)
-    )
+    weighted = (key for key, term in zip(objective.keys, objective.terms, strict=True) if term.weight > 0)
+    return tuple(key for key in weighted if all(values.get(f"{ACTIVE}{key}") == 0 for values in last))
 
 
-def starving_sentences(recent: Sequence[Mapping[str, float]], phase: PhaseConfig, sampler: str) -> tuple[str, ...]:
+def starving_sentences(
+    recent: Sequence[Mapping[str, float]], objective: ObjectiveConfig, batch_size: int, sampler: str
+) -> tuple[str, ...]:
     """What to say of each of `starving_terms`, and what would help."""
-    symbols = {key: term.entry.symbol for key, term in zip(phase.objective.keys, phase.objective.terms, strict=True)}
-    larger = f"a batch larger than {phase.batch_size}"
+    symbols = {key: term.entry.symbol for key, term in zip(objective.keys, objective.terms, strict=True)}
+    larger = f"a batch larger than {batch_size}"
     remedy = (
         f"more rows of each class, or {larger}"
         if sampler == "class_balanced"
@@ -43,6 +42,5 @@ def starving_sentences(recent: Sequence[Mapping[str, float]], phase: PhaseConfig
     return tuple(
         f"{symbols[key]} is 0 and moves nothing: in the last {STEPS_IN_A_ROW} batches no text had a positive to tell "
         f"from other texts. Start a run with {remedy}."
-        for key in starving_terms(recent)
-        if key in symbols
+        for key in starving_terms(recent, objective)
     )

@@ -157,8 +157,10 @@ def _left(found: Pace | None, run: RunRecord) -> str:
 
 def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
     """Warn of contrastive terms that are 0 for want of positives; returns what was said."""
-    phase = run.config.phases[run.config.phase_at(max(1, run.last_step))]
-    sentences = starving_sentences([step.values for step in steps[-STEPS_IN_A_ROW:]], phase, run.config.task.sampler)
+    used = objective_at(run.effective, max(1, run.last_step))
+    batch_size = run.config.phases[used.phase].batch_size
+    recent = [step.values for step in steps[-STEPS_IN_A_ROW:]]
+    sentences = starving_sentences(recent, used.objective, batch_size, run.config.task.sampler)
     for sentence in sentences:
         st.warning(escaped(sentence))
     return sentences

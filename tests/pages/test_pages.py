@@ -379,7 +379,9 @@ def test_a_contrastive_term_without_positives_is_said_once(
     values = {"loss": 0.1, "loss.supcon": 0.0, "pooled_grad.supcon": 0.0, "active_anchors.supcon": share, "step_s": 0.1}
     steps = [Step(step, values) for step in range(9, 9 + STEPS_IN_A_ROW)]
     attempt.steps(steps)
-    sentences = starving_sentences([step.values for step in steps], store.run(run_id).config.phases[0], "random")
+    phase = store.run(run_id).config.phases[0]
+    recent = [step.values for step in steps]
+    sentences = starving_sentences(recent, phase.objective, phase.batch_size, "random")
     for sentence in sentences:
         attempt.notice(sentence)  # as the run does
     app = opened("fine_tune", run=run_id)

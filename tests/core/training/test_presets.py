@@ -90,7 +90,11 @@ def test_a_batch_is_learnt_by_heart_in_every_phase(
     # Triplets need many rows, and pairs are harder to learn.
     task, length, rate = ({}, 100, 5e-3) if name == "simcse-supervised" else ({"train_size": 8}, 60, 1e-2)
     config, data = prepared_preset(
-        name, encoder=still_encoder, task=task, steps=length * phases, optimiser={"learning_rate": rate}
+        name,
+        encoder=still_encoder,
+        task=task,
+        steps=length * phases,
+        optimiser={"learning_rate": rate, "classifier_learning_rate": rate},
     )
     events = list(train(config, data))
     assert events[-1] == Finished(length * phases, "finished")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from core.config import RunConfig, parse_config
+from core.config import RunConfig
 from core.events import Event, Notice
+from core.objectives import mixed_objective
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences, starving_terms
@@ -104,22 +105,22 @@ def test_a_term_of_weight_0_or_without_labels_starves_nobody(draft: Draft, many_
     )
 
 
-def hungry(share: float = 0.0, *, weighted: bool = True) -> dict[str, float]:
-    return {"active_anchors.supcon": share} | ({"pooled_grad.supcon": 0.0} if weighted else {})
+def hungry(share: float = 0.0) -> dict[str, float]:
+    return {"active_anchors.supcon": share}
 
 
 def test_only_steps_in_a_row_count() -> None:
-    assert starving_terms([hungry()] * STEPS_IN_A_ROW) == ("supcon",)
-    assert starving_terms([hungry()] * (STEPS_IN_A_ROW - 1)) == ()
-    assert starving_terms([hungry(0.1), *[hungry()] * (STEPS_IN_A_ROW - 1)]) == ()
-    assert starving_terms([hungry(0.1), *[hungry()] * STEPS_IN_A_ROW]) == ("supcon",)
-    assert starving_terms([hungry(weighted=False)] * STEPS_IN_A_ROW) == ()
-    assert starving_terms([{}] * STEPS_IN_A_ROW) == starving_terms([]) == ()
+    mix, alone = mixed_objective(0.9), mixed_objective(0.0)
+    assert starving_terms([hungry()] * STEPS_IN_A_ROW, mix) == ("supcon",)
+    assert starving_terms([hungry()] * (STEPS_IN_A_ROW - 1), mix) == ()
+    assert starving_terms([hungry(0.1), *[hungry()] * (STEPS_IN_A_ROW - 1)], mix) == ()
+    assert starving_terms([hungry(0.1), *[hungry()] * STEPS_IN_A_ROW], mix) == ("supcon",)
+    assert starving_terms([hungry()] * STEPS_IN_A_ROW, alone) == ()
+    assert starving_terms([{}] * STEPS_IN_A_ROW, mix) == starving_terms([], mix) == ()
 
 
 def test_the_remedy_follows_from_the_batches() -> None:
-    phase = parse_config({"phases": [{"batch_size": 12}]}).phases[0]
-    recent = [hungry()] * STEPS_IN_A_ROW
-    (random,), (balanced,) = (starving_sentences(recent, phase, name) for name in ("random", "class_balanced"))
+    recent, mix = [hungry()] * STEPS_IN_A_ROW, mixed_objective(0.9)
+    (random,), (balanced,) = (starving_sentences(recent, mix, 12, name) for name in ("random", "class_balanced"))
     assert random.endswith("Start a run with class-balanced batches, or a batch larger than 12.")
     assert balanced.endswith("Start a run with more rows of each class, or a batch larger than 12.")
