@@ -13,12 +13,16 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A task that comes with the project; its folder holds train.csv, test.csv and README.md, its data card."""
+    """A task that comes with the project; its folder holds train.csv, test.csv and README.md, its data card.
+
+    `hard` says why a short run of a small encoder hardly learns it.
+    """
 
     name: str
     label: str
     summary: str
     source: str = "written for this project, CC0"
+    hard: str = ""
 
     @property
     def folder(self) -> Path:
@@ -60,6 +64,7 @@ _ENTRIES = (
         "acceptability",
         "Acceptability",
         "Is it a well-formed English sentence? Hard for a small encoder.",
+        hard="Grammar is what a sentence encoder was trained to look past",
     ),
     TaskEntry(
         "long_film_reviews",

@@ -12,6 +12,7 @@ from core.encoders.source import encoder_shape
 from core.quantities import percent
 from core.tasks import TaskData
 from core.tasks.dataset import Split
+from core.tasks.difficulty import expectation
 from core.tasks.survey import language_of
 from core.training.estimate import cut_share
 from pages.ui import state
@@ -29,6 +30,8 @@ def task_audit(config: RunConfig, data: TaskData) -> None:
         st.caption(escaped(note))
     _language(config, data)
     _length(config, data)
+    if sentence := expectation(config.task.id, data):
+        st.info(sentence)
     if data.clean is not None:
         st.caption(noise_sentence(data))
 

@@ -358,6 +358,28 @@ def test_a_momentum_can_be_chosen_and_left_to_the_steps_again(
     assert "keeps 0.916 of itself" in words(app)
 
 
+def test_a_task_that_is_hardly_learned_is_said_before_launch(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    assert "near the majority class" not in words(app)
+    widget(app, "form.task").set_value("paraphrase").run()
+    assert "How two sentences relate is more than a small encoder learns" in words(app)
+    assert "near the majority class" in words(app)
+
+
+def test_default_rates_follow_what_learns(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    assert widget(app, "form.0.learning_rate").value is None
+    assert widget(app, "form.0.learning_rate").placeholder == "1.0e-04"
+    widget(app, "form.0.trainable").set_value("classifier").run()
+    assert widget(app, "form.0.learning_rate").placeholder == "5.0e-03"
+
+
+def test_pooling_is_shown_as_the_encoders_own(opened: Callable[..., AppTest]) -> None:
+    pooling = widget(opened("fine_tune"), "form.pooling")
+    assert pooling.value == "auto"
+    assert pooling.options[0] == "Its own: mean"
+
+
 def test_what_was_chosen_outlives_a_page_switch(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.steps").set_value(77).run()
