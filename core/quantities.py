@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
-# One decimal: on the 120 texts of a map, one text is 0.8 points. Python, and d3 in a figure's hover, read this format.
+# One decimal: on the 120 texts of a map, one text is 0.8 points. d3 reads this format in a figure's hover.
 PERCENT_FORMAT = ".1%"
 # An axis writes 50%, and 52.5% where it has to; d3 alone reads this one.
 PERCENT_TICKS = ".1~%"
@@ -14,8 +15,13 @@ PERCENT_CELLS = "%.1f%%"
 
 
 def percent(share: float) -> str:
-    """A share between 0 and 1 as a percentage with one decimal, such as 41.7%; a dash where there is none (NaN)."""
-    return "–" if math.isnan(share) else format(share, PERCENT_FORMAT)
+    """A share between 0 and 1 as a percentage with one decimal, such as 41.7%; a dash where there is none (NaN).
+
+    Halves are rounded up, as browsers do in tables and hovers: 325 right of 400 are 81.3% everywhere.
+    """
+    if math.isnan(share):
+        return "–"
+    return f"{Decimal(100 * share).quantize(Decimal('0.1'), ROUND_HALF_UP)}%"
 
 
 def hundredths(shares: Sequence[float | None]) -> list[float | None]:

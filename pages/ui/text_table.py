@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
 from core.figures.template import class_colour
-from core.quantities import PERCENT_FORMAT
+from core.quantities import percent
 
 Cell = str | float | bool | None
 
 MAX_ROWS = 200
 TEXT_CHARS, NAME_CHARS = 600, 80
 # How numbers of a column are written, where it is not three decimals.
-FORMS: Mapping[str, str] = {
-    **dict.fromkeys(("Confidence", "Overlap", "Kept", "Accuracy"), PERCENT_FORMAT),
-    "Examples": ",.0f",
+FORMS: Mapping[str, Callable[[float], str]] = {
+    **dict.fromkeys(("Confidence", "Overlap", "Kept", "Accuracy"), percent),
+    "Examples": "{:,.0f}".format,
 }
 WIDE = "Text"
 
@@ -73,4 +73,4 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
         whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
         cut = f"{name[:NAME_CHARS]} …" if whole else name
         return f'<td class="words" dir="auto"{whole}><div>{dot}{html.escape(cut)}</div></td>'
-    return f'<td class="number">{"" if math.isnan(value) else format(value, FORMS.get(column, ".3f"))}</td>'
+    return f'<td class="number">{"" if math.isnan(value) else FORMS.get(column, "{:.3f}".format)(value)}</td>'

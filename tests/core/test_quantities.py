@@ -20,6 +20,14 @@ def test_a_percentage_has_one_decimal(share: float, text: str) -> None:
     assert percent(share) == text
 
 
+@pytest.mark.parametrize(
+    ("share", "text"), [(325 / 400, "81.3%"), (0.0285, "2.9%"), (0.0005, "0.1%"), (0.00049, "0.0%")]
+)
+def test_halves_are_rounded_up_as_a_browser_does(share: float, text: str) -> None:
+    """JavaScript's (100 * share).toFixed(1), which tables and hovers use, takes the larger of two neighbours."""
+    assert percent(share) == text
+
+
 def test_table_cells_are_hundredths() -> None:
     assert hundredths([0.5, None]) == [50.0, None]
 

@@ -11,7 +11,7 @@ from core.analysis.measures import FrameMeasures, measures_folder, measures_requ
 from core.comparison.differences import config_differences
 from core.comparison.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.learning import PROBE_ROWS, scored
-from core.quantities import PERCENT_FORMAT, counted
+from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -98,10 +98,10 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
     """A mean, with its deviation where there is one, and the number of seeds where some lack the score."""
     if spread is None:
         return "–"
-    style = PERCENT_FORMAT if name.rpartition(".")[2] in SHARES else ".3f"
-    deviation = f" ± {spread.std:{style}}" if spread.std is not None else ""
+    write = percent if name.rpartition(".")[2] in SHARES else "{:.3f}".format
+    deviation = f" ± {write(spread.std)}" if spread.std is not None else ""
     fewer = f" ({spread.seeds} of {seeds} seeds)" if spread.seeds < seeds else ""
-    return f"{BEST if spread.best else ''}{spread.mean:{style}}{deviation}{fewer}"
+    return f"{BEST if spread.best else ''}{write(spread.mean)}{deviation}{fewer}"
 
 
 def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
