@@ -28,8 +28,8 @@ class Rates(NamedTuple):
 
 RATES: Mapping[str, Mapping[Size, Rates]] = {
     "all": {"small": Rates(1e-4, 5e-4), "base": Rates(2e-5, 1e-4), "large": Rates(1e-5, 5e-5)},
-    "last_blocks": {"small": Rates(2e-4, 1e-3), "base": Rates(4e-5, 2e-4), "large": Rates(2e-5, 1e-4)},
-    "lora": {"small": Rates(1e-3, 2e-3), "base": Rates(5e-4, 1e-3), "large": Rates(4e-4, 8e-4)},
+    "last_blocks": {"small": Rates(4e-4, 2e-3), "base": Rates(4e-5, 2e-4), "large": Rates(2e-5, 1e-4)},
+    "lora": {"small": Rates(2e-3, 4e-3), "base": Rates(5e-4, 1e-3), "large": Rates(4e-4, 8e-4)},
     "classifier": {"small": Rates(5e-3, 5e-3), "base": Rates(5e-3, 5e-3), "large": Rates(5e-3, 5e-3)},
 }
 
