@@ -30,16 +30,20 @@ from typing import Any
 from core.config import TaskConfig, parse_config
 from core.encoders.source import BUNDLED
 from core.engine.machine import has_bfloat16, has_gpu
-from core.events import Evaluation, Step
+from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.objectives import mixed_objective
 from core.tasks import load_task
 from core.tasks.registry import TASKS
 from core.tasks.splits import stratified_order
+from core.training.defaults import DEFAULT_STEPS, RATES
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import FolderCache
 
 JSON = dict[str, Any]
+# Kept with the project, so that its tables can be printed again and the study goes on where it stopped.
+RESULTS = Path(__file__).with_name("results") / "study_defaults.jsonl"
+CACHE = Path("runs/study-cache")
 COARSE = ("sst2", "trec", "cr", "yelp_sentences")
 # English, one text a row, classes: what the promise is about.
 SENTENCES = (
@@ -58,27 +62,33 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=[*PARTS, "table"])
     parser.add_argument("folder", type=Path, nargs="?", default=None, metavar="DIR")
-    parser.add_argument("--results", type=Path, default=Path("runs/study.jsonl"), metavar="FILE")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
     parser.add_argument("--only", nargs="*", default=None, metavar="SET")
     given = parser.parse_args(arguments)
     if given.part == "table":
         print(table(read(given.results)))
         return 0
     given.results.parent.mkdir(parents=True, exist_ok=True)
-    done = {line["key"] for line in read(given.results)}
+    done = {_key(line) for line in read(given.results)}
     trials = [t for t in PARTS[given.part]() if given.only is None or t["set"] in given.only]
     for number, trial in enumerate(trials, 1):
-        key = json.dumps(trial, sort_keys=True)
-        if key in done:
+        if _key(trial) in done:
             continue
-        found = outcome(trial, given.folder, FolderCache(given.results.parent / "study-cache"))
+        found = outcome(trial, given.folder, FolderCache(CACHE))
         if found is None:
             continue
-        line = {"key": key, "part": given.part, **trial, **found}
+        line = {"part": given.part, **trial, **found}
         with given.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         print(f"{number}/{len(trials)} {described(trial)}: {brief(found)}", flush=True)
     return 0
+
+
+def _key(line: Mapping[str, Any]) -> str:
+    """What makes a trial: its own fields, without what was found."""
+    return json.dumps(
+        {name: line[name] for name in ("set", "rows", "lambda", "seed", "precision", "phase")}, sort_keys=True
+    )
 
 
 # Trials: the set, the number of training rows, λ, the seed, and the fields of the phase that are not the defaults.
@@ -90,6 +100,11 @@ def trial(name: str, rows: int, weight: float, seed: int = 0, *, precision: str 
 
 def optimiser(rate: float, classifier: float | None = None, **more: Any) -> JSON:
     return {"learning_rate": rate, "classifier_learning_rate": classifier or rate, **more}
+
+
+def defaults() -> JSON:
+    """Written out, so that a changed default is another trial."""
+    return {"steps": DEFAULT_STEPS, "optimiser": optimiser(*RATES["all"]["small"])}
 
 
 def rates() -> Iterator[JSON]:
@@ -121,13 +136,13 @@ def parts() -> Iterator[JSON]:
 
 def precision() -> Iterator[JSON]:
     for name, weight, seed, kind in product(SENTENCES, WEIGHTS, SEEDS, ("float32", "bfloat16")):
-        yield trial(name, 100, weight, seed, precision=kind)
+        yield trial(name, 100, weight, seed, precision=kind, **defaults())
 
 
 def confirm() -> Iterator[JSON]:
     for seed, rows, name, weight in product(SEEDS, (100, 1000, 20), (*SENTENCES, *HARD), WEIGHTS):
         if seed == 0 or name in SENTENCES:
-            yield trial(name, rows, weight, seed)
+            yield trial(name, rows, weight, seed, **defaults())
 
 
 PARTS = {"rates": rates, "length": length, "parts": parts, "precision": precision, "confirm": confirm}
@@ -144,7 +159,7 @@ def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -
         "probe": {"frame_steps": ()},
         "seed": given["seed"],
         "precision": given["precision"],
-        "encoder": {"id": BUNDLED, "pooling": "mean"},
+        "encoder": {"id": BUNDLED},
     }
     began = time.perf_counter()
     config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"))
@@ -159,18 +174,19 @@ def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -
             steps.append(event.values["step_s"])
     chosen = config.phases[0].optimiser
     return {
-        "accuracy": scores["validation", config.steps]["accuracy"],
-        "probe": scores["baseline", 0]["accuracy"],
-        "probe_rows": scores["baseline", 0]["train_rows"],
-        "test": scores["test", config.steps]["accuracy"],
+        "accuracy": round(scores["validation", config.steps]["accuracy"], 4),
+        "probe": round(scores[BASELINE, 0]["accuracy"], 4),
+        "probe_rows": scores[BASELINE, 0]["train_rows"],
+        "test": round(scores["test", config.steps]["accuracy"], 4),
+        "probe_test": round(scores[BASELINE_TEST, 0]["accuracy"], 4),
         "validation_rows": len(data.validation),
         "classes": len(data.classes),
         "steps": config.steps,
         "learning_rate": chosen.learning_rate,
         "classifier_learning_rate": chosen.classifier_learning_rate,
         "computed_in": config.precision,
-        "step_s": sum(steps) / len(steps),
-        "whole_s": time.perf_counter() - began,
+        "step_s": round(sum(steps) / len(steps), 3),
+        "whole_s": round(time.perf_counter() - began, 1),
     }
 
 
