@@ -21,7 +21,7 @@ def percent(share: float) -> str:
     """
     if math.isnan(share):
         return "–"
-    return f"{Decimal(100 * share).quantize(Decimal('0.1'), ROUND_HALF_UP)}%"
+    return f"{Decimal(100 * float(share)).quantize(Decimal('0.1'), ROUND_HALF_UP)}%"
 
 
 def hundredths(shares: Sequence[float | None]) -> list[float | None]:

@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from core.quantities import counted, hundredths, percent
@@ -26,6 +27,10 @@ def test_a_percentage_has_one_decimal(share: float, text: str) -> None:
 def test_halves_are_rounded_up_as_a_browser_does(share: float, text: str) -> None:
     """JavaScript's (100 * share).toFixed(1), which tables and hovers use, takes the larger of two neighbours."""
     assert percent(share) == text
+
+
+def test_shares_of_an_array_are_written_too() -> None:
+    assert percent(np.float32(0.5)) == percent(np.float64(0.5)) == "50.0%"
 
 
 def test_table_cells_are_hundredths() -> None:
