@@ -442,8 +442,8 @@ def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
 
 def _result(store: Store, run_id: str) -> dict[str, Any]:
     run = store.run(run_id)
-    told = scored(store.effective_config(run_id), store.evaluations(run_id))
-    newest = {e.split: e for e in told}
+    evaluations = scored(store.effective_config(run_id), store.evaluations(run_id))
+    newest = {e.split: e for e in evaluations}
     scores = {split: evaluation.values for split, evaluation in newest.items()}
     last = newest.get("test") or newest.get("validation")
     test, validation = scores.get("test", {}), scores.get("validation", {})

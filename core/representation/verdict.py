@@ -168,10 +168,10 @@ def _separated(now: Geometry) -> bool:
 
 
 def _covered(contrast: Contrast) -> str:
-    told = f"it has covered {percent(max(0.0, contrast.covered))} of the way from its collapse line to its lower bound"
+    text = f"it has covered {percent(max(0.0, contrast.covered))} of the way from its collapse line to its lower bound"
     if contrast.reachable < NEARLY_THERE:
-        told += f", of at most {percent(contrast.reachable)} at τ = {contrast.temperature:g}"
-    return told
+        text += f", of at most {percent(contrast.reachable)} at τ = {contrast.temperature:g}"
+    return text
 
 
 def _numbers(now: Geometry, start: Geometry | None) -> str:

@@ -77,19 +77,19 @@ class Baseline:
         known = cache.get(self._key)
         self._parts: list[FloatArray] = [] if known is None else [known["pooled"]]
         self._encoder = copy.deepcopy(encoder) if known is None else None
-        self._told = False
+        self._reported = False
 
     def between_steps(self) -> Iterator[Evaluation]:
         """Read some texts; once all are read, the probe's scores on validation and test, and nothing after that."""
         if self._encoder is not None:
             self._read_some(self._encoder)
-        if self._encoder is None and not self._told:
-            self._told = True
+        if self._encoder is None and not self._reported:
+            self._reported = True
             yield from self._scores()
 
     def to_the_end(self) -> Iterator[Evaluation]:
         """The same for all that is left, at the end of a run that was too short."""
-        while not self._told:
+        while not self._reported:
             yield from self.between_steps()
 
     def _read_some(self, encoder: Encoder) -> None:

@@ -92,14 +92,14 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     config = run.effective
     steps = reads.steps(store, run)
     evaluations = store.evaluations(run_id)
-    told = scored(config, evaluations)
+    scores = scored(config, evaluations)
     _progress(store, run, steps)
     starving = _starving(run, steps)
     _message(run, config, shown=starving)
     if run.probe is None:
         st.caption(_waiting(engine, run))
         return
-    _scores(run, config, told)
+    _scores(run, config, scores)
     if not run.status.ended:
         draw_knobs(engine, run.id)
     left, right = st.columns([5, 6], gap="medium")
@@ -107,7 +107,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
         _map(engine, run)
         _verdict(run, config, steps, evaluations)
     with right:
-        _curves(engine, run, steps, told)
+        _curves(engine, run, steps, scores)
     _files(engine, run, steps)
 
 
@@ -248,12 +248,12 @@ def _percent(evaluation: Evaluation | None) -> str:
 def _about(evaluation: Evaluation | None, probed: bool) -> str:
     if evaluation is None:
         return "The classifier has learned nothing, so it is not scored." if probed else ""
-    told = _interval(evaluation.values)
+    interval = _interval(evaluation.values)
     if evaluation.probe_rows is None:
-        return told
+        return interval
     return (
         "The classifier has learned nothing, so this scores a logistic regression on the encoder's present vectors"
-        f"{_fitted(evaluation)}. {told}"
+        f"{_fitted(evaluation)}. {interval}"
     )
 
 
