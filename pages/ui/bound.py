@@ -15,7 +15,8 @@ from core.errors import ConfigError
 from core.parameters import Parameter
 from pages.ui import state
 
-Value = TypeVar("Value", int, str)
+Value = TypeVar("Value", int, float, str)
+Number = TypeVar("Number", int, float)
 
 SEPARATOR = ","
 AGAIN_S = 2.0
@@ -164,14 +165,26 @@ def _keys() -> dict[str, str]:
 
 
 def bound_nearest(
-    name: str, options: Sequence[int], default: int, known: Collection[int], problem: str
-) -> tuple[int, dict[str, Any]]:
-    """The same for numbers: for one that the address may name although it is no option here, the nearest is taken."""
-    text = state.text_in_url(name)
-    wanted = {str(number): number for number in known}.get(text or "")
-    if wanted is not None and wanted not in options:
+    name: str, options: Sequence[Number], default: Number, problem: str, known: Collection[Number] | None = None
+) -> tuple[Number, dict[str, Any]]:
+    """The same for numbers: for one that the address may name although it is no option here, the nearest is taken.
+
+    Args:
+        known: those that the address may name; any number where None.
+    """
+    wanted = _as_number(state.text_in_url(name), default)
+    if wanted is not None and wanted not in options and (known is None or wanted in known):
         state.put_in_url(**{name: nearest(options, wanted)})
     return bound(name, options, default, problem)
+
+
+def _as_number(text: str | None, like: Number) -> Number | None:
+    """A number of the same kind, None for what is none."""
+    try:
+        value = type(like)(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def bound_segments(label: str, name: str, choices: Mapping[str, str], default: str, problem: str) -> str:
@@ -189,6 +202,6 @@ def bound_segments(label: str, name: str, choices: Mapping[str, str], default: s
     return value
 
 
-def nearest(options: Sequence[int], wanted: int) -> int:
+def nearest(options: Sequence[Number], wanted: Number) -> Number:
     """The option that is nearest to a number, the lower of two."""
     return min(options, key=lambda option: (abs(option - wanted), option))

@@ -80,7 +80,7 @@ def text_in_url(name: str) -> str | None:
     return text
 
 
-def put_in_url(**values: str | int | None) -> None:
+def put_in_url(**values: str | float | None) -> None:
     """Set or (None) drop parameters of this page's URL."""
     for name, value in values.items():
         if value is None:

@@ -157,9 +157,12 @@ def test_forces_draw_arrows_and_follow_the_temperature(page: Page, server: Serve
     first = page.locator(f"{TABLE} td.number").first.inner_text()
     slider = page.get_by_role("slider", name="Temperature τ")
     slider.focus()
+    place = int(slider.input_value())
     for _ in range(8):
         page.keyboard.press("ArrowLeft")
-    page.wait_for_url("**tau=*")
+    expect(slider).to_have_value(str(place - 8))
+    page.wait_for_url(f"**tau={slider.get_attribute('aria-valuetext')}*")
+    expect(slider).to_have_value(str(place - 8))
     expect(page.locator(f"{TABLE} td.number").first).not_to_have_text(first)
     nothing_ran(page)
 

@@ -283,6 +283,18 @@ def test_the_temperature_of_a_frame_is_the_one_that_its_step_used(opened: Opener
     assert address(checked(app))["tau"] == slider.options[10]
 
 
+def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(
+    opened: Opener, made: Callable[..., str]
+) -> None:
+    run = made("one")
+    app = checked(opened(run=run, panel="forces", tau="0.1001", batch="1000", draw="7"))
+    (slider,) = [slider for slider in app.select_slider if slider.label == "Temperature τ"]
+    assert slider.value == min((float(option) for option in slider.options), key=lambda tau: abs(tau - 0.1001))
+    assert address(app)["tau"] == f"{slider.value:g}"
+    assert [number.value for number in app.number_input if number.label == "Draw"] == [7]
+    assert "no temperature is like that" in words(opened(run=run, panel="forces", tau="warm"))
+
+
 def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:
     features = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     labels, anchor = torch.tensor([0, 0, 0, 1, 1, 1]), 1

@@ -13,9 +13,10 @@ from core.analysis.contrast import ShownContrast, names_layers, shown_contrast
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
 from core.losses.law import ForceLaw
-from pages.ui import state
-from pages.ui.bound import bound
+from core.parameters import Parameter
+from pages.ui.bound import bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
+from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 VARIANTS = {"out": "L_out", "in": "L_in"}
 TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
-MOST_DRAWS = 999
-TAU, BATCH, DRAW, VARIANT = "tau", "batch", "draw", "variant"
+DRAW = Parameter("draw", "Draw", 0, "Another batch.", "integer", low=0, high=999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,17 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     # What replaces the run's own loss comes after the reason.
     st.caption(f"{about} {remarks}" if shown.own else f"{remarks} {about}")
     temperature = _choose_temperature(shown)
-    sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
-    nearest = min(sizes, key=lambda size: abs(size - in_url(BATCH, shown.batch_size)))
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
-    size = left.selectbox(
-        "Batch", sizes, sizes.index(nearest), key="explore.batch", help="Texts of the map, drawn by chance."
-    )
-    drawn = min(MOST_DRAWS, int(in_url(DRAW, 0)))
-    draw = middle.number_input("Draw", 0, MOST_DRAWS, drawn, key="explore.draw", help="Another batch.")
+    sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
+    size, to_size = bound_nearest("batch", sizes, nearest(sizes, shown.batch_size), "no batch has that size")
+    left.selectbox("Batch", sizes, help="Texts of the map, drawn by chance.", **to_size)
+    draw = int(parameter_widget(middle, DRAW, *bound_parameter("forces", DRAW)))
     law = shown.law
     if law.by_label and law.kind in VARIANTS:
-        variant, to_variant = bound(VARIANT, VARIANTS, law.kind, "there is no such loss")
+        variant, to_variant = bound("variant", VARIANTS, law.kind, "there is no such loss")
         right.segmented_control("Arrows from", list(VARIANTS), format_func=VARIANTS.get, required=True, **to_variant)
         law = law._replace(kind="in" if variant == "in" else "out")
-    own_size = min(sizes, key=lambda size: abs(size - shown.batch_size))
-    state.put_in_url(batch=None if size == own_size else size, draw=draw or None)
-    return ForceChoice(shown, law, temperature, int(size), int(draw))
+    return ForceChoice(shown, law, temperature, size, draw)
 
 
 def _shown(frames: Frames, number: int) -> ShownContrast:
@@ -108,19 +103,17 @@ def _choose_temperature(shown: ShownContrast) -> float:
     """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
     own = shown.temperature
     taus = sorted({*(round(float(tau), 3) for tau in temperatures()), own})
-    start = in_url(TAU, own)
-    temperature = st.select_slider(
+    temperature, to_temperature = bound_nearest("tau", taus, own, "no temperature is like that")
+    st.select_slider(
         "Temperature τ",
         taus,
-        min(taus, key=lambda tau: abs(tau - start)),
         format_func=lambda tau: f"{tau:g}",
         help=f"Recomputed from the vectors of this frame, with no training. This step used τ {own:g}."
         if shown.own
         else "Computed from the vectors of this frame, with no training.",
-        key=f"explore.tau.{own:g}",
+        **to_temperature,
     )
-    state.put_in_url(tau=None if temperature == own else f"{temperature:g}")
-    return float(temperature)
+    return temperature
 
 
 def temperatures() -> np.ndarray:
@@ -158,12 +151,3 @@ def _batch(frames: Frames, number: int, rows: Sequence[int], source: str) -> tup
     given = frames.store.logits(frames.run.id, frames.step_of(number)) if logits else frames.vectors(number)
     labels = torch.tensor([frames.probe.labels[row] for row in rows])
     return torch.from_numpy(np.array(given[list(rows)])), labels
-
-
-def in_url(name: str, default: float) -> float:
-    """A number of at least 0 that the address asks for, the default for nonsense."""
-    try:
-        value = float(state.text_in_url(name) or default)
-    except ValueError:
-        return default
-    return value if np.isfinite(value) and value >= 0 else default

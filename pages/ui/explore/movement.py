@@ -9,13 +9,12 @@ from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.movement import moved
 from core.representation.neighbours import all_neighbours, kept_neighbours
-from pages.ui import state
+from pages.ui.bound import bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.explore.texts import example_columns
 from pages.ui.text_table import Cell, text_table
 
-SINCE = "since"
 LISTED = 30
 K = 10
 
@@ -29,10 +28,8 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     what = "Since layer" if frames.layers_at is not None else "Since step"
     since = earlier[0]
     if len(earlier) > 1:
-        asked = {str(other): other for other in earlier}.get(state.text_in_url(SINCE) or "", earlier[0])
-        key = f"explore.since.{frames.run.id}.{number}"
-        since = st.select_slider(what, earlier, asked, format_func=lambda n: f"{n:,}", key=key)
-        state.put_in_url(**{SINCE: None if since == earlier[0] else since})
+        since, to_since = bound_nearest("since", earlier, since, "there is no frame at that step", frames.numbers)
+        st.select_slider(what, earlier, format_func=lambda n: f"{n:,}", **to_since)
     turned = moved(frames.vectors(since), frames.vectors(number))
     kept = _kept(frames, since, number)
     before = run_reads.scores(frames, since)

@@ -33,7 +33,7 @@ def choose_near(frames: Frames) -> Near:
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     k, to_k = bound_nearest(
-        "k", range(1, most + 1), min(most, DEFAULT_K), range(1, MAX_K + 1), f"it is 1 to {most} here"
+        "k", range(1, most + 1), min(most, DEFAULT_K), f"it is 1 to {most} here", range(1, MAX_K + 1)
     )
     metric, to_metric = bound("metric", METRICS, "cosine", "there is no such distance")
     if most > 1:

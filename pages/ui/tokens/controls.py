@@ -72,7 +72,7 @@ def choose(
     # All are read before any is drawn: what the address has wrong is said above the row.
     layer, to_layer = bound("layer", range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
     head, to_head = bound("head", head_names, MEAN, f"this encoder has heads 1 to {heads}")
-    k, to_k = bound_nearest("k", range(1, most + 1), K_DEFAULT, range(1, K_MAX + 1), f"k goes from 1 to {most} here")
+    k, to_k = bound_nearest("k", range(1, most + 1), K_DEFAULT, f"k goes from 1 to {most} here", range(1, K_MAX + 1))
     before, to_before = _step("before", steps, steps[0], known_steps) if with_before else (steps[0], {})
     after, to_after = _step("after", steps, steps[-1], known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -90,7 +90,7 @@ def choose(
 
 
 def _step(name: str, steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, dict[str, Any]]:
-    return bound_nearest(name, steps, default, known, "there is no attention at that step")
+    return bound_nearest(name, steps, default, "there is no attention at that step", known)
 
 
 def _head_label(name: str, heads: int) -> str:
