@@ -26,7 +26,8 @@ GRACE_S = 1.0
 # One that has done all that it counts is only keeping its result, and has this long to get to the end.
 KEEPING_GRACE_S = 30.0
 LOOK_EVERY_S = 0.02
-NICENESS = 10
+NICENESS = 19
+AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
@@ -88,5 +89,13 @@ def lower_priority() -> None:
     """Let everything that answers a person go first."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)
+        _lower_session()
     else:
         psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+
+
+def _lower_session() -> None:
+    """Linux may share the processor among sessions first; a process's own niceness then counts only within its own."""
+    if AUTOGROUP.exists() and os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):  # many changes in one second are refused
+            AUTOGROUP.write_text(str(NICENESS))

@@ -46,7 +46,8 @@ from pages.ui.waiting import complete_since, see_done
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3
-POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 0.7, 3.0, 5
+# Each look takes a quarter of a second of one core, most of it in the browser, which training on a laptop has to share.
+POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
 MAP_HEIGHT, CURVES_HEIGHT = 560, 800
 METRIC_WIDTH = 160
 # How the vectors were made that a linear probe reads.
@@ -348,6 +349,7 @@ def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations:
         figure,
         key="live.curves",
         height=CURVES_HEIGHT,
+        version=f"{run.id} {run.begun_attempt} {len(steps)} {len(evaluations)} {len(turns)}",
         description="Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate.",
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import TaskError
 from core.jobs import Progress, kinds, warm
 from core.jobs.__main__ import main
-from core.jobs.processes import GRACE_S
+from core.jobs.processes import AUTOGROUP, GRACE_S, NICENESS
 from core.threads import ONE_THREAD, PATIENT
 
 Json = dict[str, Any]
@@ -76,6 +76,7 @@ def look(request: Json, folder: Path, progress: Progress) -> Json:
         "pid": os.getpid(),
         "session": os.getsid(0),
         "nice": os.nice(0),
+        "session_nice": AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else str(NICENESS),
         "threads": {name: os.environ.get(name) for name in (*ONE_THREAD, *PATIENT)},
         "loaded": "large_library" in sys.modules,
         "temporary": tempfile.gettempdir(),

@@ -6,13 +6,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 from filelock import FileLock
 
 from core.errors import ConfigError, EngineError
 from core.jobs import Jobs, kinds
 from core.jobs import jobs as jobs_module
+from core.jobs.processes import NICENESS
 from tests.core.jobs.watching import ended, is_gone, process_of, wait_until
 
 
@@ -43,7 +43,8 @@ class TestJobs:
 
     def test_it_lets_training_go_first_and_its_threads_sleep(self, own_jobs: Jobs) -> None:
         record = wait_until(own_jobs, own_jobs.start("look", {}, "Look"), ended)
-        assert record.result["nice"] == min(19, psutil.Process().nice() + 10)
+        assert record.result["nice"] == NICENESS
+        assert record.result["session_nice"] == str(NICENESS)
         assert record.result["threads"]["OMP_WAIT_POLICY"] == "PASSIVE"
 
     def test_the_waiting_policy_of_a_person_holds(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

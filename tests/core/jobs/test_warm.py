@@ -18,6 +18,7 @@ import pytest
 from core.errors import ConfigError, EngineError
 from core.jobs import Jobs, kinds, warm
 from core.jobs.group import WarmGroup, WarmProcess
+from core.jobs.processes import NICENESS
 from core.store.liveness import liveness_of
 from core.threads import ONE_THREAD, PATIENT
 from tests.core.jobs.conftest import PROGRAM
@@ -68,7 +69,8 @@ class TestOneProcess:
     def test_it_has_a_session_of_its_own_one_thread_and_goes_last(self, own_jobs: Jobs) -> None:
         told = looked(own_jobs)
         assert told["session"] == told["pid"]
-        assert told["nice"] == min(19, psutil.Process().nice() + 10)
+        assert told["nice"] == NICENESS
+        assert told["session_nice"] == str(NICENESS)
         assert told["threads"] == dict.fromkeys(ONE_THREAD, "1") | PATIENT
 
     def test_a_warm_one_answers_at_once(self, own_jobs: Jobs) -> None:

@@ -1,0 +1,84 @@
+"""What it costs a run to be watched: its throughput with its page open in a Chromium, against the same run unwatched.
+
+All three runs have the same config: the bundled encoder and film reviews with the default frames. The app's server is
+up and the browser too, on an empty page where nobody watches. The page stays on PCA, or somebody presses UMAP before
+the first step, and the maps are made while the run trains. Throughput is steps per second from the first recorded step
+to the last, frames included.
+
+Target, watched / unwatched: at least 0.85, on PCA and on UMAP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from playwright.sync_api import Browser
+
+from benchmarks.browsing import VIEW, browsing, served_app, wait_until_quiet
+from benchmarks.measure import in_turn, own_folders, progress, report, spread
+from core.config import parse_config
+from core.engine import LocalEngine
+from core.engine.starters import WarmStarter, wait_for_launcher
+from core.store import Status, Store
+
+WAYS = ("unwatched", "PCA", "UMAP")
+TIMEOUT_S = 400.0
+POLL_S = 0.5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="[default: 3]")
+    parser.add_argument("--steps", type=int, default=120, metavar="N", help="[default: 120]")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    given = parser.parse_args()
+    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
+        store = Store(folder)
+        engine = LocalEngine(store, starter=WarmStarter.connected)
+        engine.warm_up()
+        if not wait_for_launcher(store, TIMEOUT_S):
+            raise RuntimeError("There is no launcher on this system: it needs Linux.")
+        watched(browser, url, engine, "unwatched", 2, given.precision)  # caches the untrained encoder's vectors
+        for repetition in range(given.repeats):
+            now = {
+                way: watched(browser, url, engine, way, given.steps, given.precision)
+                for way in in_turn(repetition, WAYS)
+            }
+            progress(repetition + 1, now)
+            for way, value in now.items():
+                found[way].append(value)
+        store.close()
+    for way, values in found.items():
+        print(f"{way}: {spread(values)} steps/s")
+    for way in WAYS[1:]:
+        pairs = zip(found[way], found["unwatched"], strict=True)
+        report("ratio", f"throughput, watched on {way} / unwatched", [one / other for one, other in pairs], "≥ 0.85", 2)
+
+
+def watched(browser: Browser, url: str, engine: LocalEngine, way: str, steps: int, precision: str) -> float:
+    """Steps per second of one run."""
+    page = browser.new_context(viewport=VIEW).new_page()
+    wait_until_quiet()
+    draft = {"task": {"id": "film_reviews"}, "phases": [{"steps": steps}], "precision": precision}
+    run_id = engine.submit(parse_config(draft))
+    if way != "unwatched":
+        page.goto(f"{url}/fine_tune?run={run_id}")
+    if way == "UMAP":
+        page.get_by_text("UMAP", exact=True).click(timeout=60_000)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not engine.store.run(run_id).status.ended:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The run did not end within {TIMEOUT_S:.0f} s.")
+        time.sleep(POLL_S)
+    run = engine.store.run(run_id)
+    if run.status != Status.FINISHED:
+        raise RuntimeError(f"The run ended {run.status}: {run.message}")
+    page.context.close()
+    times = list(engine.store.newest_times(run_id, steps).values())
+    return (len(times) - 1) / (times[-1] - times[0])
+
+
+if __name__ == "__main__":
+    main()
