@@ -2,7 +2,7 @@
 
 The clock starts before `LocalEngine.submit` (which checks the draft too) and stops when the store shows a step. Runs
 are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends soon; the two ways take
-turns.
+turns. A browser shows the list of runs meanwhile, as it does for whoever presses Launch.
 
 Target: at most 1.5 s with the launcher warm.
 """
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.browsing import browsing, new_page, served_app
 from benchmarks.measure import in_turn, options, own_folders, progress, report
 from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
@@ -86,7 +87,8 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
 
 def main() -> None:
     given = options(__doc__, repeats=7, steps=2)
-    with own_folders() as folder:
+    with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
+        new_page(browser).goto(f"{url}/runs")
         seconds = measure(folder, given.repeats, given.steps)
     report("seconds", "launch to first step, new interpreter", seconds["spawned"], "none")
     report("seconds", "launch to first step, warm", seconds["warm"], "≤ 1.5")

@@ -30,6 +30,8 @@ from core.store.records import Control, KnobState, Liveness, RunRecord, RunSumma
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 DATABASE = "runs.sqlite3"
+# How many migrations there are; a store that has them all is opened without sqlite-utils.
+MIGRATIONS = 3
 BUSY_TIMEOUT_S = 10.0
 # How long a deleted run can be brought back.
 UNDO_S = 30.0
@@ -82,6 +84,9 @@ class Store:
         self._migrate()
 
     def _migrate(self) -> None:
+        with self._plain_errors():
+            if self._is_current():
+                return
         from filelock import FileLock
         from sqlite_utils import Database
 
@@ -93,6 +98,14 @@ class Store:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 connection.execute("PRAGMA journal_mode = WAL")
             migrations.apply(Database(connection, use_counts_table=False))
+
+    def _is_current(self) -> bool:
+        """Whether every migration is recorded. Asked first: sqlite-utils brings pandas along, a third of a second."""
+        connection = self._connection()
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
+            return False
+        recorded = "SELECT count(*) FROM _sqlite_migrations WHERE migration_set = 'runs'"
+        return bool(connection.execute(recorded).fetchone()[0] == MIGRATIONS)
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)

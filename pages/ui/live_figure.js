@@ -64,7 +64,8 @@ function withSelection(traces, chosen) {
 }
 
 export default function (component) {
-  const { data, parentElement, setStateValue } = component;
+  const { parentElement, setStateValue } = component;
+  const data = component.data?.[0];
   const node = parentElement.querySelector(".live-figure");
   if (!node || !data) return;
   node.latest = data; // while plotly.min.js loads, only the newest figure counts

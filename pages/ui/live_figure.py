@@ -66,14 +66,17 @@ def live_figure(
     """
     result = _mount(
         key=key,
-        data={
-            "figure": figure,
-            "height": height,
-            "description": description,
-            "plotly": plotly_url(),
-            "selectable": selectable,
-            "version": version,
-        },
+        # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one of them is a data frame.
+        data=[
+            {
+                "figure": figure,
+                "height": height,
+                "description": description,
+                "plotly": plotly_url(),
+                "selectable": selectable,
+                "version": version,
+            }
+        ],
         default={"selected": []},
         on_selected_change=lambda: None,
         height="content",

@@ -46,6 +46,11 @@ class Server:
     def url(self) -> str:
         return f"http://localhost:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         environment = os.environ | {"SCL_RUNS": str(self.store_folder), "XDG_RUNTIME_DIR": str(self.runtime)}
         command = [sys.executable, "-m", "streamlit", "run", "app.py"]

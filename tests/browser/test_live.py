@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,21 @@ def test_a_deep_link_on_a_fresh_server_opens_its_page(page: Page, server: Server
     expect(page.get_by_role("link", name="Fine-tune").first).to_be_visible()
     expect(page.get_by_text("Page not found")).to_have_count(0)
     expect(page.get_by_text("No runs yet")).to_be_visible()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads which libraries a process has loaded")
+def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    Store(server.store_folder).close()  # a new one is made with a library that brings pandas along
+    server.start()
+    try:
+        page.goto(server.url)
+        page.locator(".live-figure[data-updates]").wait_for()
+        loaded = Path(f"/proc/{server.pid}/maps").read_text()
+    finally:
+        server.close()
+    assert "numpy" in loaded
+    assert [name for name in ("libtorch", "llvmlite", "pandas") if name in loaded] == []
 
 
 def test_the_home_page_moves_within_five_seconds(page: Page, server: Server) -> None:

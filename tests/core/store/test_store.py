@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -18,7 +20,7 @@ from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
 from core.store.liveness import boot_id, host_name, liveness_of
-from core.store.store import Attempt
+from core.store.store import MIGRATIONS, Attempt
 
 SLOTS = range(1)
 DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)
@@ -89,8 +91,17 @@ def test_wal_mode_is_on_and_migrations_are_recorded_once(store: Store) -> None:
     Store(store.folder).close()
     database = sqlite3.connect(store.folder / "runs.sqlite3")
     assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (3,)
+    assert database.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (MIGRATIONS,)
     database.close()
+
+
+def test_a_store_that_is_current_is_opened_without_the_library_of_migrations(store: Store) -> None:
+    program = (
+        "import sys; from core.store import Store; Store(sys.argv[1]).runs(); print('sqlite_utils' in sys.modules)"
+    )
+    for folder, loaded in ((store.folder, "False"), (store.folder / "new", "True")):
+        done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == loaded
 
 
 def test_a_store_of_the_first_release_is_carried_over(store: Store) -> None:
