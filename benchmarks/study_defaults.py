@@ -140,9 +140,11 @@ def precision() -> Iterator[JSON]:
 
 
 def confirm() -> Iterator[JSON]:
-    for seed, rows, name, weight in product(SEEDS, (100, 1000, 20), (*SENTENCES, *HARD), WEIGHTS):
-        if seed == 0 or name in SENTENCES:
-            yield trial(name, rows, weight, seed, **defaults())
+    sizes = (100, 1000, 20)
+    for seed, rows, name, weight in product(SEEDS, sizes, SENTENCES, WEIGHTS):
+        yield trial(name, rows, weight, seed, **defaults())
+    for rows, name, weight in product(sizes, HARD, WEIGHTS):
+        yield trial(name, rows, weight, **defaults())
 
 
 PARTS = {"rates": rates, "length": length, "parts": parts, "precision": precision, "confirm": confirm}

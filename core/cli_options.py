@@ -28,7 +28,7 @@ drop_option = click.option(
 
 def column_options(default: str = "") -> Callable[[Command], Command]:
     """The options that name the columns with texts and labels; `default` says what is taken without them."""
-    told = f" [default: {default}]" if default else ""
+    suffix = f" [default: {default}]" if default else ""
 
     def with_columns(command: Command) -> Command:
         for option, what in (
@@ -36,7 +36,7 @@ def column_options(default: str = "") -> Callable[[Command], Command]:
             ("--second-column", "second texts of pairs"),
             ("--text-column", "texts"),
         ):
-            command = click.option(option, metavar="NAME", help=f"Column with the {what}.{told}")(command)
+            command = click.option(option, metavar="NAME", help=f"Column with the {what}.{suffix}")(command)
         return command
 
     return with_columns

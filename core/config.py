@@ -238,7 +238,7 @@ class RunConfig(Part):
                 ", ".join(turn.name for turn in objective_turns),
                 "give both phases their steps, so that a turn's step tells its phase.",
             )
-        _follow(_told(self.knob_turns), self)
+        _follow(_as_turns(self.knob_turns), self)
         return self
 
     @property
@@ -303,10 +303,10 @@ def check_turn(config: RunConfig, step: int, name: str, value: float) -> None:
 
     Raises: ConfigError naming the knob, the value and the bounds.
     """
-    _follow([*_told(config.knob_turns), (step, name, value)], config)
+    _follow([*_as_turns(config.knob_turns), (step, name, value)], config)
 
 
-def _told(turns: Sequence[KnobTurn]) -> list[tuple[int, str, float]]:
+def _as_turns(turns: Sequence[KnobTurn]) -> list[tuple[int, str, float]]:
     return [(turn.step, turn.name, turn.value) for turn in turns]
 
 

@@ -47,8 +47,8 @@ def read_replay(path: Path) -> Replay:
 def write_replay(store: Store, run_id: str, path: Path) -> None:
     """Write a run's maps and scores. Raises: StoreError when it has none."""
     run = store.run(run_id)
-    told = scored(store.effective_config(run_id), store.evaluations(run_id))
-    scores = {e.step: e.values["accuracy"] for e in told if e.split == "validation" and e.probe_rows is None}
+    evaluations = scored(store.effective_config(run_id), store.evaluations(run_id))
+    scores = {e.step: e.values["accuracy"] for e in evaluations if e.split == "validation" and e.probe_rows is None}
     steps = [step for step in store.frame_steps(run_id) if step in scores]
     if run.probe is None or not steps:
         raise StoreError(f"Run {run_id} has no scored frames: a replay needs a run whose classifier has learned.")

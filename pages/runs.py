@@ -80,21 +80,21 @@ def _list(engine: LocalEngine, polling: bool) -> None:
 def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     """What all runs take, and what happens beyond the budget."""
     total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
-    told = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB)."
+    words = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB)."
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:
         who = "1 run has" if lost == 1 else f"{lost} runs have"
-        told += f" {who} lost weights to stay within it; curves and frames are kept."
+        words += f" {who} lost weights to stay within it; curves and frames are kept."
     elif total <= budget_gb * GB:
-        told += " Beyond that, finished runs lose their weights, the oldest first."
+        words += " Beyond that, finished runs lose their weights, the oldest first."
     if total > budget_gb * GB:
         st.warning(
             escaped(
-                f"{told} The next run to start or end drops weights of finished runs. To make room now, delete runs."
+                f"{words} The next run to start or end drops weights of finished runs. To make room now, delete runs."
             )
         )
     else:
-        st.caption(escaped(told))
+        st.caption(escaped(words))
 
 
 def _weights_kept(run: RunSummary) -> str:

@@ -1,4 +1,4 @@
-"""Arrays beside a run, with what is told about them, in one safetensors file."""
+"""Arrays beside a run, with what is known about them, in one safetensors file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
         save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
-        with suppress(OSError):  # what stands in the way is told below
+        with suppress(OSError):  # what is in the way is reported below
             partial.unlink(missing_ok=True)
         raise StoreError(f"The file {path.name} could not be written ({error}): make room on the disk.") from error
 
@@ -49,7 +49,7 @@ def _drop_left(path: Path) -> None:
 
 
 def read_about(path: Path) -> dict[str, Any] | None:
-    """What is told about the arrays; None where there is no file, or a damaged one, which counts as none."""
+    """What is known about the arrays; None where there is no file, or a damaged one, which counts as none."""
     try:
         with safe_open(path, "np") as file:
             about = json.loads((file.metadata() or {})[ABOUT])

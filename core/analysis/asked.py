@@ -1,4 +1,4 @@
-"""Which run a job was asked about, and what it had told by then."""
+"""Which run a job was asked about, and what it had recorded by then."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def biography(found: Inspected, frames: Sequence[int], read: ReadFrame, *, k: in
 
 
 def path(
-    told: Biography, maps: Mapping[int, Points], read: ReadVectors, *, linear: bool, reference: int | None = None
+    life: Biography, maps: Mapping[int, Points], read: ReadVectors, *, linear: bool, reference: int | None = None
 ) -> list[Place | None]:
     """Where the text lies on the map of each of its F frames; None on one without a map.
 
@@ -135,13 +135,13 @@ def path(
     from core.representation.projections import place_new
 
     if reference is not None and reference not in maps:
-        return [None] * len(told.steps)
+        return [None] * len(life.steps)
     if reference is not None:
-        placed = place_new(maps[reference], read(reference), told.vectors, linear=linear)
-        return [_place(row) if step in maps else None for step, row in zip(told.steps, placed, strict=True)]
+        placed = place_new(maps[reference], read(reference), life.vectors, linear=linear)
+        return [_place(row) if step in maps else None for step, row in zip(life.steps, placed, strict=True)]
     return [
         _place(place_new(maps[step], read(step), vector[np.newaxis], linear=linear)[0]) if step in maps else None
-        for step, vector in zip(told.steps, told.vectors, strict=True)
+        for step, vector in zip(life.steps, life.vectors, strict=True)
     ]
 
 

@@ -114,10 +114,10 @@ def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progres
     if deletions(folder, first, second, step, stamp) is None:
         words = tokenizer.words([text])
         if words is None:
-            raise TaskError("This encoder's tokenizer does not tell where words are, so that none can be deleted.")
+            raise TaskError("This encoder's tokenizer does not say where words are, so that none can be deleted.")
         texts = [text, *without_each_word(words[0])]
-        tell = _teller(progress, len(texts))
-        logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, tell=tell).logits
+        interrupted = _watcher(progress, len(texts))
+        logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
         shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
         write_deletions(folder, step, stamp, Deletions(words[0], shares[0], shares[1:]))
     return _answer(folder, deletions_path(folder, first, second, step), [step])
@@ -160,22 +160,22 @@ def _encoded(
     *,
     precision: Precision,
     attended: Sequence[int] = (),
-    tell: Callable[[], bool] = lambda: False,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Encodings:
     autocast = encoder_autocast(precision, torch.device("cpu"))
     # This process goes on for long, and nobody asks for the same text twice.
-    return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=tell, attended=attended, keep=False)
+    return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=attended, keep=False)
 
 
-def _teller(progress: Progress, count: int) -> Callable[[], bool]:
-    """Called before every batch: tells how far it is, and never asks to give up; a cancelled job's progress raises."""
+def _watcher(progress: Progress, count: int) -> Callable[[], bool]:
+    """Called before every batch: says how far it is, and never asks to give up; a cancelled job's progress raises."""
     done = iter(range(0, count, ENCODE_BATCH))
 
-    def tell() -> bool:
+    def interrupted() -> bool:
         progress(next(done), count, "Reading the text without each of its words")
         return False
 
-    return tell
+    return interrupted
 
 
 def _asked_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Text:

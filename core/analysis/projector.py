@@ -1,7 +1,7 @@
 """Frames of a run for other programs: TensorBoard's Embedding Projector, and a spreadsheet. Imports no torch.
 
 The projector reads `projector_config.pbtxt` of the folder that it is pointed at, and the files which that names,
-relative to it: tab-separated numbers, one example a line, and what is told of each under a line of column names.
+relative to it: tab-separated numbers, one example a line, and what is known of each under a line of column names.
 Source: https://www.tensorflow.org/tensorboard/tensorboard_projector_plugin, and its projector_config.proto.
 """
 
@@ -77,7 +77,7 @@ def spread(steps: Sequence[int], most: int = FRAMES_MAX) -> list[int]:
 
 
 def example_records(probe: Probe, logits: FloatArray, rows: Sequence[int] | None = None) -> list[dict[str, str]]:
-    """What is told of examples at one frame, a value as text under each column's name.
+    """What is known of examples at one frame, a value as text under each column's name.
 
     Args:
         logits: [N, C].

@@ -124,7 +124,7 @@ def write_inspected(folder: Path, found: Inspected) -> Path:
         "logits": found.logits,
         "attention": found.attention,
     }
-    write_arrays(path, arrays, _told(found.read) | {"steps": found.steps, "stamps": found.stamps})
+    write_arrays(path, arrays, _words_of(found.read) | {"steps": found.steps, "stamps": found.stamps})
     _forget_old(path.parent)
     return path
 
@@ -148,7 +148,7 @@ def write_deletions(folder: Path, step: int, stamp: int, found: Deletions) -> Pa
     """Keep what deleting words does; `stamp` tells the weights. Raises: StoreError."""
     first, second = found.read.sides if len(found.read.sides) > 1 else (found.read.sides[0], None)
     path = deletions_path(folder, first, second, step)
-    write_arrays(path, {"base": found.base, "deleted": found.deleted}, _told(found.read) | {"stamp": stamp})
+    write_arrays(path, {"base": found.base, "deleted": found.deleted}, _words_of(found.read) | {"stamp": stamp})
     _forget_old(path.parent)
     return path
 
@@ -174,7 +174,7 @@ def _key(text: str, second: str | None) -> str:
     return hashlib.sha256(json.dumps([text, second]).encode()).hexdigest()
 
 
-def _told(read: TokenText) -> dict[str, Any]:
+def _words_of(read: TokenText) -> dict[str, Any]:
     return {"sides": read.sides, "words": [list(word) for word in read.words], "length": read.length}
 
 

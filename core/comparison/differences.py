@@ -30,10 +30,10 @@ def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
     """The settings whose values differ, in the order in which a config is read.
 
     Values are compared exactly, texts are for people: two values that would read alike are numbered. "–" stands where a
-    run has no such setting. Not told as differences of their own, beside what `settings` leaves out:
+    run has no such setting. Not listed as differences of their own, beside what `settings` leaves out:
 
     - the defaults of a term, view or phase that another run lacks, but for its weight, τ, steps and learning rate;
-    - what follows from a difference that is told: other rows from another seed, frames of a longer run;
+    - what follows from a difference that is listed: other rows from another seed, frames of a longer run;
     - where rows come from, when their content hashes are the same;
     - the two weights that λ binds, where every run has λ in the same way; λ, where not.
 
@@ -86,7 +86,7 @@ def _differs(given: Sequence[Setting | None], rows: Sequence[str | None]) -> boo
         if one.value != other.value and (of_one is None or of_one != of_other)
     ]
     if len(present) < len(given):
-        return bool(differing) or any(setting.told for setting, _ in present)
+        return bool(differing) or any(setting.listed for setting, _ in present)
     return any(one.follows == other.follows for one, other in differing)
 
 

@@ -19,12 +19,12 @@ class Named(NamedTuple):
 
     Attributes:
         words: what people read for a value; other values are read as they are.
-        told: whether it is told even at its default where other runs lack what it belongs to.
+        listed: whether it is listed even at its default where other runs lack what it belongs to.
     """
 
     label: str
     words: Mapping[Any, str] = NOTHING
-    told: bool = False
+    listed: bool = False
 
 
 SOURCE = {
@@ -61,17 +61,17 @@ TRAINABLE = {
     "part": Named(
         "What learns",
         {"all": "All weights", "last_blocks": "Last blocks", "lora": "LoRA", "classifier": "Classifier only"},
-        told=True,
+        listed=True,
     ),
-    "blocks": Named("Blocks that learn", told=True),
-    "lora_rank": Named("LoRA rank", told=True),
+    "blocks": Named("Blocks that learn", listed=True),
+    "lora_rank": Named("LoRA rank", listed=True),
     "lora_alpha": Named("LoRA scale α"),
     "lora_dropout": Named("LoRA dropout"),
     "reinitialised_blocks": Named("Re-initialised top blocks"),
 }
 OPTIMISER = {
     "name": Named("Optimiser", {"adamw": "AdamW", "adafactor": "Adafactor"}),
-    "learning_rate": Named("Learning rate", {None: "The default"}, told=True),
+    "learning_rate": Named("Learning rate", {None: "The default"}, listed=True),
     "classifier_learning_rate": Named("Classifier’s rate", {None: "The default"}),
     "layer_decay": Named("Layer-wise decay"),
     "bias_correction": Named("Bias correction", {True: "On", False: "Off"}),
@@ -80,9 +80,9 @@ OPTIMISER = {
     "max_gradient_norm": Named("Largest gradient norm"),
 }
 LENGTH = {
-    "steps": Named("Steps", {None: "The default"}, told=True),
+    "steps": Named("Steps", {None: "The default"}, listed=True),
     "epochs": Named("Epochs", {None: ABSENT}),
-    "batch_size": Named("Batch size", told=True),
+    "batch_size": Named("Batch size", listed=True),
 }
 MEMORY = {"gradient_checkpointing": Named("Gradient checkpointing", {True: "On", False: "Off"})}
 PROBE = {

@@ -76,8 +76,8 @@ def seed_groups(configs: Sequence[RunConfig]) -> tuple[tuple[int, ...], ...]:
     for number, config in enumerate(configs):
         for group in groups:
             first = group[0]
-            told = differences_of((configs[first], config), (found[first], found[number]))
-            if {difference.path for difference in told} <= {SEED}:
+            differing = differences_of((configs[first], config), (found[first], found[number]))
+            if {difference.path for difference in differing} <= {SEED}:
                 group.append(number)
                 break
         else:

@@ -33,7 +33,7 @@ class Setting:
     Attributes:
         path: dotted names; a term or a view stands under its key, as `phases.0.objective.terms.supcon.temperature`.
         value: what is compared; `text` is what people read. Of a knob that was turned, the values and their steps.
-        told: whether it is told where another run has no such setting; if not, it is at its default.
+        listed: whether it is listed where another run has no such setting; if not, it is at its default.
         follows: what it may merely follow from. Runs that differ there say nothing by differing here.
     """
 
@@ -41,7 +41,7 @@ class Setting:
     label: str
     value: Hashable
     text: str
-    told: bool = True
+    listed: bool = True
     follows: Hashable = None
 
 
@@ -144,16 +144,16 @@ def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
     if len(changes) == 1:
         return known
     texts = [labels.ABSENT if setting is None else setting.text for _, setting in changes]
-    told = [texts[0], *(f"{text} at step {step:,}" for (step, _), text in zip(changes[1:], texts[1:], strict=True))]
-    if len(told) > TURNS_SHOWN + 1:
-        told = [*told[:2], "…", f"{told[-1]} ({len(told) - 1} turns)"]
+    listed = [texts[0], *(f"{text} at step {step:,}" for (step, _), text in zip(changes[1:], texts[1:], strict=True))]
+    if len(listed) > TURNS_SHOWN + 1:
+        listed = [*listed[:2], "…", f"{listed[-1]} ({len(listed) - 1} turns)"]
     value = tuple((step, setting and setting.value) for step, setting in changes)
-    return replace(known, value=value, text=" → ".join(told), told=True)
+    return replace(known, value=value, text=" → ".join(listed), listed=True)
 
 
 def _rate_factor(factor: float, path: str) -> Setting:
     """What the learning-rate knob multiplies the schedule by."""
-    return Setting(f"{path}.rate_factor", "Learning rate ×", factor, value_text(factor), told=False)
+    return Setting(f"{path}.rate_factor", "Learning rate ×", factor, value_text(factor), listed=False)
 
 
 def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
@@ -164,8 +164,8 @@ def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
         found.append(Setting(f"{path}.lambda", "Weight λ", objective.weight, text))
     for key, term in objective.as_written:
         weight = value_text(term.weight)
-        told = len(names) > 1 or term.weight != 1
-        found.append(Setting(f"{path}.terms.{key}.weight", f"Weight of {names[key]}", term.weight, weight, told))
+        listed = len(names) > 1 or term.weight != 1
+        found.append(Setting(f"{path}.terms.{key}.weight", f"Weight of {names[key]}", term.weight, weight, listed))
         found += _term(term, names[key], f"{path}.terms.{key}")
     return found
 
@@ -175,11 +175,11 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
     for parameter in term.entry.parameters:
         if _counts(term, parameter.name):
             setting = _parameter(parameter, term.parameters[parameter.name], path, f"of {name}")
-            found.append(replace(setting, told=setting.told or parameter.name == "temperature"))
+            found.append(replace(setting, listed=setting.listed or parameter.name == "temperature"))
     keys = numbered(view.view for view in term.views)
     shown = [*(["The text itself"] if term.original else []), *(view.entry.label for view in term.views)]
-    told = len(shown) > 1 or not term.original
-    found.append(Setting(f"{path}.views", f"Views of {name}", (term.original, *keys), ", ".join(shown), told))
+    listed = len(shown) > 1 or not term.original
+    found.append(Setting(f"{path}.views", f"Views of {name}", (term.original, *keys), ", ".join(shown), listed))
     for key, view in zip(keys, term.views, strict=True):
         called = f"{view.entry.label.lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
         for parameter in view.entry.parameters:
@@ -190,8 +190,8 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
 
 def _parameter(parameter: Parameter, value: Hashable, path: str, owner: str) -> Setting:
     text = parameter_text(parameter, value)
-    told = value != parameter.default
-    return Setting(f"{path}.{parameter.name}", f"{parameter.label} {owner}", value, text, told)
+    listed = value != parameter.default
+    return Setting(f"{path}.{parameter.name}", f"{parameter.label} {owner}", value, text, listed)
 
 
 def _counts(term: TermConfig, name: str) -> bool:
@@ -199,7 +199,7 @@ def _counts(term: TermConfig, name: str) -> bool:
     if name in ("k", "clusters"):
         return term.level == "token"
     if name == "original":
-        return False  # it is told with the views
+        return False  # it is listed with the views
     if name == "momentum":
         return bool(term.parameters["queue"])
     return not (name == "alpha" and term.parameters.get("uniform"))
@@ -220,7 +220,7 @@ def _of_optimiser(phase: PhaseConfig) -> Mapping[str, Named]:
 
 def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
     text = value_text(phase.part, Named("", {None: "The whole batch"}))
-    return Setting(f"{path}.micro_batch", "Texts at a time", phase.part, text, told=phase.part is not None)
+    return Setting(f"{path}.micro_batch", "Texts at a time", phase.part, text, listed=phase.part is not None)
 
 
 def _probe(config: RunConfig) -> list[Setting]:
@@ -232,16 +232,16 @@ def _probe(config: RunConfig) -> list[Setting]:
     text = "The default" if frames is None else f"{len(frames):,}"
     lengths = tuple((phase.steps, phase.epochs) for phase in config.phases)
     return [
-        Setting(size.path, size.label, size.value, size.text, size.told, follows=task.validation_size),
+        Setting(size.path, size.label, size.value, size.text, size.listed, follows=task.validation_size),
         Setting(
             beside.path,
             beside.label,
             beside.value,
             beside.text,
-            beside.told,
+            beside.listed,
             follows=(probe.size, task.train_size, task.imbalance),
         ),
-        Setting("probe.frame_steps", "Frames", frames, text, told=frames is not None, follows=lengths),
+        Setting("probe.frame_steps", "Frames", frames, text, listed=frames is not None, follows=lengths),
     ]
 
 
@@ -250,6 +250,6 @@ def _plain(part: Part, names: Mapping[str, Named], path: str) -> list[Setting]:
     found = []
     for name, named in names.items():
         value = getattr(part, name)
-        told = named.told or value != type(part).model_fields[name].default
-        found.append(Setting(f"{path}.{name}".lstrip("."), named.label, value, value_text(value, named), told))
+        listed = named.listed or value != type(part).model_fields[name].default
+        found.append(Setting(f"{path}.{name}".lstrip("."), named.label, value, value_text(value, named), listed))
     return found

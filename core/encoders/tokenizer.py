@@ -36,7 +36,7 @@ class Tokenizer:
         return [fresh[text] if text in fresh else self._seen[text] for text in texts]
 
     def words(self, texts: Sequence[str | tuple[str, str]]) -> list[TokenText] | None:
-        """How each text is read, word by word; None where the tokenizer does not tell where words are."""
+        """How each text is read, word by word; None where the tokenizer does not say where words are."""
         if not self._tokenizer.is_fast:
             return None
         pairs = [(text,) if isinstance(text, str) else text for text in texts]

@@ -254,7 +254,7 @@ class Link:
 
 
 def plain_failure(error: BaseException, batch_size: int) -> str:
-    """What a person is told of an error that ended a run."""
+    """What a person reads of an error that ended a run."""
     text = str(error).lower()
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS):
         remedy = (

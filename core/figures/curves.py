@@ -72,7 +72,7 @@ def curves_figure(
     """Loss and every part of every term, accuracy, gradient norms, their cosine and the learning rate.
 
     Args:
-        steps: what the run told so far; long runs are thinned for the screen.
+        steps: the record of the run so far; long runs are thinned for the screen.
         evaluations: those whose scores mean something; a linear probe's are drawn apart from the classifier's.
         facts: "majority_rate" draws its line.
         phase_ends: the last step of each phase; a line marks where the next begins.
@@ -135,7 +135,7 @@ def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
     for part in _measured(steps, "loss."):
         dash = PIECE_DASHES.get(part.partition(".")[2], "solid")
         traces.append(_line(steps, f"loss.{part}", part_label(part), 1, part_colour(part), dash=dash))
-    # Runs from before terms had lines of their own told one of each.
+    # Runs from before terms had lines of their own recorded one of each.
     traces.append(_line(steps, "collapse_line", "collapse line", 1, QUIET, dash="dash"))
     traces.append(_line(steps, "lower_bound", "lower bound", 1, QUIET, dash="dot"))
     for key in _measured(steps, "collapse_line."):

@@ -180,9 +180,9 @@ def _flush() -> None:
 
 def code_stamp() -> str:
     """Changes with every edit of a file that this process may have imported."""
-    told = []
+    stamps = []
     for path in sorted(CODE.rglob("*.py")):
         with contextlib.suppress(FileNotFoundError):  # an editor's own file, gone since
             stat = path.stat()
-            told.append(f"{path} {stat.st_mtime_ns} {stat.st_size}")
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+            stamps.append(f"{path} {stat.st_mtime_ns} {stat.st_size}")
+    return hashlib.sha256("\n".join(stamps).encode()).hexdigest()

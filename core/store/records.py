@@ -83,7 +83,7 @@ class RunSummary:
         config: as launched.
         effective: as launched, with the knob turns so far: what the run did, and what every page shows.
         attempt: number of the latest attempt, from the moment when it is claimed.
-        begun_attempt: number of the latest that began to train, 0 before the first. What a run has told (steps,
+        begun_attempt: number of the latest that began to train, 0 before the first. What a run has recorded (steps,
             frames) is only cut, and what was made of it only wrong, when this number rises.
         keep_weights: whether the disk budget must leave its weights alone.
         snapshots_dropped_at, weights_dropped_at: when the budget took its snapshots, or the weights of its last step.
@@ -120,7 +120,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord(RunSummary):
-    """A run with what its first event told."""
+    """A run with what its first event said."""
 
     probe: Probe | None
     facts: Mapping[str, float]

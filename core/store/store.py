@@ -52,7 +52,7 @@ SUMMARY_COLUMNS = (
 
 
 def default_folder() -> Path:
-    """Where runs live unless told otherwise: SCL_RUNS, else runs/ below the current folder."""
+    """Where runs live unless settings say otherwise: SCL_RUNS, else runs/ below the current folder."""
     return settings().runs
 
 
@@ -510,7 +510,7 @@ class Attempt:
             partial.unlink(missing_ok=True)
 
     def started(self, event: Started) -> None:
-        """Keep what the run told first, and cut what a dead attempt wrote after the checkpoint."""
+        """Keep what the run said first, and cut what a dead attempt wrote after the checkpoint."""
         with self._writing() as db:
             cut = db.execute(
                 "SELECT file FROM frames WHERE run_id = ? AND step > ?", (self.run_id, event.step)

@@ -67,7 +67,7 @@ class TaskLibrary:
     def add(self, rows: Rows, *, name: str, source: str) -> LibraryTask:
         """Keep rows; those that are here already keep the name that they have, as `find_rows` says beforehand.
 
-        Whatever is damaged of a task with these rows is written anew.
+        Whatever is damaged of a task with these rows is written again.
 
         Raises: ConfigError for a name that is empty or too long; TaskError when the folder cannot be written.
         """
@@ -291,7 +291,7 @@ class TaskLibrary:
             partial.write_text(json.dumps(asdict(task), ensure_ascii=False), encoding="utf-8")
             os.replace(partial, self._about(task.id))
         except OSError as error:
-            with suppress(OSError):  # what stands in the way is told below
+            with suppress(OSError):  # what is in the way is reported below
                 partial.unlink(missing_ok=True)
             raise self._cannot_be("written", error) from None
 

@@ -66,7 +66,7 @@ class Rows:
 
 
 def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
-    """Write rows and what is told about them to one Parquet file: columns text, text_b?, label, split?.
+    """Write rows and what is known about them to one Parquet file: columns text, text_b?, label, split?.
 
     It is written under a temporary name and renamed, so that a reader finds a whole file or none.
 
@@ -91,7 +91,7 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TaskError(f"The rows file {shown(path.name)} could not be written ({one_line(error)}).") from error
     finally:
-        with suppress(OSError):  # what stands in the way was told already
+        with suppress(OSError):  # what is in the way was reported already
             partial.unlink(missing_ok=True)
 
 

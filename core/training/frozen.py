@@ -16,7 +16,7 @@ class OncePerRow(Generic[Item]):
     """Items of rows, computed at a row's first appearance, together with the rows that first appear with it.
 
     These groups are a function of the sampler alone. A resumed run, which starts with nothing kept, computes the very
-    same groups, so its numbers are the same to the last bit. Rows beyond the bound are computed anew at each step.
+    same groups, so its numbers are the same to the last bit. Rows beyond the bound are computed again at each step.
     """
 
     def __init__(

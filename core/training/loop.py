@@ -69,7 +69,7 @@ def train(
     translations: Path | None = None,
     resume: bool = False,
 ) -> Iterator[Event]:
-    """Fine-tune as `config` says, telling everything that happens.
+    """Fine-tune as `config` says, with an event for everything that happens.
 
     Args:
         config: prepared (`core.training.prepare`), so that every default is filled in.

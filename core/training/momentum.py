@@ -1,4 +1,4 @@
-"""How slowly a queue's copy of the encoder may follow it in a run of so many steps. Imports no torch."""
+"""How slowly a queue's copy of the encoder may follow it in a run of a given number of steps. Imports no torch."""
 
 from __future__ import annotations
 

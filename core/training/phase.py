@@ -126,7 +126,7 @@ class Phase:
     # One step
 
     def take_step(self, step: int) -> dict[str, float]:
-        """Step 1, 2, … of this phase; returns what is told of it.
+        """Step 1, 2, … of this phase; returns what was measured in it.
 
         The optimiser moves only when `commit` is called, so that a loss that is not finite changes nothing.
         """
@@ -167,7 +167,7 @@ class Phase:
     def _queued(self, key: str) -> tuple[Tensor, Tensor] | None:
         return self.queues[key].held if key in self.queues else None
 
-    # What is told
+    # What is recorded
 
     def _settings(self, step: int) -> dict[str, float]:
         """Where the knobs stand at a step."""

@@ -37,7 +37,7 @@ class ClassViews(NamedTuple):
 
 
 def class_views(vectors: Sequence[int]) -> ClassViews:
-    """Of a class whose texts have so many vectors each."""
+    """Of a class, given how many vectors each of its texts has."""
     counts = np.asarray(vectors, dtype=np.float64)
     anchors, squares, others = counts.sum(), (counts**2).sum(), len(counts) - 1
     if not anchors:
@@ -144,7 +144,7 @@ def _dealt(class_counts: tuple[int, ...], batch_size: int, sampler: str, seed: i
 
 
 def _none_drawn(others: int, wanted: int, draws: int) -> float:
-    """The chance that so many draws from `others`, without replacement, give none of those that are wanted."""
+    """The chance that `draws` of the `others`, without replacement, give none of those that are wanted."""
     draw = np.arange(draws)
     chances = (others - wanted - draw) / np.maximum(1, others - draw)
     return float(np.prod(np.clip(chances, 0.0, 1.0)))

@@ -153,7 +153,7 @@ def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> Non
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
         learn = counted(learning, "block learns", "blocks learn")
-        remedy = f"{learn} here, and a block that is drawn anew has to; give at most that."
+        remedy = f"{learn} here, and a block that is drawn afresh has to; give at most that."
         raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
 
 

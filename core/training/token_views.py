@@ -47,7 +47,7 @@ def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
 
 
 def vectors_of(tokens: int, term: TermPlan) -> int:
-    """Vectors that stand for a text of so many tokens: at most k in each pass, or its clusters.
+    """Vectors that stand for a text of a given length: at most k in each pass, or its clusters.
 
     A text with fewer tokens than clusters has none.
     """

@@ -91,7 +91,7 @@ class FolderCache:
 
 
 def candidate_rows(rows: int) -> list[int]:
-    """Which of so many training rows can be on the map, spread evenly."""
+    """Which of the training rows can be on the map, spread evenly."""
     return [int(row) for row in np.linspace(0, rows - 1, min(TRAIN_POINTS_MAX, rows)).astype(np.int64)]
 
 

@@ -182,9 +182,9 @@ def _as_number(text: str | None, like: Number) -> Number | None:
     """A number of the same kind, None for what is none."""
     try:
         value = type(like)(text or "")
-    except ValueError:
+        return value if math.isfinite(value) else None
+    except (ValueError, OverflowError):
         return None
-    return value if math.isfinite(value) else None
 
 
 def bound_segments(label: str, name: str, choices: Mapping[str, str], default: str, problem: str) -> str:

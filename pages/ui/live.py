@@ -12,13 +12,13 @@ import streamlit as st
 
 from core.analysis.maps import map_request
 from core.config import RunConfig
-from core.contrast import newest_contrast
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.map import map_extent, map_figure
 from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
+from core.newest_contrast import newest_contrast
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict

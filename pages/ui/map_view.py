@@ -105,13 +105,13 @@ class _Settled:
     Attributes:
         asked: what the page asked for last.
         number: grows when the page changes its mind; the browser then takes the page's value.
-        told: what the page was told last: the value, or the newest frame's step where nobody asked for a frame.
+        answered: what the page was answered last: the value, or the newest frame's step where nobody asked for a frame.
         heard: the number of the visitor's last report.
     """
 
     value: Any = None
     asked: Any = None
-    told: Any = None
+    answered: Any = None
     number: int = 0
     heard: int = 0
 
@@ -120,8 +120,8 @@ class _Settled:
         return report["value"] if report is not None and report["number"] > self.heard else self.value
 
     def settle(self, asked: Any, report: Mapping[str, Any] | None) -> Any:
-        # A page that passes back what it was told (from its address, say) asks for nothing new.
-        if self.number == 0 or asked not in (self.asked, self.after(report), self.value, self.told):
+        # A page that passes back what it was answered (from its address, say) asks for nothing new.
+        if self.number == 0 or asked not in (self.asked, self.after(report), self.value, self.answered):
             self.value, self.number = asked, self.number + 1
         else:
             self.value = self.after(report)
@@ -136,12 +136,12 @@ class _Memory:
 
 
 def _reports(held: Any) -> dict[str, dict[str, Any]]:
-    """What the browser has told, as far as it makes sense: a browser can send anything."""
-    told = held.get("reports") if isinstance(held, Mapping) else None
-    if not isinstance(told, Mapping):
+    """What the browser reports, as far as it makes sense: a browser can send anything."""
+    reports = held.get("reports") if isinstance(held, Mapping) else None
+    if not isinstance(reports, Mapping):
         return {}
     found = {}
-    for name, report in told.items():
+    for name, report in reports.items():
         if name in FIELDS and isinstance(report, Mapping) and isinstance(report.get("number"), int):
             value = _checked(name, report.get("value"))
             if value is not None:
@@ -218,7 +218,7 @@ def map_view(
     for bundle in bundles.values():
         map_data(bundle, key=key)
     steps = [panel.steps[frame] for panel in panels for frame in panel.places.present]
-    told = map_state(key=key, newest=max(steps, default=None), frame=frame, selected=selected, view=view)
+    now = map_state(key=key, newest=max(steps, default=None), frame=frame, selected=selected, view=view)
     memory = _memory(key)
     _mount_view(
         key=key,
@@ -231,15 +231,15 @@ def map_view(
             "name": name,
             "empty": empty,
             "unit": unit,
-            "selected": told.selected,
+            "selected": now.selected,
             "frame": memory["frame"].value,
-            "view": told.view,
+            "view": now.view,
             "numbers": {name: memory[name].number for name in FIELDS},
         },
         on_reports_change=lambda: None,
         height="content",
     )
-    return told
+    return now
 
 
 def map_state(
@@ -254,11 +254,11 @@ def map_state(
     asked = {"selected": tuple(selected), "frame": frame, "clicked": None, "view": view}
     settled = {name: memory[name].settle(asked[name], reports.get(name)) for name in FIELDS}
     shown = newest if settled["frame"] is None else settled["frame"]
-    memory["frame"].told = shown
+    memory["frame"].answered = shown
     return MapState(settled["selected"], shown, settled["clicked"], settled["view"])
 
 
-def map_told(key: str) -> MapState | None:
+def map_now(key: str) -> MapState | None:
     """What is shown under a key, once the visitor has changed anything there; None before.
 
     From then on a page passes this back, not what its address says: the address that a browser sends along with a click
@@ -268,8 +268,8 @@ def map_told(key: str) -> MapState | None:
         return None
     memory = _memory(key)
     reports = _reports(state.widget_value(key))
-    told = {name: memory[name].after(reports.get(name)) for name in FIELDS}
-    return MapState(told["selected"] or (), told["frame"], told["clicked"], told["view"] or "")
+    now = {name: memory[name].after(reports.get(name)) for name in FIELDS}
+    return MapState(now["selected"] or (), now["frame"], now["clicked"], now["view"] or "")
 
 
 def _memory(key: str) -> dict[str, _Settled]:

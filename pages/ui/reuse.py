@@ -24,8 +24,8 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     if ended == launched:
         return launched, run.id
     moved = config_differences([launched, ended])
-    told = "; ".join(f"{one.label} {one.values[0]} → {one.values[1]}" for one in moved)
-    st.markdown(f"Knobs of **{escaped(run.title)}** were turned while it ran: {escaped(told)}. Use its settings:")
+    turned = "; ".join(f"{one.label} {one.values[0]} → {one.values[1]}" for one in moved)
+    st.markdown(f"Knobs of **{escaped(run.title)}** were turned while it ran: {escaped(turned)}. Use its settings:")
     chosen = bound_segments("Settings", AS, CHOICES, "ended", "settings are launched or ended")
     st.caption(_about(run, chosen))
     return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"

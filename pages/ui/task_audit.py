@@ -67,8 +67,8 @@ def noise_sentence(data: TaskData) -> str:
     labels = sum(now != was for now, was in zip(data.train.labels, data.clean.labels, strict=True))
     texts = sum(now != was for now, was in zip(data.train.inputs, data.clean.inputs, strict=True))
     counts = [(labels, "a wrong label"), (texts, "changed words")]
-    told = [f"{count:,} with {what} ({percent(count / rows)})" for count, what in counts if count]
-    return f"Training rows: {rows:,}, " + (" and ".join(told) if told else "none of them noisy yet") + "."
+    parts = [f"{count:,} with {what} ({percent(count / rows)})" for count, what in counts if count]
+    return f"Training rows: {rows:,}, " + (" and ".join(parts) if parts else "none of them noisy yet") + "."
 
 
 def training_examples(data: TaskData) -> None:

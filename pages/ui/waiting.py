@@ -1,4 +1,4 @@
-"""Work that takes a while: asked for once, told while it goes on, and not asked for again once it was cancelled."""
+"""Work that takes a while: asked for once, reported while it goes on, and not asked for again once it was cancelled."""
 
 from __future__ import annotations
 

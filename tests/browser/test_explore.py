@@ -171,12 +171,12 @@ def test_a_sentence_of_ones_own_is_placed_in_every_frame(page: Page, server: Ser
     opened(page, server, hostile_run, "&panel=sentence")
     page.get_by_label("Your sentence").fill(f"a lovely film {HOSTILE}")
     page.get_by_role("button", name="Place it").click()
-    expect(page.get_by_text(re.compile("as the model read it then"))).to_be_visible(timeout=120_000)
+    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=120_000)
     page.wait_for_function("document.querySelector('.map-view').map.panels[0].own.length === 1")
     nothing_ran(page)
     page.reload()
     drawn(page)
-    expect(page.get_by_text(re.compile("as the model read it then"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("as the model of that step reads it"))).to_be_visible(timeout=60_000)
 
 
 def test_layers_are_scrubbed_as_steps_are(page: Page, server: Server, hostile_run: str) -> None:

@@ -30,7 +30,7 @@ ALLOWED = {
     "equation": {"losses.registry", "objectives", "parameters", "quantities", "terms"},
     "events": set[str](),
     "learning": {"config", "events", "turns"},
-    "contrast": {"events", "objectives", "parameters", "representation", "terms"},
+    "newest_contrast": {"events", "objectives", "parameters", "representation", "terms"},
     "losses": {"errors", "parameters"},
     # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.
     "views": {"encoders.packing", "encoders.source", "errors", "parameters"},
@@ -137,7 +137,7 @@ LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.pr
 LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
 LIGHT += ["core.figures.tokens", "core.figures.highlight", "core.turns"]
 LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
-LIGHT += ["core.learning", "core.contrast", "core.representation.verdict"]
+LIGHT += ["core.learning", "core.newest_contrast", "core.representation.verdict"]
 LIGHT += ["core.analysis.contrast", "core.losses.registry", "core.quantities", "core.training.pace"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 

@@ -40,7 +40,7 @@ def test_a_second_click_before_the_page_passed_the_first_one_back_is_not_lost() 
 def test_passing_back_the_newest_frame_asks_for_nothing() -> None:
     settled = _Settled()
     assert settled.settle(None, None) is None
-    settled.told = 50
+    settled.answered = 50
     assert settled.settle(50, None) is None
     assert settled.settle(50, {"number": 1, "value": 40}) == 40
     assert settled.number == 1

@@ -428,7 +428,7 @@ def test_weights_that_came_since_can_be_looked_at_too(opened: Opener, made: Made
 
 def test_a_tokenizer_that_tells_no_words_is_a_sentence(opened: Opener, made: Made) -> None:
     write_inspected(made.folder, seen(TokenText(("some text",), (), 4), {0: 0}))
-    assert "does not tell where words are" in words(opened(run=made.run_id, text="some text"))
+    assert "does not say where words are" in words(opened(run=made.run_id, text="some text"))
 
 
 @pytest.mark.parametrize(("status", "message"), [("failed", "There was <b>no</b> memory"), ("cancelled", "Cancelled.")])

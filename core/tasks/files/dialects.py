@@ -20,7 +20,7 @@ SNIFFED_CHARS = 20_000
 SLOW_TO_SNIFF = re.compile(r"[^\s,;|]{400}")
 # A proposed dialect is believed when so large a share of the rows has the same length.
 REGULAR_SHARE = 0.9
-# Stray quotes are ignored unless so many of the fields that begin with one also end with one.
+# Stray quotes are ignored unless enough of the fields that begin with one also end with one.
 ENCLOSED_SHARE = 0.8
 # Apostrophes are quotes only where about as many fields end with one as begin with one.
 UNPAIRED_SHARE = 0.1

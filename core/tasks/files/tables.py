@@ -94,7 +94,7 @@ def open_table(source: Path | BinaryIO, name: str | None = None, options: Readin
     limits = settings()
     name = name or getattr(source, "name", None) or "file"
     shown_name = shown(Path(name).name)
-    with told(shown_name), opened(source, shown_name) as stream:
+    with in_words(shown_name), opened(source, shown_name) as stream:
         _check_size(stream, shown_name, limits)
         stream.seek(0)
         family = file_family(name, shown_name, stream.read(HEAD_BYTES))
@@ -120,7 +120,7 @@ def opened(source: Path | BinaryIO, name: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
+def in_words(name: str) -> Iterator[None]:
     """Turn what libraries raise for damaged files into one sentence."""
     try:
         yield
@@ -192,7 +192,7 @@ def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
 @contextmanager
 def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
     """A file as text, line ends as they stand. Raises: TaskError naming the line that is in another encoding."""
-    with told(name), opened(source, name) as stream:
+    with in_words(name), opened(source, name) as stream:
         codec = codec_of(stream, encoding)
         text = io.TextIOWrapper(stream, encoding=codec, newline="")
         try:
@@ -334,7 +334,7 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
         raise TaskError(f"{shown_name} has more than one column {shown(twice)}: keep one.")
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
-        with told(shown_name), opened(source, shown_name) as again:
+        with in_words(shown_name), opened(source, shown_name) as again:
             yield from parquet_records(again, shown_name, max_mb, used)
 
     first = islice(parquet_records(stream, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)

@@ -44,9 +44,9 @@ class Together:
 
 
 def read_together(readings: Sequence[Reading]) -> Together:
-    """Compare the rows of several files, so that a test row that repeats a training row is told.
+    """Compare the rows of several files, so that a test row that repeats a training row is reported.
 
-    Repeated rows, texts with two labels and formulas are found anew over all rows; what drops rows stays as it is.
+    Repeated rows, texts with two labels and formulas are found again over all rows; what drops rows stays as it is.
     """
     if len(readings) == 1:
         (reading,) = readings

@@ -112,7 +112,7 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
     """Rows of the splits that a request names, in their own order unless they were sampled.
 
     Args:
-        progress: told rows read, rows in all (None while unknown) and what is being done.
+        progress: given rows read, rows in all (None while unknown) and what is being done.
     Raises: TaskError with one sentence: no network, no such repository, configuration, split or column, no access, or
         nothing that can be used.
     """

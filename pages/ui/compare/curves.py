@@ -68,8 +68,8 @@ Values = tuple[list[int], list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What one run has told: its steps, and the values of its frames by step."""
+class Record:
+    """The record of one run: its steps, and the values of its frames by step."""
 
     one: Compared
     steps: Sequence[Step]
@@ -99,8 +99,8 @@ class Told:
 
 def curves(store: Store, runs: Sequence[Compared]) -> None:
     """Draw the controls and the chart."""
-    told = [_told(store, one) for one in runs]
-    labels = measure_labels({name for run in told for name in run.names()})
+    records = [_record(store, one) for one in runs]
+    labels = measure_labels({name for run in records for name in run.names()})
     if not labels:
         st.caption("No curves yet: the first come with a run's first step.")
         return
@@ -109,8 +109,8 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     if not chosen:
         st.caption("Choose a measure to see its curves.")
         return
-    names, curve_of = _lines(told, groups if gathered else [(number,) for number in range(len(runs))], axis)
-    unlike = _unlike(told, chosen)
+    names, curve_of = _lines(records, groups if gathered else [(number,) for number in range(len(runs))], axis)
+    unlike = _unlike(records, chosen)
     panels = [
         MeasurePanel(
             f"{labels[name]} · {unlike[name]}" if name in unlike else labels[name],
@@ -133,7 +133,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     st.caption(_about(smoothing, gathered, axis))
     st.download_button(
         "Curves as CSV",
-        lambda: _csv(told, chosen, axis),
+        lambda: _csv(records, chosen, axis),
         "curves.csv",
         "text/csv",
         key="compare.curves.csv",
@@ -142,9 +142,9 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     )
 
 
-def _unlike(told: Sequence[Told], names: Sequence[str]) -> dict[str, str]:
+def _unlike(records: Sequence[Record], names: Sequence[str]) -> dict[str, str]:
     """The losses among these measures that are not the same quantity in all runs that have them, and in what."""
-    known = [(run.one.config, set(run.names())) for run in told]
+    known = [(run.one.config, set(run.names())) for run in records]
     found = {}
     for name in filter(is_loss, names):
         having = [config for config, of_run in known if name in of_run]
@@ -183,7 +183,7 @@ def measure_labels(names: Iterable[str]) -> dict[str, str]:
     return {name: label for name, label in ordered.items() if name in known}
 
 
-def _told(store: Store, one: Compared) -> Told:
+def _record(store: Store, one: Compared) -> Record:
     frames: dict[int, dict[str, float | None]] = {}
     validation = [e for e in store.evaluations(one.run.id) if e.split == "validation"]
     for evaluation, by in zip(validation, scorers(one.config, validation), strict=True):
@@ -194,7 +194,7 @@ def _told(store: Store, one: Compared) -> Told:
             found = read_measures(folder, step)
             if found is not None:
                 frames.setdefault(step, {}).update({f"{MEASURE}{name}": v for name, v in found.values.items()})
-    return Told(one, reads.steps(store, one.run), frames)
+    return Record(one, reads.steps(store, one.run), frames)
 
 
 def _of_frame(values: Mapping[str, float], by: Scorer | None) -> dict[str, float | None]:
@@ -240,31 +240,31 @@ def _smoothing() -> Smoothing:
 
 
 def _lines(
-    told: Sequence[Told], groups: Sequence[Sequence[int]], axis: Axis
+    records: Sequence[Record], groups: Sequence[Sequence[int]], axis: Axis
 ) -> tuple[list[str], Callable[[str], list[Curve | None]]]:
     """The lines' names, and what gives the curve of each for a measure."""
 
     def curve_of(name: str) -> list[Curve | None]:
         found = []
         for group in groups:
-            known = [curve for number in group if (curve := told[number].curve(name, axis)) is not None]
+            known = [curve for number in group if (curve := records[number].curve(name, axis)) is not None]
             found.append((mean_curve(known) if len(group) > 1 else known[0]) if known else None)
         return found
 
-    return [_name(told, group) for group in groups], curve_of
+    return [_name(records, group) for group in groups], curve_of
 
 
-def _name(told: Sequence[Told], group: Sequence[int]) -> str:
-    first = told[group[0]].one.name
+def _name(records: Sequence[Record], group: Sequence[int]) -> str:
+    first = records[group[0]].one.name
     return first if len(group) == 1 else f"{first} and {len(group) - 1} more"
 
 
 def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
     words = []
     if smoothing.kind == "exponential":
-        words.append(f"Exponential moving average, β {smoothing.amount:g}, of what single runs tell at every step.")
+        words.append(f"Exponential moving average, β {smoothing.amount:g}, of what single runs give at every step.")
     if smoothing.kind == "average":
-        words.append(f"Mean over {smoothing.amount:g} values around each, of what single runs tell at every step.")
+        words.append(f"Mean over {smoothing.amount:g} values around each, of what single runs give at every step.")
     if gathered:
         words.append("Bands: mean ± one standard deviation over seeds (n − 1), where all seeds have a value.")
     if axis == "time":
@@ -272,9 +272,9 @@ def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
     return " ".join([*words, "Drag to zoom, double-click to see everything."])
 
 
-def _csv(told: Sequence[Told], names: Sequence[str], axis: Axis) -> bytes:
+def _csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:
     records = []
-    for run in told:
+    for run in records:
         for name in names:
             curve = run.curve(name, axis)
             if curve is None:

@@ -118,9 +118,9 @@ def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
     if len(apart) == len(others):
         return ["These runs have no examples in common, so their maps stand side by side without links."]
     counts = [turn.common for _, turn in others if turn.common]
-    told = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+    count = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
     how = (
-        f"Each map is turned or mirrored onto the first, by the {told} examples that it shares with it, once for all "
+        f"Each map is turned or mirrored onto the first, by the {count} examples that it shares with it, once for all "
         "of its frames and without stretching it. The same example lights up in every map."
     )
     return [how, f"No examples in common with the first: {', '.join(apart)}."] if apart else [how]

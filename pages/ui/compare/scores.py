@@ -193,8 +193,8 @@ def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
         words.append(f"Runs that differ in the seed only are one column: mean ± standard deviation over {counts}.")
     steps = sorted({found[0] for one in runs if (found := last_measures(one)) is not None})
     if steps:
-        told = " and ".join(f"{step:,}" for step in steps)
-        words.append(f"Representation measures are those of the validation texts on the map, at step {told}.")
+        listed = " and ".join(f"{step:,}" for step in steps)
+        words.append(f"Representation measures are those of the validation texts on the map, at step {listed}.")
     return " ".join(words)
 
 

@@ -50,7 +50,7 @@ def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str])
         st.error(escaped(str(error)))
         return
     different = config_differences([as_launched(original.config), as_launched(made)])
-    st.markdown(_told(different))
+    st.markdown(_in_words(different))
     _turns(original, made)
     full = len(ids) >= MOST_RUNS
     if full:
@@ -73,8 +73,8 @@ def _turns(original: Compared, made: RunConfig) -> None:
     if not repeated:
         st.caption("The original's knobs were turned; a twin with another objective does not repeat that.")
         return
-    told = "; ".join(f"{one.label} {one.values[0]}" for one in repeated)
-    st.caption(f"The twin repeats the knob turns of its original at the same steps: {escaped(told)}.")
+    turned = "; ".join(f"{one.label} {one.values[0]}" for one in repeated)
+    st.caption(f"The twin repeats the knob turns of its original at the same steps: {escaped(turned)}.")
 
 
 def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
@@ -160,7 +160,7 @@ def _any_value(parameter: Parameter, start: Value, key: str) -> Value:
     )
 
 
-def _told(different: Sequence[Difference]) -> str:
+def _in_words(different: Sequence[Difference]) -> str:
     """What will differ between the run and its twin."""
     if not different:
         return "Nothing would differ: choose another value."

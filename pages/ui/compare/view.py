@@ -21,7 +21,7 @@ from pages.ui.compare.selected import selection
 from pages.ui.compare.twin_form import twin_form
 from pages.ui.explore.address import ids_as_text, ids_from_text
 from pages.ui.explore.run_reads import predictions_of
-from pages.ui.map_view import MapState, Panel, map_told, map_view
+from pages.ui.map_view import MapState, Panel, map_now, map_view
 from pages.ui.parts import escaped, status_badge
 from pages.ui.waiting import POLLING, poll_while
 
@@ -107,12 +107,12 @@ def _maps(runs: Sequence[Compared]) -> bool:
     spec, maps, busy = maps_of(shown, wanted)
     examples = linked(shown)
     panels, turns = panels_of(shown, examples, spec, maps, colour)
-    told = _drawn(shown, panels, examples)
+    on_map = _drawn(shown, panels, examples)
     st.caption(about(shown, spec, wanted, turns, colour))
     for one in shown:
         if whose := predictions_of(one.frames):
             st.caption(f"{escaped(one.name)}: {whose}")
-    selection(shown, examples, told.selected, told.frame)
+    selection(shown, examples, on_map.selected, on_map.frame)
     pair(shown, examples)
     return busy
 
@@ -123,12 +123,12 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
     state.forget(ASKED)
     steps = sorted({step for panel in panels for step in panel.steps})
     key = f"compare.map.{'.'.join(one.frames.run.id for one in runs)}"
-    known = map_told(key) or MapState(
+    known = map_now(key) or MapState(
         ids_from_text(state.text_in_url(SELECTED) or "", examples.known()),
         _frame(steps),
         view=state.text_in_url(CAMERAS) or "",
     )
-    told = map_view(
+    on_map = map_view(
         panels,
         key=key,
         height=height_of(len(panels)),
@@ -140,11 +140,11 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
     )
     last = steps[-1] if steps else None
     state.put_in_url(
-        frame=None if told.frame == last else told.frame,
-        sel=ids_as_text(told.selected) or None,
-        view=told.view or None,
+        frame=None if on_map.frame == last else on_map.frame,
+        sel=ids_as_text(on_map.selected) or None,
+        view=on_map.view or None,
     )
-    return told
+    return on_map
 
 
 def _frame(steps: Sequence[int]) -> int | None:

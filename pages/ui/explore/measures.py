@@ -91,14 +91,14 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
         for name in values
     ]
     if scores is not None:
-        told = sorted(scores.values.items())
+        values = sorted(scores.values.items())
         entry = METRICS[SIMILARITY]
         rows.append(
             {
                 "Measure": entry.label,
                 "Better": entry.better,
-                "First": _cell(SIMILARITY, told[0][1]),
-                "Last": _cell(SIMILARITY, told[-1][1]),
+                "First": _cell(SIMILARITY, values[0][1]),
+                "Last": _cell(SIMILARITY, values[-1][1]),
                 "Settings": f"{entry.settings} {counted(scores.pairs, 'pair')}.",
                 "Source": entry.source,
             }
@@ -172,8 +172,8 @@ def _similarity_task(frames: Frames) -> bool:
         busy = see_done("inspect", request, "Reading the pairs", since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)
     if known is not None:
-        told = ", ".join(
+        values = ", ".join(
             f"step {step:,}: {'–' if value is None else format(value, '.3f')}" for step, value in known.values.items()
         )
-        st.markdown(f"**Spearman on {escaped(tasks[task])}** · {told}")
+        st.markdown(f"**Spearman on {escaped(tasks[task])}** · {values}")
     return busy

@@ -195,7 +195,7 @@ def _clusters(
     return {number: measured.clusters for number, measured in found if measured is not None}
 
 
-def told(frames: Frames) -> tuple[RunConfig, list[Evaluation]]:
+def config_and_evaluations(frames: Frames) -> tuple[RunConfig, list[Evaluation]]:
     """The config of a run with the knob turns that were made, and its evaluations."""
     return frames.store.effective_config(frames.run.id), frames.store.evaluations(frames.run.id)
 
@@ -204,7 +204,7 @@ def score_notes(frames: Frames) -> tuple[str, ...]:
     """What each frame of a run scored on validation, and what was scored where it is not the classifier."""
     notes = {
         e.step: f"{'validation' if e.probe_rows is None else 'linear probe'} {percent(e.values['accuracy'])}"
-        for e in scored(*told(frames))
+        for e in scored(*config_and_evaluations(frames))
         if e.split == VALIDATION
     }
     return tuple(notes.get(step, "") for step in frames.numbers)
@@ -212,4 +212,4 @@ def score_notes(frames: Frames) -> tuple[str, ...]:
 
 def predictions_of(frames: Frames) -> str | None:
     """Whose predictions the frames hold, where they are not the classifier's from the start."""
-    return predictions_note(*told(frames))
+    return predictions_note(*config_and_evaluations(frames))

@@ -142,29 +142,29 @@ def _path(
 
 def sentence(own: Own, frames: Frames, number: int) -> None:
     """Draw what is known of the sentence at a frame, and its biography."""
-    told, probe = own.life, frames.probe
-    at = told.steps.index(number)
-    start = f"step {told.steps[0]:,}"
-    exact = ", ".join(f"{step:,}" for step, known in zip(told.steps, told.exact, strict=True) if known)
-    predicted = predicted_steps(frames, told)
+    life, probe = own.life, frames.probe
+    at = life.steps.index(number)
+    start = f"step {life.steps[0]:,}"
+    exact = ", ".join(f"{step:,}" for step, known in zip(life.steps, life.exact, strict=True) if known)
+    predicted = predicted_steps(frames, life)
     changed = ""
     if number in predicted:
-        changed = _prediction(told, at, told.steps.index(predicted[0]), probe.classes)
+        changed = _prediction(life, at, life.steps.index(predicted[0]), probe.classes)
     else:
         st.markdown("The classifier had learned nothing at this step, so it predicts nothing for your sentence.")
     st.caption(
-        f"{changed}{told.stayed[at]} of its {told.neighbours.shape[1]} nearest examples were so at {start}. Exact at "
+        f"{changed}{life.stayed[at]} of its {life.neighbours.shape[1]} nearest examples were so at {start}. Exact at "
         f"steps {exact}, where weights are kept (filled star); in between it moves as the examples near it do (hollow "
         "star)."
     )
     if predicted:
-        since = told.steps.index(predicted[0])
+        since = life.steps.index(predicted[0])
         live_figure(
             confidence_figure(
                 predicted,
-                told.probabilities[since:],
+                life.probabilities[since:],
                 probe.classes,
-                told.exact[since:],
+                life.exact[since:],
                 number,
                 revision=frames.run.id,
             ),
@@ -172,8 +172,8 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
             height=CURVE_HEIGHT,
             description="Probability of each class for your sentence over the steps.",
         )
-    old = set(told.neighbours[0].tolist())
-    rows = told.neighbours[at].tolist()
+    old = set(life.neighbours[0].tolist())
+    rows = life.neighbours[at].tolist()
     columns: dict[str, list[Cell]] = {
         "New": [row not in old for row in rows],
         "Label": [probe.classes[probe.labels[row]] for row in rows],
@@ -188,20 +188,20 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     )
 
 
-def predicted_steps(frames: Frames, told: Biography) -> tuple[int, ...]:
+def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
     """The steps at which the classifier's word counts: from the first that is exact and at which it has learned."""
-    first = classifier_learns_from(run_reads.told(frames)[0])
-    known = zip(told.steps, told.exact, strict=True)
+    first = classifier_learns_from(run_reads.config_and_evaluations(frames)[0])
+    known = zip(life.steps, life.exact, strict=True)
     since = next((step for step, exact in known if exact and first is not None and max(1, step) >= first), None)
-    return () if since is None else tuple(step for step in told.steps if step >= since)
+    return () if since is None else tuple(step for step in life.steps if step >= since)
 
 
-def _prediction(told: Biography, at: int, since: int, classes: Sequence[str]) -> str:
+def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
     """Say what is predicted; a sentence about what was at the first step that counts."""
-    first, last = classes[told.predictions[since]], classes[told.predictions[at]]
-    how = "as the model read it then" if told.exact[at] else "estimated from the examples near it"
-    st.markdown(f"Predicted **{escaped(last)}**, {percent(told.probabilities[at].max())}, {how}.")
-    start = f"step {told.steps[since]:,}"
+    first, last = classes[life.predictions[since]], classes[life.predictions[at]]
+    how = "as the model of that step reads it" if life.exact[at] else "estimated from the examples near it"
+    st.markdown(f"Predicted **{escaped(last)}**, {percent(life.probabilities[at].max())}, {how}.")
+    start = f"step {life.steps[since]:,}"
     return f"So it was at {start}. " if first == last else f"At {start} it was {escaped(first)}. "
 
 

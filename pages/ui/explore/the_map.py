@@ -72,15 +72,15 @@ def map_key(frames: Frames) -> str:
 
 
 def draw(
-    frames: Frames, panel: Panel, choices: Choices, told: MapState, spec: MapSpec, lit: Sequence[int] | None
+    frames: Frames, panel: Panel, choices: Choices, on_map: MapState, spec: MapSpec, lit: Sequence[int] | None
 ) -> None:
-    """Draw the map as `told` says; examples whose ids are `lit` stand out."""
+    """Draw the map as `on_map` says; examples whose ids are `lit` stand out."""
     map_view(
         [panel],
         key=map_key(frames),
-        frame=told.frame,
-        selected=told.selected,
-        view=told.view,
+        frame=on_map.frame,
+        selected=on_map.selected,
+        view=on_map.view,
         height=HEIGHT,
         description=f"Map of {len(frames.probe.ids):,} texts, {COLOURINGS[choices.colour].label.lower()} as colour.",
         lit=lit,

@@ -28,7 +28,7 @@ from pages.ui.explore.neighbours import Near, NearOne, choose_near, find_near, n
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, warm_up
 from pages.ui.explore.texts import texts
-from pages.ui.map_view import MapState, map_state, map_told
+from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped
 from pages.ui.waiting import POLLING, poll_while, see_done
 
@@ -111,8 +111,8 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     with below:  # what comes and goes moves neither the map nor what stands beside it
         spec, maps, busy = the_map.maps_for(frames, choices.spec)
     with above:  # where the address asks for nonsense, it says so
-        told = _told(frames)
-    looked = _looked(frames, told)
+        on_map = _on_map(frames)
+    looked = _looked(frames, on_map)
     with right:
         beside = _choose_beside(frames, looked)
     found = the_map.found(frames, choices)
@@ -121,7 +121,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         with above:
             _offer_found(frames, found)
             panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, maps, spec, beside))
-            the_map.draw(frames, panel, choices, told, spec, _lit(frames, found, near))
+            the_map.draw(frames, panel, choices, on_map, spec, _lit(frames, found, near))
             the_map.honesty_line(frames, spec, looked.number)
             st.caption(the_map.method_line(frames, spec, choices.spec, choices))
         with below:
@@ -130,7 +130,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             _draw_beside(beside, frames, spec, looked, near)
         return measures(frames, looked.number) or busy or beside.reading
     finally:  # last, since a browser that writes its address lets the answer to a click wait
-        _follow(frames, told, looked)
+        _follow(frames, on_map, looked)
 
 
 def _choose_beside(frames: Frames, looked: Looked) -> Beside:
@@ -177,12 +177,12 @@ def _offer_found(frames: Frames, ids: list[int] | None) -> None:
             st.rerun()
 
 
-def _told(frames: Frames) -> MapState:
+def _on_map(frames: Frames) -> MapState:
     """What the map reports, or the address asks for."""
     ids, key = frames.probe.ids, the_map.map_key(frames)
     pinned = state.text_in_url(state.FRAME) is not None  # else the newest is followed
     frame = state.frame_in_url(frames.numbers, default=frames.numbers[-1]) if pinned else None
-    known = map_told(key) or MapState(
+    known = map_now(key) or MapState(
         state.read_in_url(SELECTED, lambda text: ids_from_text(text, ids) or None, (), "the run has no such examples"),
         frame,
         {str(i): i for i in ids}.get(state.text_in_url(ANCHOR) or ""),
@@ -190,34 +190,34 @@ def _told(frames: Frames) -> MapState:
     )
     asked = state.remembered("explore.select", lambda: None)
     state.forget("explore.select")
-    told = map_state(
+    on_map = map_state(
         key=key,
         newest=frames.numbers[-1],
         frame=known.frame,
         selected=known.selected if asked is None else asked,
         view=known.view,
     )
-    if told.clicked is None:
-        told = replace(told, clicked=known.clicked)
-    return told
+    if on_map.clicked is None:
+        on_map = replace(on_map, clicked=known.clicked)
+    return on_map
 
 
-def _looked(frames: Frames, told: MapState) -> Looked:
+def _looked(frames: Frames, on_map: MapState) -> Looked:
     place = {number: row for row, number in enumerate(frames.probe.ids)}
-    rows = tuple(place[i] for i in told.selected if i in place)
-    number = told.frame if told.frame in frames.numbers else frames.numbers[-1]
-    clicked = place.get(told.clicked) if told.clicked is not None else None
+    rows = tuple(place[i] for i in on_map.selected if i in place)
+    number = on_map.frame if on_map.frame in frames.numbers else frames.numbers[-1]
+    clicked = place.get(on_map.clicked) if on_map.clicked is not None else None
     anchor = clicked if clicked in rows else rows[0] if rows else None
     return Looked(number, rows, anchor)
 
 
-def _follow(frames: Frames, told: MapState, looked: Looked) -> None:
+def _follow(frames: Frames, on_map: MapState, looked: Looked) -> None:
     """Have the address say what is looked at."""
     last, first = frames.numbers[-1], min(looked.rows, default=None)
     state.put_in_url(
-        frame=told.frame if told.frame in frames.numbers and told.frame != last else None,
-        sel=ids_as_text(told.selected) or None,
-        view=told.view or None,
+        frame=on_map.frame if on_map.frame in frames.numbers and on_map.frame != last else None,
+        sel=ids_as_text(on_map.selected) or None,
+        view=on_map.view or None,
         at=frames.probe.ids[looked.anchor] if looked.anchor not in (None, first) else None,
     )
 

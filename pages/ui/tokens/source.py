@@ -122,7 +122,7 @@ def _own(place: Place) -> Reading | None:
         if st.button("Read the text with them too", icon=":material/refresh:", key="tokens.more_steps"):
             ask("inspect", request, f"Reading {shown(asked[0])}")
     if not found.read.words:
-        st.info("This encoder's tokenizer does not tell where words are, so attention cannot be shown word by word.")
+        st.info("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word.")
         return None
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
     return reads.own_reading(found, f"{place.run.id}.own.{key}")

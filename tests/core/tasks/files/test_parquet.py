@@ -20,7 +20,7 @@ from core.errors import TaskError
 from core.tasks.files.delimited import Unread
 from core.tasks.files.parquet import BATCH_ROWS, UNPACKED_FACTOR
 from core.tasks.files.row_groups import EXPANDING_BATCH_ROWS, stretches
-from core.tasks.files.tables import open_table, told
+from core.tasks.files.tables import in_words, open_table
 
 ROOT = Path(__file__).resolve().parents[4]
 # The system's own peak counts what the parent had before the new program began, where there is a better one.
@@ -214,7 +214,7 @@ class TestEncodings:
         ]
 
     def test_what_arrow_cannot_read_is_not_called_damaged(self) -> None:
-        with pytest.raises(TaskError) as caught, told("'rows.parquet'"):
+        with pytest.raises(TaskError) as caught, in_words("'rows.parquet'"):
             raise OSError("Not yet implemented: Unsupported encoding.")
         assert str(caught.value) == (
             "'rows.parquet' is stored in a way that is not read (Not yet implemented: Unsupported encoding): "

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.contrast import compares_pooled_vectors, newest_contrast
 from core.events import Step
+from core.newest_contrast import compares_pooled_vectors, newest_contrast
 from core.objectives import ObjectiveConfig, mixed_objective
 from core.presets import PRESETS
 from core.validation import build
