@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean
 
 from core.events import Step
 from core.objectives import ObjectiveConfig
@@ -12,7 +12,7 @@ from core.representation.verdict import Contrast
 from core.terms import TermConfig
 
 # Single batches vary; the newest steps with the same knobs together say where a loss is.
-NEWEST_STEPS = 5
+NEWEST_STEPS = 10
 
 
 def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: int) -> Contrast | None:
@@ -34,10 +34,13 @@ def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: 
     if not of_term:
         return None
     limited = bool(term.parameters.get("normalize", True))
+    # Line and bound may move with each batch, as with tokens or uneven classes. Differences of means are means of
+    # differences, so each batch is compared with its own line.
     return Contrast(
-        loss=median(values[f"loss.{key}"] for values in of_term),
-        line=median(values[f"collapse_line.{key}"] for values in of_term),
-        bound=median(values.get(f"lower_bound.{key}", 0.0) for values in of_term),
+        loss=fmean(values[f"loss.{key}"] for values in of_term),
+        line=fmean(values[f"collapse_line.{key}"] for values in of_term),
+        bound=fmean(values.get(f"lower_bound.{key}", 0.0) for values in of_term),
+        steps=len(of_term),
         temperature=number(term.parameters, "temperature") if limited else None,
         classes=classes if term.entry.uses_labels else None,
         weight=term.weight,

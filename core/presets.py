@@ -133,7 +133,7 @@ _ALL = (
     Preset(
         "token-scl",
         "Token-level SCL",
-        "The k tokens that [CLS] attends to most stand for a text; α is the contrastive weight.",
+        "The k tokens that [CLS] attends to most stand for a text; λ is the contrastive weight.",
         f"{NOTES}; k 30, 60, 90 and α 0.2, 0.5 there",
         (_objective(_ce(), _scl(0.2, level="token", k=30)),),
     ),

@@ -11,7 +11,7 @@ import streamlit as st
 from core.engine import LocalEngine
 from core.events import Evaluation
 from core.figures.compare import MOST_RUNS
-from core.learning import classifier_learns_from, scored
+from core.learning import classifier_learns_from, classifier_note, scored
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Store
@@ -159,8 +159,11 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
             run_buttons(engine, run)
             if run.status.ended:
                 delete_button(engine, [run], "Delete", f"delete.{run.id}")
-        if run.message:
-            st.caption(escaped(run.message))
+        message = run.message
+        if message == classifier_note(run.config):  # it may name a knob, and a run that ended has none
+            message = classifier_note(run.effective, over=run.status.ended)
+        if message:
+            st.caption(escaped(message))
         if dropped := dropped_sentence(run):
             st.caption(escaped(dropped))
         with st.container(horizontal=True):

@@ -47,7 +47,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
 
 
 def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
-    """A name for a twin, such as "Run 7, τ 0.3 → 0.1"; a long title is cut so that the change is read.
+    """A name for a twin, such as "Run 7, τ 0.1, not 0.3"; a long title is cut so that the change is read.
 
     Args:
         title: of the original. It came from outside and is not escaped here.
@@ -59,7 +59,7 @@ def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
         return title[:NAME_LENGTH]
     first = differences[0]
     before, after = map(_in_a_sentence, first.values)
-    change = f"{before} → {after}"
+    change = f"{after}, not {before}"  # an arrow stands for a knob that was turned
     if not first.path.endswith("objective.terms"):  # losses name themselves
         change = f"{_short_label(first.label, config)} {change}"
     change = _cut(change, CHANGE_LENGTH)

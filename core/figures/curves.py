@@ -217,7 +217,8 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
         *_scored_traces(of_probe, _probe_name(of_probe), "dash"),
         *_scored_traces(of_classifier, "accuracy", "solid"),
     ]
-    baseline = [e for e in evaluations if e.split == "baseline"][:1]
+    # A frame's probe is fitted on fewer rows than the baseline, so a line for both would compare two kinds of probe.
+    baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
     references = [("majority class", facts.get("majority_rate"), "dot")]
     references += [(f"linear probe, untrained encoder{_rows(e)}", e.values["accuracy"], "dash") for e in baseline]
     for name, level, dash in references:

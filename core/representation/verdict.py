@@ -67,6 +67,7 @@ class Contrast:
         classes: C, where labels say what belongs together; None where each text is a class of its own.
         weight: ≥ 0.
         shown: whether it compares the very vectors of the frame.
+        steps: over how many steps these are means.
     """
 
     loss: float
@@ -76,6 +77,7 @@ class Contrast:
     classes: int | None
     weight: float = 1.0
     shown: bool = True
+    steps: int = 1
 
     @property
     def covered(self) -> float:
@@ -171,7 +173,7 @@ def _covered(contrast: Contrast) -> str:
     text = f"it has covered {percent(max(0.0, contrast.covered))} of the way from its collapse line to its lower bound"
     if contrast.reachable < NEARLY_THERE:
         text += f", of at most {percent(contrast.reachable)} at τ = {contrast.temperature:g}"
-    return text
+    return text + (f" (mean of the last {contrast.steps} steps)" if contrast.steps > 1 else "")
 
 
 def _numbers(now: Geometry, start: Geometry | None) -> str:

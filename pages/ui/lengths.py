@@ -65,8 +65,8 @@ def _sentence(found: Sequence[int], unit: str, counted: TokenCounts | None, *, a
         unknown = f"; {percent(counted.unknown_share)} of the tokens are unknown to it"
     seen = f"; {len(found):,} texts spread over all were counted" if len(found) < all_texts else ""
     return (
-        f"Half have {summary.quartile_1:.0f} to {summary.quartile_3:.0f} {unit}, the median is {summary.median:.0f}, "
-        f"the longest {summary.longest:,}{unknown}{seen}."
+        f"The middle half has {summary.quartile_1:.0f} to {summary.quartile_3:.0f} {unit}, the median is "
+        f"{summary.median:.0f}, the longest {summary.longest:,}{unknown}{seen}."
     )
 
 

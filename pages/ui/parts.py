@@ -16,6 +16,7 @@ from core.quantities import counted
 from core.store import RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS, LibraryTask
+from core.terms import TermConfig
 from core.turns import settings_at_end
 
 STATUS_COLOURS = {
@@ -140,9 +141,15 @@ def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
     weights = {key: term.weight for key, term in last.as_written}
     counted = [(term, weights[key]) for key, term in first.as_written if term.weight > 0 or weights[key] > 0]
     if len(counted) == 1:
-        return counted[0][0].entry.symbol
-    moved = [(_moved(f"{term.weight:.3g}", f"{now:.3g}"), term.entry.symbol) for term, now in counted]
+        return _name(counted[0][0])
+    moved = [(_moved(f"{term.weight:.3g}", f"{now:.3g}"), _name(term)) for term, now in counted]
     return " + ".join(f"({weight}) {symbol}" if "→" in weight else f"{weight} {symbol}" for weight, symbol in moved)
+
+
+def _name(term: TermConfig) -> str:
+    """A loss's symbol, and what it contrasts where that is not one or two views of a text's pooled vector."""
+    several = len(term.views) + term.original > 2 or any(view.entry.kind == "layers" for view in term.views)
+    return f"{'token ' if term.level == 'token' else ''}{'multi-view ' if several else ''}{term.entry.symbol}"
 
 
 def _moved(first: str, last: str) -> str:

@@ -18,12 +18,25 @@ def step(number: int, **values: float) -> Step:
     return Step(number, found | {"lower_bound.supcon": 1.9} | values)
 
 
-def test_it_is_the_median_of_the_newest_steps() -> None:
-    steps = [step(i, **{"loss.supcon": loss}) for i, loss in enumerate([9.0, 2.0, 2.2, 2.1, 8.0, 2.3], start=1)]
+def test_it_is_the_mean_of_the_newest_steps() -> None:
+    losses = [9.0, *[2.0, 2.2] * 5]
+    steps = [step(i, **{"loss.supcon": loss}) for i, loss in enumerate(losses, start=1)]
     found = newest_contrast(steps, mixed_objective(0.9), classes=3)
     assert found is not None
-    assert (found.loss, found.line, found.bound) == (2.2, 2.7, 1.9)
+    assert (found.loss, found.line, found.bound, found.steps) == pytest.approx((2.1, 2.7, 1.9, 10))
     assert (found.temperature, found.classes, found.weight, found.shown) == (0.3, 3, 0.9, True)
+
+
+def test_every_batch_is_compared_with_its_own_line() -> None:
+    """Medians of either would lie on the wrong side: 5.2 above 5.1."""
+    pairs = [(5.2, 5.5), (5.0, 5.1), (5.6, 5.5), (4.7, 4.9), (5.5, 5.0), (5.3, 5.8), (4.9, 5.1)]
+    steps = [
+        step(i, **{"loss.supcon": loss, "collapse_line.supcon": line}) for i, (loss, line) in enumerate(pairs, start=1)
+    ]
+    found = newest_contrast(steps, mixed_objective(0.9), classes=2)
+    assert found is not None
+    assert found.line - found.loss == pytest.approx(sum(line - loss for loss, line in pairs) / len(pairs))
+    assert found.line > found.loss
 
 
 def test_steps_before_a_knob_was_turned_do_not_count() -> None:

@@ -144,7 +144,7 @@ def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(
     assert newest.config.phases[0].objective.weight == pytest.approx(0.1)
     assert newest.config.seed == original.config.seed
     assert newest.config.probe.frame_steps == original.config.probe.frame_steps
-    assert newest.name == "only one, λ 0.9 → 0.1"
+    assert newest.name == "only one, λ 0.1, not 0.9"
     assert f"step 0 of {newest.steps}" in words(app)
 
 

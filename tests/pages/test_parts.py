@@ -12,6 +12,8 @@ from pages.ui.parts import objective_label
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
 CE = {"terms": [{"loss": "cross_entropy"}]}
 SIMCSE = {"terms": [{"loss": "simcse", "temperature": 0.05, "views": [{"view": "dropout"}]}]}
+TOKENS = {"terms": [{"loss": "supcon", "level": "token"}], "combine": "additive"}
+VIEWS = {"terms": [{"loss": "supcon", "views": [{"view": "dropout"}, {"view": "dropout"}]}], "combine": "additive"}
 SMOOTHED = {"terms": [{"loss": "cross_entropy", "label_smoothing": 0.1}]}
 
 
@@ -27,6 +29,8 @@ SMOOTHED = {"terms": [{"loss": "cross_entropy", "label_smoothing": 0.1}]}
         ([MIX], [(31, "learning_rate", 0.5)], "0.1 CE + 0.9 SCL, τ 0.3, learning rate × 0.5"),
         ([MIX], [(3, "temperature", 0.2), (9, "temperature", 0.3)], "0.1 CE + 0.9 SCL, τ 0.3, turned and back"),
         ([SIMCSE, MIX], [(60, "temperature", 0.5)], "SimCSE, τ 0.05; then 0.1 CE + 0.9 SCL, τ 0.3 → 0.5"),
+        ([TOKENS], [], "token SCL, τ 0.3"),
+        ([VIEWS], [], "multi-view SCL, τ 0.3"),
         ([SIMCSE, MIX], [(9, "temperature", 0.5)], "SimCSE, τ 0.05 → 0.5; then 0.1 CE + 0.9 SCL, τ 0.3"),
     ],
 )

@@ -85,12 +85,13 @@ class TestLive:
         found = tiles(app)
         assert found["Linear probe now"] == "75.0%"
         assert found["Linear probe, test"] == "62.5%"
-        assert not {"Validation accuracy", "Test accuracy"} & set(found)
+        assert found["Linear probe at step 0"] == "75.0%"
+        assert not {"Validation accuracy", "Test accuracy", "To beat: linear probe"} & set(found)
         assert "At λ = 1 the classifier never learns" in words(app)
         assert "Turn λ below 1" not in words(app)  # it is over
         helps = " ".join(metric.proto.help for metric in app.metric)
         assert "fitted on 80 training rows" in helps
-        assert "fitted on 90 training rows" in helps
+        assert "fitted on 90 training rows" not in helps  # another kind of probe is no measure for this one
 
     def test_an_older_run_shows_no_accuracy_of_a_random_classifier(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, None))

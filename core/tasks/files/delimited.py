@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from core.errors import TaskError
+from core.quantities import counted
 
 Record = tuple[int, tuple[str, ...]]
 
@@ -120,7 +121,8 @@ def _unread(error: csv.Error, lines: Sequence[str], dialect: Dialect) -> Unread:
     if not dialect.quote or (len(lines) < 2 and "unexpected end of data" not in str(error)):
         return STRAY_QUOTE
     field = _open_field(lines, dialect)
-    return Unread.because(f"has a quotation mark in field {field} that is not closed where it should be")
+    taken = f"; {counted(len(lines) - 1, 'line')} behind it went with it" if len(lines) > 1 else ""
+    return Unread.because(f"has a quotation mark in field {field} that is not closed where it should be{taken}")
 
 
 def _open_quote(line: int, lines: Sequence[str], dialect: Dialect) -> TaskError:

@@ -32,7 +32,8 @@ SPLITS: Mapping[str, tuple[str, str]] = {
 # It is what runs are measured against, so none of them is the best at it.
 PROBE = Measure("baseline.accuracy", "To beat: linear probe", None)
 PROBE_ABOUT = (
-    "Logistic regression, C = 1, on the untrained encoder's vectors of the run's training rows; validation accuracy."
+    "Logistic regression, C = 1, on the untrained encoder's vectors of the training rows that the run learns from (a "
+    "short run does not reach all); validation accuracy."
 )
 PROBE_TEST = Measure("baseline_test.accuracy", "To beat on test", None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
@@ -77,7 +78,10 @@ def _differences(runs: Sequence[Compared]) -> None:
         for difference in found
     ]
     _table(pd.DataFrame(rows), pinned="Setting")
-    st.caption("All other settings are the same, or follow from these. – stands where a run has no such setting.")
+    st.caption(
+        "All other settings are the same, follow from these, or are defaults of what only some runs have. – means that "
+        "a run has no such setting."
+    )
 
 
 def score_rows(store: Store, runs: Sequence[Compared]) -> tuple[tuple[SeedGroup, ...], list[dict[str, str]]]:

@@ -119,9 +119,12 @@ def _own_view(acting: Acting) -> str:
     found, place = acting.found, acting.place
     if not acting.chosen.law.has_own_view:
         return ""
+    others = max(1, acting.chosen.law.views - 1)  # SimCSE's views are always two
+    which = "Its own other view has" if others == 1 else f"Its {others} own other views together have"
+    same = "Both are" if others == 1 else "All are"
     return (
-        f"Its own other view has p {found.p[place, place]:.3f} where the loss asks for {found.X[place, place]:.3f}. "
-        "Both are one vector here, so that force turns nothing and has no arrow."
+        f"{which} p {found.p[place, place]:.3f} where the loss asks for {found.X[place, place]:.3f}. "
+        f"{same} one vector here, so that force turns nothing and has no arrow."
     )
 
 

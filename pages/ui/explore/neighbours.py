@@ -82,7 +82,7 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None) -> 
     first = "the first layer" if frames.layers_at is not None else f"step {frames.numbers[0]:,}"
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
     st.caption(
-        f"Of its {len(rows)} nearest, as near at {first}: {stayed}; with its label: {same}. Out of "
+        f"Of its {len(rows)} nearest, {stayed} were among them at {first}; {same} have its label. Out of "
         f"{counted(len(frames.probe.ids), 'example')}, vectors as they are, {found.dimensions} dimensions. On the map "
         "they stand out."
     )

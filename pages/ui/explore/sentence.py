@@ -153,9 +153,9 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     else:
         st.markdown("The classifier had learned nothing at this step, so it predicts nothing for your sentence.")
     st.caption(
-        f"{changed}{life.stayed[at]} of its {life.neighbours.shape[1]} nearest examples were so at {start}. Exact at "
-        f"steps {exact}, where weights are kept (filled star); in between it moves as the examples near it do (hollow "
-        "star)."
+        f"{changed}Of its {life.neighbours.shape[1]} nearest examples, {life.stayed[at]} were among them at {start}. "
+        f"Exact at steps {exact}, where weights are kept (filled star); in between it moves as the examples near it do "
+        "(hollow star)."
     )
     if predicted:
         since = life.steps.index(predicted[0])
@@ -202,7 +202,7 @@ def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) ->
     how = "as the model of that step reads it" if life.exact[at] else "estimated from the examples near it"
     st.markdown(f"Predicted **{escaped(last)}**, {percent(life.probabilities[at].max())}, {how}.")
     start = f"step {life.steps[since]:,}"
-    return f"So it was at {start}. " if first == last else f"At {start} it was {escaped(first)}. "
+    return f"The same as at {start}. " if first == last else f"At {start} it was {escaped(first)}. "
 
 
 def _address(run_id: str, own: Own) -> dict[str, str]:

@@ -280,7 +280,9 @@ class TestOpenQuotes:
         reading = read_rows(opened("text,label\n" + "".join(rows)))
         assert reading.rows.texts == ("a, b",) * 28
         (problem,) = [problem for problem in reading.problems if problem.kind == "fields"]
-        assert problem.message == "Line 12 has a quotation mark in field 1 that is not closed where it should be."
+        assert problem.message == (
+            "Line 12 has a quotation mark in field 1 that is not closed where it should be; 1 line behind it went with it."
+        )
 
     def test_the_remedies_work(self) -> None:
         text = 'text,label\n"a",x\n"c,y\n' + "d,x\n" * 40
