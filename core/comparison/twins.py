@@ -13,7 +13,7 @@ from core.presets import preset
 from core.turns import as_launched
 
 NAME_LENGTH = 80
-CHANGE_LENGTH = 50
+CHANGE_LENGTH, VALUE_LENGTH = 60, 20
 
 
 def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConfig:
@@ -59,7 +59,8 @@ def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
         return title[:NAME_LENGTH]
     first = differences[0]
     before, after = map(_in_a_sentence, first.values)
-    change = f"{after}, not {before}"  # an arrow stands for a knob that was turned
+    # An arrow would read like a knob that was turned.
+    change = f"{_cut(after, VALUE_LENGTH)}, not {_cut(before, VALUE_LENGTH)}"
     if not first.path.endswith("objective.terms"):  # losses name themselves
         change = f"{_short_label(first.label, config)} {change}"
     change = _cut(change, CHANGE_LENGTH)

@@ -281,7 +281,8 @@ class TestOpenQuotes:
         assert reading.rows.texts == ("a, b",) * 28
         (problem,) = [problem for problem in reading.problems if problem.kind == "fields"]
         assert problem.message == (
-            "Line 12 has a quotation mark in field 1 that is not closed where it should be; 1 line behind it went with it."
+            "Line 12 has a quotation mark in field 1 that is not closed where it should be; "
+            "1 line behind it went with it."
         )
 
     def test_the_remedies_work(self) -> None:
