@@ -62,6 +62,7 @@ def _list(engine: LocalEngine, polling: bool) -> None:
             "Scored": st.column_config.TextColumn(
                 width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
             ),
+            "Took": st.column_config.TextColumn(help="From the first start to the end, with all pauses in between"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
             "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
             "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),

@@ -259,7 +259,7 @@ def _problems(together: Together) -> list[str]:
     counts = together.counts
     found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
     if not found:
-        st.success("Every row can be used.", icon=":material/check:")
+        st.success("Every row can be read.", icon=":material/check:")
         return []
     st.markdown("**What is wrong with some rows**")
     dropped = []

@@ -360,7 +360,7 @@ def test_a_file_is_understood_and_added_as_it_is(
     assert (part(app, "text").value, part(app, "label").value) == columns
     assert (part(app, "text_b").value, part(app, "split").value) == ("", "")
     assert all(word in said(app) for word in described)
-    assert "Every row can be used." in said(app)
+    assert "Every row can be read." in said(app)
     assert library.tasks() == []
 
     assert add_button(app).label == "Add 40 rows"
