@@ -462,7 +462,7 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
         "majority_rate": run.facts.get("majority_rate"),
         "device": run.device,
-        "seconds": round((run.ended_at or time.time()) - run.started_at, 3) if run.started_at else None,
+        "seconds": round(run.elapsed_s, 3) if run.started_at else None,
         "message": run.message,
         "bytes": store.size(run_id).total,
         "weights_kept": run.keep_weights,

@@ -20,7 +20,7 @@ from core.store.sizes import RunSize, size_text
 from pages.ui import reads, state
 from pages.ui.controls import delete_button, disk_line, offer_undo, run_buttons, show_notice
 from pages.ui.live import log_tail
-from pages.ui.parts import duration, elapsed_s, escaped, objective_label, status_badge, task_label
+from pages.ui.parts import duration, escaped, objective_label, status_badge, task_label
 
 POLL_S = 2.0
 MAX_ROWS = 14
@@ -62,7 +62,7 @@ def _list(engine: LocalEngine, polling: bool) -> None:
             "Scored": st.column_config.TextColumn(
                 width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
             ),
-            "Took": st.column_config.TextColumn(help="From the first start to the end, with all pauses in between"),
+            "Took": st.column_config.TextColumn(help="Without pauses"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
             "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
             "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
@@ -120,7 +120,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
             "Scored": [_scored_by(scores[run.id]) for run in runs],
-            "Took": [duration(elapsed_s(run)) if run.started_at else "" for run in runs],
+            "Took": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
             "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
             **({"Weights": weights} if any(weights) else {}),

@@ -104,3 +104,15 @@ def m003_disk_budget(db: Database) -> None:
         "dropped_gb REAL",
     ):
         db.conn.execute(f"ALTER TABLE runs ADD COLUMN {column}")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m004_worked(db: Database) -> None:
+    """How long a run has worked, without pauses or the time between attempts, which older runs do not tell apart."""
+    db.conn.execute("ALTER TABLE runs ADD COLUMN worked_s REAL NOT NULL DEFAULT 0")
+    db.conn.execute("ALTER TABLE runs ADD COLUMN working_since REAL")
+    db.conn.execute(
+        "UPDATE runs SET worked_s = coalesce(ended_at, heartbeat_at, started_at) - started_at "
+        "WHERE started_at IS NOT NULL AND status != 'running'"
+    )
+    db.conn.execute("UPDATE runs SET working_since = started_at WHERE status = 'running'")

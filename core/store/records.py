@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -88,6 +89,8 @@ class RunSummary:
         keep_weights: whether the disk budget must leave its weights alone.
         snapshots_dropped_at, weights_dropped_at: when the budget took its snapshots, or the weights of its last step.
         dropped_gb: the budget at the later of the two.
+        worked_s: seconds that it has worked, pauses and the time between attempts left out, up to `working_since`.
+        working_since: since when it works without a break; None where it does not.
     """
 
     id: str
@@ -112,6 +115,14 @@ class RunSummary:
     snapshots_dropped_at: float | None
     weights_dropped_at: float | None
     dropped_gb: float | None
+    worked_s: float
+    working_since: float | None
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds that it has worked up to now, or in all."""
+        since = self.working_since
+        return self.worked_s + (0.0 if since is None else max(0.0, (self.ended_at or time.time()) - since))
 
     @property
     def title(self) -> str:

@@ -31,7 +31,7 @@ from core.store.sizes import Dropped, FolderSizes, RunSize
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 3
+MIGRATIONS = 4
 BUSY_TIMEOUT_S = 10.0
 # How long a deleted run can be brought back.
 UNDO_S = 30.0
@@ -47,7 +47,7 @@ ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
-    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb"
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since"
 )
 
 
@@ -463,7 +463,8 @@ class Store:
         """
         self._row(run_id)
         with self._transaction() as db:
-            status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
+            row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+            status = _observed(row)
             if not status.resumable:
                 raise EngineError(f"Run {run_id} is {status}: only a stopped, failed or interrupted run resumes.")
             # A stop or pause meant for the attempt that ended must not reach the next one; a knob stays turned.
@@ -473,6 +474,7 @@ class Store:
                 "ended_at = NULL WHERE id = ?",
                 (Status.QUEUED, time.time(), run_id),
             )
+            _count_time(db, run_id, until=row["heartbeat_at"])
 
     def attempt(self, run_id: str, number: int) -> Attempt:
         """The writing side of one attempt at a run."""
@@ -531,6 +533,7 @@ class Attempt:
                     self.run_id,
                 ),
             )
+            _count_time(db, self.run_id)
         for row in cut:
             (self.folder / row["file"]).unlink(missing_ok=True)
         self._drop_snapshots(event.step)
@@ -625,11 +628,27 @@ class Attempt:
                     db.execute(
                         "UPDATE runs SET status = ? WHERE id = ? AND status != 'stopping'", (status, self.run_id)
                     )
+            _count_time(db, self.run_id)
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
 
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:
             _end(db, self.run_id, status, message)
+
+
+def _count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:
+    """Add the time since the last change to what a run has worked, and go on counting where it runs.
+
+    Args:
+        until: when it stopped working; now where None.
+    """
+    now = time.time()
+    db.execute(
+        "UPDATE runs SET worked_s = worked_s + coalesce(max(0, ? - working_since), 0), "
+        "working_since = CASE WHEN status IN ('running', 'stopping') AND begun_attempt = attempt THEN ? END "
+        "WHERE id = ?",
+        (now if until is None else until, now, run_id),
+    )
 
 
 def _end(db: sqlite3.Connection, run_id: str, status: Status, message: str | None) -> None:
@@ -638,6 +657,7 @@ def _end(db: sqlite3.Connection, run_id: str, status: Status, message: str | Non
         "WHERE id = ?",
         (status, time.time(), message, run_id),
     )
+    _count_time(db, run_id)
 
 
 def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> None:

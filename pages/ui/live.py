@@ -34,7 +34,6 @@ from pages.ui.knobs import draw_knobs
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import (
     duration,
-    elapsed_s,
     escaped,
     objective_label,
     probe_label,
@@ -138,7 +137,7 @@ def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
     if len(run.config.phases) > 1:
         words.append(f"phase {run.config.phase_at(max(1, run.last_step)) + 1} of {len(run.config.phases)}")
     if run.started_at:
-        words.append(duration(elapsed_s(run)))
+        words.append(duration(run.elapsed_s))
     found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
     if found is not None:
         words.append(f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f} texts/s")

@@ -75,13 +75,6 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def elapsed_s(run: RunSummary) -> float:
-    """Seconds since the run started, or that it took."""
-    if run.started_at is None:
-        return 0.0
-    return (run.ended_at or time.time()) - run.started_at
-
-
 def ago(moment: float) -> str:
     seconds = time.time() - moment
     return "just now" if seconds < 60 else f"{duration(seconds // 60 * 60)} ago"

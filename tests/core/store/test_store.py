@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,61 @@ def test_a_store_of_the_first_release_is_carried_over(store: Store) -> None:
         database.commit()
     with closing(Store(store.folder)) as later:
         assert [later.run(run_id).begun_attempt for run_id in (attempt.run_id, waiting)] == [1, 0]
+
+
+def set_back(store: Store, run_id: str, seconds: float, **columns: object) -> None:
+    """Have a run be at work for so long, with other columns as given."""
+    given = {"working_since": time.time() - seconds} | columns
+    with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
+        assignments = ", ".join(f"{name} = ?" for name in given)
+        database.execute(f"UPDATE runs SET {assignments} WHERE id = ?", (*given.values(), run_id))
+        database.commit()
+
+
+def test_neither_a_pause_nor_the_time_between_attempts_counts_as_work(store: Store) -> None:
+    attempt = claimed(store)
+    run_id = attempt.run_id
+    assert store.run(run_id).elapsed_s == 0
+    attempt.started(started())
+    set_back(store, run_id, 100)
+    assert store.run(run_id).elapsed_s == pytest.approx(100, abs=5)
+    store.send(run_id, "pause")
+    attempt.take_controls()
+    assert store.run(run_id).working_since is None
+    assert store.run(run_id).elapsed_s == pytest.approx(100, abs=5)
+    store.send(run_id, "resume")
+    attempt.take_controls()
+    set_back(store, run_id, 50)
+    assert store.run(run_id).elapsed_s == pytest.approx(150, abs=5)
+    # The worker dies 20 seconds later, and nobody looks for a while.
+    set_back(store, run_id, 80, worker=json.dumps(asdict(DEAD)), heartbeat_at=time.time() - 60)
+    assert store.run(run_id).status == Status.INTERRUPTED
+    assert store.run(run_id).elapsed_s == pytest.approx(120, abs=5)
+    store.requeue(run_id)
+    assert store.run(run_id).elapsed_s == pytest.approx(120, abs=5)
+    again = store.claim_next(range(100))
+    assert again is not None
+    second = store.attempt(run_id, again[1])
+    second.register()
+    assert store.run(run_id).working_since is None
+    second.started(started())
+    set_back(store, run_id, 10)
+    second.end(Status.FINISHED)
+    assert store.run(run_id).elapsed_s == pytest.approx(130, abs=5)
+
+
+def test_a_store_from_before_work_was_counted_keeps_its_times(store: Store) -> None:
+    attempt = claimed(store)
+    attempt.started(started())
+    attempt.end(Status.STOPPED)
+    with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
+        database.execute("UPDATE runs SET started_at = ended_at - 70")
+        for column in ("worked_s", "working_since"):
+            database.execute(f"ALTER TABLE runs DROP COLUMN {column}")
+        database.execute("DELETE FROM _sqlite_migrations WHERE name = 'm004_worked'")
+        database.commit()
+    with closing(Store(store.folder)) as later:
+        assert later.run(attempt.run_id).elapsed_s == pytest.approx(70)
 
 
 @pytest.mark.parametrize("text", ["", "nope", "../../etc/passwd", "a/b", "x" * 10_000, "\0", "%"])
