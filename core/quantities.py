@@ -24,6 +24,12 @@ def percent(share: float) -> str:
     return f"{Decimal(100 * float(share)).quantize(Decimal('0.1'), ROUND_HALF_UP)}%"
 
 
+def signed(value: float, decimals: int) -> str:
+    """A number that may lie below 0, with a minus sign; what is rounded to 0 has none."""
+    text = f"{value:.{decimals}f}"
+    return text.replace("-", "−" if float(text) else "")
+
+
 def hundredths(shares: Sequence[float | None]) -> list[float | None]:
     """Shares for table cells of the format `PERCENT_CELLS`."""
     return [None if share is None else 100 * share for share in shares]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
+from core.quantities import signed
 from core.representation.tokens import entered_and_left, top_words
 
 Weights = Sequence[float] | NDArray[np.floating]
@@ -146,7 +147,7 @@ def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str)
 
 
 def _value(weight: float) -> str:
-    return "not measured" if math.isnan(weight) else f"{weight:.4f}".replace("-", "−")
+    return "not measured" if math.isnan(weight) else signed(weight, 4)
 
 
 def _figure(title: str, body: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, rounded, short_text, thinned
-from core.quantities import counted
+from core.quantities import counted, signed
 from core.representation.tokens import RankAgreement, entered_and_left
 
 Array = NDArray[np.floating]
@@ -164,7 +164,7 @@ def attention_against_effect_figure(
             "textposition": "top center",
             "marker": {"color": colour, "symbol": symbol, "size": 9, "opacity": 0.85},
             "hovertext": [
-                f"<b>{plain_text(words[p])}</b><br>attention {shares[p]:.4f}<br>drop without it {_signed(drops[p])}"
+                f"<b>{plain_text(words[p])}</b><br>attention {shares[p]:.4f}<br>drop without it {signed(drops[p], 4)}"
                 for p in places
             ],
             "hovertemplate": "%{hovertext}<extra></extra>",
@@ -197,11 +197,7 @@ def agreement_sentence(agreement: RankAgreement) -> str:
     count = counted(agreement.words, "word")
     if agreement.kendall is None or agreement.spearman is None:
         return f"No rank correlation: {count}, too few or all alike."
-    return f"Kendall τ-b {_signed(agreement.kendall, 2)}, Spearman ρ {_signed(agreement.spearman, 2)}, {count}"
-
-
-def _signed(value: float, decimals: int = 4) -> str:
-    return f"{value:.{decimals}f}".replace("-", "−")
+    return f"Kendall τ-b {signed(agreement.kendall, 2)}, Spearman ρ {signed(agreement.spearman, 2)}, {count}"
 
 
 def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.quantities import percent
+from core.quantities import percent, signed
 
 # A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as
 # nearly done from the other share on.
@@ -179,14 +179,15 @@ def _covered(contrast: Contrast) -> str:
 def _numbers(now: Geometry, start: Geometry | None) -> str:
     before = start or now
     measured = [
-        ("cosine within classes", now.within_cosine, before.within_cosine, ".2f"),
-        ("between classes", now.between_cosine, before.between_cosine, ".2f"),
-        ("effective rank", now.effective_rank, before.effective_rank, ".1f"),
+        ("cosine within classes", now.within_cosine, before.within_cosine, 2),
+        ("between classes", now.between_cosine, before.between_cosine, 2),
+        ("effective rank", now.effective_rank, before.effective_rank, 1),
     ]
     if now.within_cosine is None and now.between_cosine is None:
-        measured.insert(0, ("mean cosine", now.mean_cosine, before.mean_cosine, ".2f"))
+        measured.insert(0, ("mean cosine", now.mean_cosine, before.mean_cosine, 2))
     return " · ".join(
-        f"{name} {value:{style}}" + (f" ({then:{style}} at step 0)" if start is not None and then is not None else "")
-        for name, value, then, style in measured
+        f"{name} {signed(value, decimals)}"
+        + (f" ({signed(then, decimals)} at step 0)" if start is not None and then is not None else "")
+        for name, value, then, decimals in measured
         if value is not None
     )

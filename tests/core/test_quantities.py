@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.quantities import counted, hundredths, percent
+from core.quantities import counted, hundredths, percent, signed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,3 +62,11 @@ def test_no_page_figure_or_command_writes_percentages_its_own_way() -> None:
     ]
     assert len(files) > 100
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [(-0.004, 2, "0.00"), (-0.006, 2, "−0.01"), (0.25, 1, "0.2"), (-3.0, 0, "−3"), (0.0, 2, "0.00")],
+)
+def test_a_number_below_zero_has_a_minus_sign_and_zero_has_none(value: float, decimals: int, text: str) -> None:
+    assert signed(value, decimals) == text

@@ -13,7 +13,7 @@ from core.analysis.sentence import Deletions, deletions
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.tokens import attention_against_effect_figure
-from core.quantities import counted, percent
+from core.quantities import counted, percent, signed
 from core.representation.tokens import (
     RankAgreement,
     changed_predictions,
@@ -161,7 +161,7 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
     return (
         f"Of the {these} that [CLS] attends to most, {len(shared) or 'none'} {'is' if len(shared) == 1 else 'are'} "
         f"among {those} whose deletion matters most ({_chance(most, len(attention))} by chance). "
-        f"Kendall τ = {_signed(agreement.kendall)}, Spearman ρ = {_signed(agreement.spearman)} over "
+        f"Kendall τ = {signed(agreement.kendall, 2)}, Spearman ρ = {signed(agreement.spearman, 2)} over "
         f"{counted(agreement.words, 'word')}. 1 is the same order, 0 no relation."
     )
 
@@ -236,7 +236,3 @@ def _ranks(values: Doubles) -> NDArray[np.int64]:
 
 def _short(word: str) -> str:
     return word if len(word) <= 40 else f"{word[:38]} …"
-
-
-def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
