@@ -81,7 +81,10 @@ def _list(engine: LocalEngine, polling: bool) -> None:
 def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     """What all runs take, and what happens beyond the budget."""
     total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
-    words = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB)."
+    listed = {run.id for run in runs}
+    deleted = sum(size.total for run_id, size in sizes.items() if run_id not in listed)
+    undo = f", {size_text(deleted)} of it deleted runs that can still be brought back" if deleted else ""
+    words = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB){undo}."
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:
         who = "1 run has" if lost == 1 else f"{lost} runs have"

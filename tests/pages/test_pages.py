@@ -623,6 +623,16 @@ def test_the_list_says_what_every_run_and_all_of_them_take(
     assert "Runs take 3\\.5 MB of 20 GB \\(SCL\\_DISK\\_GB\\)\\." in words(app)
 
 
+def test_deleted_runs_count_until_their_files_are_freed(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    store, run_id = finished(folder, draft())
+    store.create(draft())
+    store.discard(run_id)
+    said = words(opened("runs")).replace("\\", "")
+    assert "Runs take 3.5 MB of 20 GB (SCL_DISK_GB), 3.5 MB of it deleted runs that can still be brought back." in said
+
+
 def test_a_run_that_lost_its_weights_says_so_everywhere(
     opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
