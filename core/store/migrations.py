@@ -108,7 +108,7 @@ def m003_disk_budget(db: Database) -> None:
 
 @migrations()  # type: ignore[untyped-decorator]
 def m004_worked(db: Database) -> None:
-    """How long a run has worked, without pauses or the time between attempts, which older runs do not tell apart."""
+    """Count the seconds that a run works; of older runs only start and end are known, pauses included."""
     db.conn.execute("ALTER TABLE runs ADD COLUMN worked_s REAL NOT NULL DEFAULT 0")
     db.conn.execute("ALTER TABLE runs ADD COLUMN working_since REAL")
     db.conn.execute(

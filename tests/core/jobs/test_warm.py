@@ -67,11 +67,11 @@ class TestOneProcess:
         assert first["folder"] == str(own_jobs.folder)
 
     def test_it_has_a_session_of_its_own_one_thread_and_goes_last(self, own_jobs: Jobs) -> None:
-        told = looked(own_jobs)
-        assert told["session"] == told["pid"]
-        assert told["nice"] == NICENESS
-        assert told["session_nice"] == str(NICENESS)
-        assert told["threads"] == dict.fromkeys(ONE_THREAD, "1") | PATIENT
+        found = looked(own_jobs)
+        assert found["session"] == found["pid"]
+        assert found["nice"] == NICENESS
+        assert found["session_nice"] == str(NICENESS)
+        assert found["threads"] == dict.fromkeys(ONE_THREAD, "1") | PATIENT
 
     def test_a_warm_one_answers_at_once(self, own_jobs: Jobs) -> None:
         looked(own_jobs)
@@ -153,9 +153,9 @@ class TestWarmUp:
         [process] = processes_on(own_jobs.folder)
         own_jobs.warm_up("one")
         began = time.monotonic()
-        told = looked(own_jobs)
+        found = looked(own_jobs)
         assert time.monotonic() - began < 0.5
-        assert (told["pid"], told["loaded"]) == (process.pid, True)
+        assert (found["pid"], found["loaded"]) == (process.pid, True)
 
     def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
         with pytest.raises(ConfigError, match="group = 'three' cannot be used: choose one, two"):
