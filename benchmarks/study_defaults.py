@@ -20,11 +20,11 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from core.config import TaskConfig, parse_config
@@ -41,6 +41,7 @@ from core.training.prepare import prepare
 from core.training.untrained import FolderCache
 
 JSON = dict[str, Any]
+Table = list[list[str]]  # a heading and rows
 # Kept with the project, so that its tables can be printed again and the study goes on where it stopped.
 RESULTS = Path(__file__).with_name("results") / "study_defaults.jsonl"
 CACHE = Path("runs/study-cache")
@@ -56,6 +57,8 @@ HARD = ("acceptability", "paraphrase", "nli", "cola", "mrpc", "paws", "snli", "m
 WEIGHTS = (0.0, 0.9)
 VALIDATION_ROWS, TEST_ROWS = 300, 200
 SEEDS = (0, 1, 2)
+# Scores are kept with four digits: a smaller difference of means is none.
+EQUAL = 5e-5
 
 
 def main(arguments: list[str]) -> int:
@@ -229,35 +232,93 @@ def read(path: Path) -> list[JSON]:
 
 
 def table(lines: list[JSON]) -> str:
-    """One Markdown table for each part: settings, and accuracy less that of the probe, averaged over sets and seeds."""
-    return "\n\n".join(_part(part, [line for line in lines if line["part"] == part]) for part in PARTS if lines)
+    """A Markdown table for each part that has trials; accuracy is compared on the rows that the probe was scored on."""
+    drawn = {"confirm": _confirmed, "precision": _precisions}
+    found = {part: [line for line in lines if line["part"] == part] for part in PARTS}
+    return "\n\n".join(_rows(drawn.get(part, _settings)(trials)) for part, trials in found.items() if trials)
 
 
-def _part(part: str, lines: list[JSON]) -> str:
-    if not lines:
-        return f"No trials of {part} yet."
-    groups: dict[tuple[str, ...], list[JSON]] = defaultdict(list)
-    for line in lines:
-        groups[_group(part, line)].append(line)
-    heading = ["set" if part == "confirm" else "settings", "rows", "λ", "runs", "accuracy", "probe", "difference"]
-    rows = [[*group, *_figures(found)] for group, found in sorted(groups.items())]
-    return "\n".join(_row(cells) for cells in (heading, ["---"] * len(heading), *rows))
+def _settings(lines: list[JSON]) -> Table:
+    """For each setting: accuracy less that of the probe, averaged over sets and seeds."""
+    groups = _grouped(lines, lambda line: (_described(line), str(line["rows"]), f"{line['lambda']:g}"))
+    heading = ["settings", "rows", "λ", "runs", "accuracy", "probe", "difference", "test"]
+    return [heading, *([*group, *_figures(found)] for group, found in groups.items())]
 
 
-def _group(part: str, line: Mapping[str, Any]) -> tuple[str, ...]:
-    if part == "confirm":
-        return line["set"], str(line["rows"]), f"{line['lambda']:g}"
+def _described(line: Mapping[str, Any]) -> str:
     settings = json.dumps(line["phase"], sort_keys=True).replace('"', "") if line["phase"] else "defaults"
-    return f"{settings}, {line['computed_in']}", str(line["rows"]), f"{line['lambda']:g}"
+    return f"{settings}, {line['computed_in']}"
 
 
 def _figures(found: list[JSON]) -> list[str]:
-    accuracy, probe = mean(line["accuracy"] for line in found), mean(line["probe"] for line in found)
-    return [str(len(found)), f"{accuracy:.3f}", f"{probe:.3f}", f"{accuracy - probe:+.3f}"]
+    accuracy, probe, test = (mean(line[name] for line in found) for name in ("accuracy", "probe", "test"))
+    return [str(len(found)), f"{accuracy:.3f}", f"{probe:.3f}", f"{accuracy - probe:+.3f}", f"{test:.3f}"]
 
 
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _confirmed(lines: list[JSON]) -> Table:
+    """On how many sets the defaults end above the probe, by the mean over the seeds of each set."""
+    groups = _grouped(lines, lambda line: (_kind(line["set"]), line["rows"], line["lambda"]))
+    heading = ["sets", "rows", "λ", "sets", "runs", "above", "equal", "difference", "above on test", "difference"]
+    return [heading, *([kind, f"{rows:,}", f"{w:g}", *_above(found)] for (kind, rows, w), found in groups.items())]
+
+
+def _kind(name: str) -> str:
+    return "one text a row" if name in SENTENCES else "harder"
+
+
+def _above(found: list[JSON]) -> list[str]:
+    by_set = _grouped(found, lambda line: line["set"]).values()
+    validation, test = (
+        [mean(line[score] - line[probe] for line in lines) for lines in by_set]
+        for score, probe in (("accuracy", "probe"), ("test", "probe_test"))
+    )
+    return [
+        str(len(by_set)),
+        str(len(found)),
+        str(sum(difference > EQUAL for difference in validation)),
+        str(sum(abs(difference) <= EQUAL for difference in validation)),
+        f"{mean(validation):+.3f}",
+        str(sum(difference > EQUAL for difference in test)),
+        f"{mean(test):+.3f}",
+    ]
+
+
+def _precisions(lines: list[JSON]) -> Table:
+    """bfloat16 less float32 on the same set, seed and loss, ± the standard error of the mean; the time of a step."""
+    heading = ["rows", "λ", "pairs", "validation", "test", "time of a step"]
+    table = [heading]
+    for (rows, weight), found in _grouped(lines, lambda line: (line["rows"], line["lambda"])).items():
+        twins = _grouped(found, lambda line: (line["set"], line["seed"])).values()
+        pairs = [sorted(pair, key=lambda line: line["precision"]) for pair in twins if len(pair) == 2]
+        if len(pairs) < 2:
+            continue
+        times = sorted(half["step_s"] / full["step_s"] for half, full in pairs)
+        table.append(
+            [
+                f"{rows:,}",
+                f"{weight:g}",
+                str(len(pairs)),
+                *(_mean_and_error([half[name] - full[name] for half, full in pairs]) for name in ("accuracy", "test")),
+                f"{times[len(times) // 2]:.2f} ×",
+            ]
+        )
+    return table
+
+
+def _mean_and_error(values: list[float]) -> str:
+    return f"{mean(values):+.4f} ± {stdev(values) / len(values) ** 0.5:.4f}"
+
+
+def _grouped(lines: list[JSON], key: Callable[[JSON], Any]) -> dict[Any, list[JSON]]:
+    groups: dict[Any, list[JSON]] = defaultdict(list)
+    for line in lines:
+        groups[key(line)].append(line)
+    return dict(sorted(groups.items()))
+
+
+def _rows(table: Table) -> str:
+    heading, *rows = table
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, ["---"] * len(heading), *rows))
 
 
 if __name__ == "__main__":

@@ -272,14 +272,14 @@ def _filtered(task_id: str, listing: Listing) -> list[int]:
 
 
 def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int]:
-    """With a toggle, where any text stands more than once."""
+    """With a toggle, where any text appears more than once."""
     groups = _duplicates(task_id, _stamp(task_id), listing)
     if not groups:
-        st.caption("No text stands twice.")
+        st.caption("No text appears twice.")
         return found
     crossing = sum(len({listing.splits[row] for row in group.rows}) > 1 for group in groups)
     differing = sum(group.labels_differ for group in groups)
-    notes = [counted(len(groups), "text stands more than once", "texts stand more than once")]
+    notes = [counted(len(groups), "text appears more than once", "texts appear more than once")]
     notes += [f"{differing:,} of them with different labels"] if differing else []
     notes += [f"{crossing:,} in more than one split"] if crossing else []
     st.caption(", ".join(notes) + ".")

@@ -236,7 +236,7 @@ def test_texts_that_stand_twice_are_counted_and_shown_alone(
     app = opened("data", task=task.id)
     repeated = Counter(" ".join(text.casefold().split()) for text, _ in rows)
     twice = {text for text, count in repeated.items() if count > 1}
-    assert f"{len(twice)} texts stand more than once, 1 of them with different labels" in said(app)
+    assert f"{len(twice)} texts appear more than once, 1 of them with different labels" in said(app)
     widget(app, "data.repeated").set_value(True).run()
     shown_texts = [" ".join(text.casefold().split()) for text in rows_shown(checked(app))["Text"]]
     assert Counter(shown_texts) == Counter({text: repeated[text] for text in twice})
