@@ -33,6 +33,7 @@ from core.training.optimisers import (
     parameter_groups,
     restore_optimiser_state,
     set_rates,
+    take_clipped_step,
 )
 from core.training.outputs import Outputs, Reader, projection_head
 from core.training.passes import Batch, Machine, Passes
@@ -146,14 +147,14 @@ class Phase:
             cache.backward(shared)
         if shared is not None:
             measures |= shared.measures()
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.optimiser.max_gradient_norm)
-        self._pending = batch, started
+        norm = nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
+        self._pending = batch, norm, started
         return self._numbers(value, norm, measures) | self._settings(step) | _counts(batch)
 
     def commit(self) -> float:
         """Let the optimiser take the step that was computed; returns the seconds of the whole step."""
-        batch, started = self._pending
-        self.optimiser.step()
+        batch, norm, started = self._pending
+        take_clipped_step(self.optimiser, self.parameters, norm, self.config.optimiser.max_gradient_norm)
         self.optimiser.zero_grad(set_to_none=True)
         for queue in self.queues.values():
             queue.step(self.passes.inputs.plain(batch.rows), batch.labels, self.machine.autocast)

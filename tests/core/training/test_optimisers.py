@@ -22,6 +22,7 @@ from core.training.optimisers import (
     parameter_groups,
     restore_optimiser_state,
     set_rates,
+    take_clipped_step,
 )
 from tests.core.encoders.test_model import CONFIGS, made
 
@@ -149,6 +150,32 @@ def test_adamw_takes_the_steps_of_plain_formulas(bias_correction: bool, fused: b
     for parameter, expected in zip(parameters, by_plain_formulas(bias_correction), strict=True):
         found = parameter.detach().flatten()
         torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("device", [CPU, torch.device("mps")], ids=["fused", "plain"])
+@pytest.mark.parametrize("config", [OptimiserConfig(), OptimiserConfig(name="adafactor")], ids=lambda c: c.name)
+@pytest.mark.parametrize("most", [0.5, 100.0])
+def test_a_clipped_step_is_one_with_gradients_of_at_most_that_norm(
+    device: torch.device, config: OptimiserConfig, most: float
+) -> None:
+    made = []
+    for scaled_before in (False, True):
+        parameters = [nn.Parameter(tensor) for tensor in start()]
+        optimiser = make_optimiser([{"params": parameters, "weight_decay": 0.0, "rate": 0.1}], config, device)
+        for step in range(2):
+            torch.manual_seed(step)
+            gradients = [torch.randn_like(p) for p in parameters]
+            norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
+            share = min(1.0, most / norm) if scaled_before else 1.0
+            for parameter, found in zip(parameters, gradients, strict=True):
+                parameter.grad = found * share
+            take_clipped_step(optimiser, parameters, torch.tensor(norm * share), most)
+        # Adam's steps hardly depend on the gradients' size; its moments do.
+        names: dict[Tensor, str] = {parameter: str(i) for i, parameter in enumerate(parameters)}
+        made.append(dict(enumerate(parameters)) | optimiser_state(optimiser, names))
+    assert made[0].keys() == made[1].keys()
+    for name, clipped in made[0].items():
+        torch.testing.assert_close(clipped, made[1][name], atol=0, rtol=1e-5)
 
 
 def test_the_two_kinds_of_adamw_differ() -> None:
