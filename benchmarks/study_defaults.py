@@ -287,8 +287,8 @@ def _above(found: list[JSON]) -> list[str]:
 
 
 def _precisions(lines: list[JSON]) -> Table:
-    """bfloat16 less float32 on the same set, seed and loss, ± the standard error of the mean; the time of a step."""
-    heading = ["rows", "λ", "pairs", "validation", "test", "time of a step"]
+    """bfloat16 less float32 on the same set, seed and loss, ± the standard error of the mean."""
+    heading = ["rows", "λ", "pairs", "validation", "test"]
     table = [heading]
     for (rows, weight), found in _grouped(lines, lambda line: (line["rows"], line["lambda"])).items():
         twins = _grouped(found, lambda line: (line["set"], line["seed"])).values()
@@ -296,14 +296,12 @@ def _precisions(lines: list[JSON]) -> Table:
         pairs = [pair for pair in pairs if [line["computed_in"] for line in pair] == ["bfloat16", "float32"]]
         if len(pairs) < 2:
             continue
-        times = sorted(half["step_s"] / full["step_s"] for half, full in pairs)
         table.append(
             [
                 f"{rows:,}",
                 f"{weight:g}",
                 str(len(pairs)),
                 *(_mean_and_error([half[name] - full[name] for half, full in pairs]) for name in ("accuracy", "test")),
-                f"{times[len(times) // 2]:.2f} ×",
             ]
         )
     return table
