@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
-from core.figures.map import hover_texts, map_extent, map_figure
+from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
 from core.quantities import percent
 from core.replay import Replay, bundled_replay
 from core.store import Store
 from pages.ui import reads, state
-from pages.ui.live_figure import live_figure
+from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import ago, escaped, objective_label, status_badge, task_label
 
-FRAME_S = 0.9
 MAP_HEIGHT = 440
 RECENT = 5
 
@@ -31,7 +31,7 @@ def page() -> None:
         st.page_link("pages/explore.py", label="Explore a finished run", icon=":material/scatter_plot:")
         _recent(store)
     with right:
-        st.fragment(_replay, run_every=FRAME_S)(bundled())
+        st.fragment(_replay)(bundled())
 
 
 @st.cache_resource(show_spinner=False)
@@ -40,22 +40,29 @@ def bundled() -> Replay:
 
 
 def _replay(replay: Replay) -> None:
-    """One frame further at every tick, with a rest on the last one."""
-    tick: int = state.remembered("tick", lambda: 0)
-    state.remember("tick", tick + 1)
-    frame = min(tick % (len(replay.steps) + 4), len(replay.steps) - 1)
-    step, accuracy = replay.steps[frame], replay.accuracies[frame]
-    live_figure(
-        map_figure(
-            replay.maps[frame], replay.probe, hover_texts(replay.probe), map_extent(replay.maps), revision="home"
-        ),
+    """The map, playing by itself."""
+    map_view(
+        [replay_panel()],
         key="home.map",
         height=MAP_HEIGHT,
-        description="A replay: the map of 120 film reviews while an encoder is fine-tuned.",
+        description=f"A replay: the map of {len(replay.probe.ids):,} texts while an encoder is fine-tuned.",
+        trails=False,
+        play=True,
+        name="replay",
     )
-    st.caption(
-        f"A replay: {escaped(replay.title)}. Step {step:,} of {replay.steps[-1]:,}, "
-        f"validation accuracy {percent(accuracy)}. Every point is one review; hover to read it."
+    st.caption(f"A replay: {escaped(replay.title)}. Every point is one text; hover to read it.")
+
+
+@st.cache_resource(show_spinner=False)
+def replay_panel() -> Panel:
+    replay = bundled()
+    probe = replay.probe
+    return Panel(
+        examples=examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits),
+        places=places_bundle(np.stack(replay.maps)),
+        colours=categories_bundle(probe.labels, probe.classes, "Label"),
+        steps=replay.steps,
+        notes=tuple(f"validation {percent(accuracy)}" for accuracy in replay.accuracies),
     )
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.maps import map_request
+from core.analysis.maps import LIVE, map_request
 from core.config import RunConfig
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import curves_figure
-from core.figures.map import map_extent, map_figure
 from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
 from core.newest_contrast import newest_contrast
 from core.quantities import percent
@@ -30,8 +29,12 @@ from core.turns import objective_at
 from pages.ui import reads
 from pages.ui.beat import beat
 from pages.ui.controls import disk_line, run_buttons, show_notice
+from pages.ui.explore import run_reads
+from pages.ui.explore.run_reads import Frames, frames_of
+from pages.ui.explore.the_map import panel_of
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_figure import live_figure
+from pages.ui.map_view import map_view
 from pages.ui.parts import (
     duration,
     escaped,
@@ -279,24 +282,25 @@ def _interval(values: Mapping[str, float]) -> str:
 
 def _map(engine: LocalEngine, run: RunRecord) -> None:
     assert run.probe is not None
-    frames = engine.store.frame_steps(run.id)
-    if not frames:
-        st.markdown("**Map of the probe**")
+    frames = frames_of(engine.store, run, None)
+    if not frames.numbers:
         st.caption("The first frame comes right after the first step.")
         return
+    method = st.segmented_control("Map", list(METHODS), default="pca", required=True, key="live.method", **METHOD_LOOK)
     try:
-        step, points, extent, about = _newest_map(engine, run, frames)
+        spec, maps, about = _newest_maps(frames, MapSpec(method))
+        panel = panel_of(frames, spec, maps)
     except StoreError as error:
         st.warning(escaped(str(error)))
         return
-    figure = map_figure(points, run.probe, reads.hovers(run.id, run.probe), extent, revision=f"{run.id}.{about}")
-    live_figure(
-        figure,
-        key="live.map",
+    map_view(
+        [panel],
+        key=f"live.map.{run.id}",
         height=MAP_HEIGHT,
-        version=f"{run.id} {about} {len(frames)} {step}",
-        description=f"Map of {len(points)} texts at step {step}, coloured by label.",
-        selectable=True,
+        description=f"Map of {len(run.probe.ids):,} texts, coloured by label.",
+        trails=False,
+        follow=True,
+        name=f"{run.id}-{spec.method}",
     )
     st.caption(
         f"{probe_label(run.probe)}, by label. {about} Each frame is turned onto the one before, so points move because "
@@ -304,27 +308,15 @@ def _map(engine: LocalEngine, run: RunRecord) -> None:
     )
 
 
-def _newest_map(engine: LocalEngine, run: RunRecord, frames: list[int]) -> tuple[int, Points, float, str]:
-    """The newest frame's step, its map and extent, and what it is: UMAP is some frames behind, PCA until its first."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        title = st.empty()
-        st.space("stretch")
-        method = st.segmented_control(
-            "Map", list(METHODS), default="pca", required=True, key="live.method", **METHOD_LOOK
-        )
-    if method == "umap":
-        placed = reads.placed_maps(engine.store, run, UMAP)
-        if len(placed) < len(frames):
-            see_done("map", map_request(run, UMAP), "UMAP", since=complete_since(run))
+def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], str]:
+    """The maps to show and what they are: UMAP is some frames behind, PCA until its first. Raises: StoreError."""
+    if wanted == UMAP:
+        placed = run_reads.maps(frames, UMAP)
+        if len(placed) < len(frames.numbers):
+            see_done("map", map_request(frames.run, UMAP), "UMAP", since=complete_since(frames.run))
         if placed:
-            step = max(placed)
-            title.markdown(f"**Map of the probe** · step {step:,}")
-            about = f"UMAP of the normalised vectors, some frames behind. {UMAP.entry.caution}"
-            return step, placed[step], map_extent(list(placed.values())), about
-    title.markdown(f"**Map of the probe** · step {frames[-1]:,}")
-    extent = reads.extent(engine.store, run, run.id, run.begun_attempt, tuple(frames))
-    about = "First two principal components of the normalised vectors."
-    return frames[-1], reads.map_points(engine.store, run, frames[-1]), extent, about
+            return UMAP, placed, f"UMAP of the normalised vectors, some frames behind. {UMAP.entry.caution}"
+    return LIVE, run_reads.maps(frames, LIVE), "First two principal components of the normalised vectors."
 
 
 def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:

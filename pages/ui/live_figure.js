@@ -50,21 +50,8 @@ function themed(figure, element) {
   return layout;
 }
 
-function idsOf(event) {
-  return event && event.points ? event.points.map((point) => point.customdata).filter((id) => id !== undefined) : [];
-}
-
-// A selection is of examples, not of a region: the same points stay lit wherever they move.
-function withSelection(traces, chosen) {
-  return traces.map((trace) => {
-    if (!trace.customdata) return trace;
-    const rows = trace.customdata.flatMap((id, row) => (chosen.has(id) ? [row] : []));
-    return { ...trace, ...(chosen.size ? { selectedpoints: rows } : {}) };
-  });
-}
-
 export default function (component) {
-  const { parentElement, setStateValue } = component;
+  const { parentElement } = component;
   const data = component.data?.[0];
   const node = parentElement.querySelector(".live-figure");
   if (!node || !data) return;
@@ -76,40 +63,19 @@ export default function (component) {
     if (!node.latest) return;
     const theme = getComputedStyle(node).getPropertyValue("--st-text-color");
     const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height}`;
-    if (stamp && stamp === node.stamp && !node.reselected) return; // what is drawn is what came
+    if (stamp && stamp === node.stamp) return; // what is drawn is what came
     node.stamp = stamp;
-    node.reselected = false;
-    const { figure, selectable } = node.latest;
-    const unused = selectable ? ["autoScale2d"] : ["select2d", "lasso2d", "autoScale2d"];
+    const { figure } = node.latest;
     const config = {
       ...LOCAL_ONLY,
       responsive: true,
-      scrollZoom: selectable,
-      modeBarButtonsToRemove: [...unused, ...CLOUD_BUTTONS],
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", ...CLOUD_BUTTONS],
       toImageButtonOptions: { scale: 2 },
     };
-    node.chosen ??= new Set();
-    const layout = { ...themed(figure, node), selections: [], selectionrevision: node.selectionCount || 0 };
-    // Plotly keeps what a person does to a figure (zoom, tool, selection) as long as uirevision stays the same.
-    node.drawing = true; // drawing a selection emits selection events of its own, which nobody asked for
-    Plotly.react(node, withSelection(figure.data, node.chosen), layout, config).then(() => {
-      node.drawing = false;
+    // Plotly keeps what a person does to a figure (zoom, tool) as long as uirevision stays the same.
+    Plotly.react(node, figure.data, themed(figure, node), config).then(() => {
       node.updates = (node.updates || 0) + 1;
       node.dataset.updates = String(node.updates);
-      if (selectable && !node.listening) {
-        node.listening = true;
-        const choose = (ids) => {
-          if (node.drawing) return;
-          node.chosen = new Set(ids);
-          node.selectionCount = (node.selectionCount || 0) + 1; // Plotly lets go of its own box or lasso
-          node.reselected = true;
-          setStateValue("selected", ids);
-          setTimeout(() => draw(Plotly)); // once Plotly is done with its own event
-        };
-        node.on("plotly_selected", (event) => event && choose(idsOf(event)));
-        node.on("plotly_deselect", () => choose([]));
-        node.on("plotly_click", (event) => choose(idsOf(event)));
-      }
     });
   };
   loadPlotly(data.plotly)

@@ -51,20 +51,16 @@ _mount = st.components.v2.component(
 )
 
 
-def live_figure(
-    figure: Figure, *, key: str, height: int, description: str, selectable: bool = False, version: str = ""
-) -> list[int]:
+def live_figure(figure: Figure, *, key: str, height: int, description: str, version: str = "") -> None:
     """Draw a figure, or update the one under `key` in place.
 
     Args:
         height: pixels.
         description: what the figure shows, for those who cannot see it.
-        selectable: report clicked, boxed and lassoed points.
         version: tells two figures under one key apart, so that an unchanged one is not drawn again; "" where that is
             not known.
-    Returns: the `customdata` ids of the selected points, [] when nothing is selected.
     """
-    result = _mount(
+    _mount(
         key=key,
         # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one of them is a data frame.
         data=[
@@ -73,12 +69,8 @@ def live_figure(
                 "height": height,
                 "description": description,
                 "plotly": plotly_url(),
-                "selectable": selectable,
                 "version": version,
             }
         ],
-        default={"selected": []},
-        on_selected_change=lambda: None,
         height="content",
     )
-    return [int(i) for i in result.selected or []]

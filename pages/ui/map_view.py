@@ -193,6 +193,8 @@ def map_view(
     lit: Sequence[int] | None = None,
     view: str = "",
     trails: bool = True,
+    play: bool = False,
+    follow: bool = False,
     name: str = "map",
     unit: str = "step",
     empty: str = "There is no frame to show yet.",
@@ -208,6 +210,9 @@ def map_view(
             what was returned, from the address or from anywhere, changes nothing.
         lit: ids that stand out, the others are dimmed; None for no search.
         trails: offer the switch for the paths of selected points.
+        play: play the frames again and again until the visitor pauses them, unless they prefer reduced motion; the page
+            hears nothing of it.
+        follow: the newest frame is shown to whoever was at the one before, also when they went there themselves.
         name: of the files that PNG and SVG are saved to.
         unit: what a frame is the number of, such as "step" or "layer".
         empty: the sentence shown when no panel has a frame.
@@ -222,20 +227,25 @@ def map_view(
     memory = _memory(key)
     _mount_view(
         key=key,
-        data={
-            "panels": [panel.as_json() for panel in panels],
-            "height": height,
-            "description": description,
-            "lit": None if lit is None else list(lit),
-            "trails": trails,
-            "name": name,
-            "empty": empty,
-            "unit": unit,
-            "selected": now.selected,
-            "frame": memory["frame"].value,
-            "view": now.view,
-            "numbers": {name: memory[name].number for name in FIELDS},
-        },
+        # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one is a data frame.
+        data=[
+            {
+                "panels": [panel.as_json() for panel in panels],
+                "height": height,
+                "description": description,
+                "lit": None if lit is None else list(lit),
+                "trails": trails,
+                "play": play,
+                "follow": follow,
+                "name": name,
+                "empty": empty,
+                "unit": unit,
+                "selected": now.selected,
+                "frame": memory["frame"].value,
+                "view": now.view,
+                "numbers": {name: memory[name].number for name in FIELDS},
+            }
+        ],
         on_reports_change=lambda: None,
         height="content",
     )

@@ -7,15 +7,11 @@ import threading
 
 import streamlit as st
 
-from core.analysis.maps import read_maps, steps_source
 from core.config import RunConfig
 from core.engine import LocalEngine, rows
 from core.engine.machine import has_bfloat16, has_gpu
-from core.errors import StoreError
-from core.events import Probe, Step
-from core.figures.map import hover_texts, map_extent
+from core.events import Step
 from core.jobs import Jobs
-from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store, default_folder
 from core.store.store import UNDO_S
 from core.tasks import TaskData, TaskLibrary
@@ -74,40 +70,6 @@ def _step_log(folder: str, run_id: str, attempt: int) -> StepLog:
 def steps(store: Store, run: RunRecord) -> list[Step]:
     """All steps of a run so far; only new ones are read."""
     return _step_log(str(store.folder), run.id, run.begun_attempt).grown(store, run.id)
-
-
-@st.cache_data(show_spinner=False, max_entries=4_000)
-def _map_points(folder: str, run_id: str, attempt: int, step: int) -> Points:
-    return _store(folder).map_points(run_id, step)
-
-
-def map_points(store: Store, run: RunRecord, step: int) -> Points:
-    """The flat map of one frame. Raises: StoreError for a damaged file."""
-    return _map_points(str(store.folder), run.id, run.begun_attempt, step)
-
-
-def placed_maps(store: Store, run: RunRecord, spec: MapSpec) -> dict[int, Points]:
-    """The maps of another kind that are placed so far, by step."""
-    source = steps_source(store, run, tuple(store.frame_steps(run.id)))
-    return read_maps(source.folder(store.run_folder(run.id), spec), source.present)
-
-
-@st.cache_data(show_spinner=False, max_entries=64)
-def extent(_store: Store, _run: RunRecord, run_id: str, attempt: int, frame_steps: tuple[int, ...]) -> float:
-    """Half the width of a square that holds every frame that can be read."""
-    maps = []
-    for step in frame_steps:
-        try:
-            maps.append(map_points(_store, _run, step))
-        except StoreError:
-            continue  # the page that shows this very frame says what is wrong with it
-    return map_extent(maps)
-
-
-@st.cache_data(show_spinner=False, max_entries=64)
-def hovers(run_id: str, _probe: Probe) -> list[str]:
-    """Hover texts of a run's points; the probe is fixed for a run's life."""
-    return hover_texts(_probe)
 
 
 # Frozen values, which nobody has to copy.

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 # A worker, a server and a browser share the machine.
 expect.set_options(timeout=20_000)
 FRAMES = list(range(0, 30_001, 100))
-MAP, CURVES = ".live-figure >> nth=0", ".live-figure >> nth=1"
+MAP, CURVES = ".map-view", ".live-figure >> nth=0"
 
 
 def launched(page: Page, server: Server, template_id: str) -> str:
@@ -33,7 +33,7 @@ def launched(page: Page, server: Server, template_id: str) -> str:
 
 
 def drawn(page: Page, figure: str) -> None:
-    """Wait until Plotly has drawn a figure."""
+    """Wait until a map or a figure has been drawn."""
     expect(page.locator(figure)).to_have_attribute("data-updates", re.compile(r"\d+"))
 
 
@@ -42,7 +42,8 @@ def updates(page: Page, figure: str) -> int:
 
 
 def points(page: Page) -> Any:
-    return page.locator(MAP).evaluate("node => node.data.map(trace => [trace.x, trace.y])")
+    """Where the points of the map are on the screen."""
+    return page.locator(MAP).evaluate("node => [...node.map.panels[0].screen]")
 
 
 def test_a_deep_link_on_a_fresh_server_opens_its_page(page: Page, server: Server) -> None:
@@ -60,7 +61,7 @@ def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -
     server.start()
     try:
         page.goto(server.url)
-        page.locator(".live-figure[data-updates]").wait_for()
+        drawn(page, MAP)
         loaded = Path(f"/proc/{server.pid}/maps").read_text()
     finally:
         server.close()
@@ -71,7 +72,7 @@ def test_the_first_page_waits_for_no_large_library(page: Page, tmp_path: Path) -
 def test_the_home_page_moves_within_five_seconds(page: Page, server: Server) -> None:
     page.goto(server.url)
     opened = time.monotonic()
-    page.locator(".live-figure[data-updates]").wait_for()
+    drawn(page, MAP)
     first = points(page)
     while points(page) == first:
         assert time.monotonic() - opened < 5
@@ -79,8 +80,8 @@ def test_the_home_page_moves_within_five_seconds(page: Page, server: Server) -> 
 
 
 def test_plotly_is_served_as_javascript(page: Page, server: Server) -> None:
-    page.goto(server.url)
-    page.locator(".live-figure[data-updates]").wait_for()
+    page.goto(f"{server.url}/data?task=nli")
+    page.locator(".live-figure[data-updates]").first.wait_for()
     response = page.request.get(f"{server.url}/app/static/plotly.min.js")
     assert response.status == 200
     assert "javascript" in response.headers["content-type"]
@@ -94,10 +95,8 @@ def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
     wait_for(server_store, run_id, lambda run: run.last_step > 100)
     drawn(page, MAP)
     before = points(page)
-    page.wait_for_function(
-        "before => JSON.stringify(document.querySelectorAll('.live-figure')[0].data.map(t => [t.x, t.y])) !== before",
-        arg=page.evaluate("JSON.stringify", before),
-    )
+    while points(page) == before:
+        page.wait_for_timeout(100)
     address = page.url
     page.goto("about:blank")
     step = server_store.run(run_id).last_step
@@ -124,15 +123,16 @@ def test_zoom_selection_and_node_outlive_twenty_updates(
     run_id = launched(page, server, template(steps=30_000, more={"probe": {"frame_steps": FRAMES}}))
     drawn(page, MAP)
     drawn(page, CURVES)
-    page.evaluate("document.querySelectorAll('.live-figure').forEach(node => { node.mark = 'mine'; })")
+    page.evaluate("document.querySelectorAll('.live-figure, .map-view').forEach(node => { node.mark = 'mine'; })")
 
     page.locator(f"{CURVES} >> .nsewdrag >> nth=0").scroll_into_view_if_needed()
     drag(page, f"{CURVES} >> .nsewdrag >> nth=0", (0.2, 0.2), (0.7, 0.8))
     page.locator(MAP).scroll_into_view_if_needed()
-    page.locator(MAP).hover()
-    page.locator(f"{MAP} >> [data-title='Box Select']").click()
-    drag(page, f"{MAP} >> .nsewdrag", (0.05, 0.05), (0.55, 0.95))
-    page.wait_for_function("document.querySelector('.live-figure').chosen.size > 0")
+    page.locator(MAP).get_by_role("button", name="Zoom in").click()
+    page.locator(MAP).get_by_role("button", name="Select with a box").click()
+    drag(page, f"{MAP} >> canvas", (0.05, 0.05), (0.55, 0.95))
+    page.wait_for_function("document.querySelector('.map-view').map.chosen.size > 0")
+    camera = page.locator(MAP).evaluate("node => node.map.panels[0].camera")
 
     zoom = page.locator(CURVES).evaluate("node => node.layout.xaxis.range")
     selected = selected_ids(page)
@@ -145,15 +145,15 @@ def test_zoom_selection_and_node_outlive_twenty_updates(
     for figure in (MAP, CURVES):
         assert page.locator(figure).evaluate("node => node.mark") == "mine"
     assert page.locator(CURVES).evaluate("node => node.layout.xaxis.range") == zoom
+    assert page.locator(MAP).evaluate("node => node.map.panels[0].camera") == camera
     assert selected_ids(page) == selected
     server_store.send(run_id, "stop")
     wait_for(server_store, run_id, lambda run: run.status.ended)
 
 
 def selected_ids(page: Page) -> list[int]:
-    """Ids of the points that Plotly shows as selected."""
-    script = "node => node._fullData.flatMap(t => (t.selectedpoints || []).map(row => t.customdata[row]))"
-    return sorted(page.locator(MAP).evaluate(script))
+    """Ids of the points that the map shows as selected."""
+    return sorted(page.locator(MAP).evaluate("node => [...node.map.chosen]"))
 
 
 def drag(page: Page, locator: str, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -198,8 +198,10 @@ def test_hostile_texts_are_shown_and_never_run(page: Page, server: Server, hosti
         nothing_ran(page)
     page.goto(f"{server.url}/fine_tune?run={hostile_run}")
     drawn(page, MAP)
-    page.locator(MAP).evaluate("node => window.Plotly.Fx.hover(node, [{curveNumber: 0, pointNumber: 0}])")
-    hover = page.locator(f"{MAP} >> .hoverlayer")
+    page.locator(f"{MAP} >> canvas").scroll_into_view_if_needed()
+    x, y, _ = points(page)[:3]
+    page.locator(f"{MAP} >> canvas").hover(position={"x": x, "y": y})
+    hover = page.locator(f"{MAP} >> .map-tip")
     expect(hover).to_contain_text(IMAGE)
     expect(hover).to_contain_text("<b>bad</b>")
     nothing_ran(page)

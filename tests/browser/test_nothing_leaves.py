@@ -89,9 +89,9 @@ def check(page: Page, server: Server, asked: list[str]) -> None:
 @pytest.mark.parametrize(
     ("address", "figure"),
     [
-        ("/", ".live-figure"),
+        ("/", ".map-view"),
         ("/fine_tune", ""),
-        ("/fine_tune?run={0}", ".live-figure"),
+        ("/fine_tune?run={0}", ".live-figure, .map-view"),
         ("/runs", ""),
         ("/data?task=nli", ".live-figure"),
         ("/data?view=file", ""),

@@ -102,7 +102,13 @@ def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
 def _live_maps(
     store_folder: str, run_id: str, attempt: int, layers_at: int | None, numbers: tuple[int, ...], _store: Store
 ) -> dict[int, Points]:
-    return {step: _store.map_points(run_id, step) for step in numbers}
+    return {step: _live_map(store_folder, run_id, attempt, step, _store) for step in numbers}
+
+
+# Frame after frame of a run that is watched asks for those before it too.
+@st.cache_resource(show_spinner=False, max_entries=4_000)
+def _live_map(store_folder: str, run_id: str, attempt: int, step: int, _store: Store) -> Points:
+    return _store.map_points(run_id, step)
 
 
 @st.cache_resource(show_spinner=False, max_entries=32)

@@ -44,19 +44,19 @@ def panel_of(
     frames: Frames,
     spec: MapSpec,
     maps: Mapping[int, Points],
-    choices: Choices,
+    colour: str = "label",
     *,
     arrows: Sequence[Arrow] = (),
     own: Sequence[OwnPoint] = (),
     centroids: bool = False,
     anchor: int | None = None,
 ) -> Panel:
-    """One map of all frames. Raises: StoreError for a frame that cannot be read."""
+    """One map of all frames, coloured by one of `COLOURINGS`. Raises: StoreError for a frame that cannot be read."""
     places = _places(*frames.key, spec.key, frames.numbers, tuple(maps), maps, spec.dims, len(frames.probe.ids))
     return Panel(
         examples=_examples(*frames.key, frames),
         places=places,
-        colours=colours(frames, choices.colour),
+        colours=colours(frames, colour),
         steps=frames.numbers,
         notes=_notes(frames),
         space=spec.key,

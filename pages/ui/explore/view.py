@@ -120,7 +120,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     try:
         with above:
             _offer_found(frames, found)
-            panel = the_map.panel_of(frames, spec, maps, choices, **_extras(frames, maps, spec, beside))
+            panel = the_map.panel_of(frames, spec, maps, choices.colour, **_extras(frames, maps, spec, beside))
             the_map.draw(frames, panel, choices, on_map, spec, _lit(frames, found, near))
             the_map.honesty_line(frames, spec, looked.number)
             st.caption(the_map.method_line(frames, spec, choices.spec, choices))

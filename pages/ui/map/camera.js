@@ -4,6 +4,9 @@ const HOME_3D = { yaw: 0.6, pitch: 0.35, zoom: 1 };
 const EYE = 4; // distance of the eye from the middle, in half widths of the box
 const ZOOM_LIMIT = 200;
 const EDGE_PX = 10; // the home view leaves room for the marks of the outermost points
+const MOST_MAGNIFIED = 4; // a frame whose points lie closer together than this looks it
+const HOME_MARGIN = 1.04;
+const EASE_MS = 120;
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
@@ -11,10 +14,54 @@ const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 function cameraOf(panel) {
   if (panel.camera) return panel.camera;
   if (panel.places.axes === 3) return HOME_3D;
-  const { middle, reach } = panel.places;
+  const { middle, reach } = panel.home ?? panel.places;
   const [w, h] = [Math.max(20, panel.width - 2 * EDGE_PX), Math.max(20, panel.height - 2 * EDGE_PX)];
   const perPixel = Math.max((2 * reach[0]) / w, (2 * reach[1]) / h);
   return { x: middle[0], y: middle[1], reach: (perPixel * Math.min(panel.width, panel.height)) / 2 };
+}
+
+// What the home view of a flat map holds: the points of the frame that is shown, or, while frames follow each other,
+// those of all frames, so that the scale stays the same.
+function homeOf(panel, moment, steady) {
+  const { places } = panel;
+  places.boxes ??= boxesOf(places);
+  if (steady || moment.from < 0) return places;
+  return places.boxes[places.slots[moment.to]] ?? places;
+}
+
+// The box around the points of each frame that has a map, in the map's own units.
+function boxesOf(places) {
+  const { axes, points, half, middle, reach } = places;
+  const unit = (2 * half) / PLACE_STEPS;
+  return places.present.map((_, slot) => {
+    const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
+    for (let at = slot * points * axes; at < (slot + 1) * points * axes; at += axes) {
+      if (places.places[at] > PLACE_STEPS) continue;
+      for (const axis of [0, 1]) {
+        low[axis] = Math.min(low[axis], places.places[at + axis]);
+        high[axis] = Math.max(high[axis], places.places[at + axis]);
+      }
+    }
+    if (low[0] > high[0]) return null;
+    const across = [0, 1].map((axis) => Math.max(((high[axis] - low[axis]) / 2) * unit * HOME_MARGIN, reach[axis] / MOST_MAGNIFIED));
+    return { middle: [0, 1].map((axis) => middle[axis] - half + ((low[axis] + high[axis]) / 2) * unit), reach: across };
+  });
+}
+
+// Move a panel's home view towards what it has to hold; returns whether it is still on its way.
+function easeHome(panel, moment, steady, ms) {
+  if (panel.places.axes === 3) return false;
+  const goal = homeOf(panel, moment, steady);
+  const start = panel.home;
+  const left = start && ms < Infinity ? Math.exp(-ms / EASE_MS) : 0;
+  const towards = (from, to) => to + (from - to) * left;
+  const eased = (name) => [0, 1].map((axis) => (left ? towards(start[name][axis], goal[name][axis]) : goal[name][axis]));
+  panel.home = { middle: eased("middle"), reach: eased("reach") };
+  const far = [0, 1].some((axis) =>
+    ["middle", "reach"].some((name) => Math.abs(panel.home[name][axis] - goal[name][axis]) > goal.reach[axis] / 500),
+  );
+  if (!far) panel.home = { middle: goal.middle.slice(0, 2), reach: goal.reach.slice(0, 2) };
+  return far;
 }
 
 // Returns a function (x, y, z, out) that writes screen x, y and nearness (1 in the middle, more is nearer) to out.

@@ -1,6 +1,7 @@
 // Streamlit calls this anew for every change of the data, on the same node.
 
-export default function ({ data, parentElement, setStateValue }) {
+export default function ({ data: sent, parentElement, setStateValue }) {
+  const data = sent?.[0];
   const node = parentElement.querySelector(".map-view");
   if (!node || !data) return;
   try {

@@ -34,7 +34,7 @@ function newPanel(view) {
   const caption = make("div", { className: "map-caption" }, title, note);
   const stage = make("div", { className: "map-stage" }, canvas, missing, tip);
   const node = make("div", { className: "map-panel" }, caption, stage);
-  const panel = { node, canvas, tip, missing, caption, heading: title, note, stage, camera: null, width: 0, height: 0, drawn: null };
+  const panel = { node, canvas, tip, missing, caption, heading: title, note, stage, camera: null, home: null, width: 0, height: 0, drawn: null };
   view.stages.append(node);
   view.sizes.observe(stage);
   listenToPointer(panel, view);
@@ -53,6 +53,7 @@ function fillPanel(panel, data) {
   const space = `${data.space} ${places.axes}`;
   const moved = panel.camera !== null && panel.space !== space;
   if (moved) panel.camera = null;
+  if (panel.space !== space) panel.home = null;
   panel.space = space;
   if (panel.examples !== examples) panel.rowOf = new Map(examples.ids.map((id, row) => [id, row]));
   if (panel.colours !== colours) panel.palette = paletteOf(colours);

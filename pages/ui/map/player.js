@@ -22,9 +22,14 @@ function makePlayer(view) {
   const node = make("div", { className: "map-player" }, previous, play, next, track, label, speed, trails);
 
   slider.addEventListener("input", () => {
+    view.scrubbing = true;
     const index = Number(slider.value);
     const { playable } = view.timeline;
     view.goTo(nearestPlayable(playable, index, index >= playable[Math.round(view.at)]));
+  });
+  slider.addEventListener("change", () => {
+    view.scrubbing = false;
+    view.draw();
   });
   // Arrow keys go from frame to frame, over frames that have no map yet.
   slider.addEventListener("keydown", (event) => {

@@ -4,6 +4,8 @@ const FRAME_REST_MS = 150;
 const PLAY_REPORT_MS = 700;
 const VIEW_REST_MS = 400;
 const SAY_REST_MS = 500;
+const GLIDE_MS = 700; // from one frame to a newer one
+const LOOP_REST_MS = 2500; // on the last frame, before a replay begins again
 // A picture of more points takes longer than 5 ms. How long one waits for an answer at most, and for what comes with it.
 const SLOW_POINTS = 1500;
 const ANSWER_MS = 250;
@@ -16,7 +18,7 @@ const TOOLS = [
 
 class MapView {
   constructor(node) {
-    Object.assign(this, { node, panels: [], at: 0, playing: false, speed: 1, tool: "move", trails: false });
+    Object.assign(this, { node, panels: [], at: 0, playing: false, looping: false, scrubbing: false, gliding: null, speed: 1, tool: "move", trails: false });
     Object.assign(this, { chosen: new Set(), lit: null, hidden: new Map(), hover: null, applied: {}, updates: 0 });
     this.reports = new Reports();
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
@@ -78,17 +80,20 @@ class MapView {
     const { data } = this;
     this.theme = readTheme(this.node);
     if (!this.isNews(data)) return;
-    const newest = this.panels.length === 0 || this.at >= this.timeline.playable.length - 1;
+    const newest = this.panels.length === 0 || this.gliding || this.at >= this.timeline.playable.length - 1;
     const step = this.panels.length ? this.step() : null;
     const moved = makePanels(this, data.panels);
     this.timeline = makeTimeline(this.panels);
     if (!this.timeline.playable.length || this.panels.every((panel) => !panel.places.points)) return this.say(data.empty);
     this.say("");
     this.lit = data.lit && new Set(data.lit);
+    const before = this.at;
     this.followStep(step, newest);
     this.takeFromPage("selected", (ids) => (this.chosen = new Set(ids)));
     this.takeFromPage("view", (text) => this.panels.forEach((panel, i) => (panel.camera = readView(text, i, panel.places.axes))));
     this.takeFromPage("frame", (frame) => frame !== null && (this.at = this.placeOfStep(frame)));
+    if (this.updates && this.follows(newest) && this.at > before) this.glide(before);
+    if (data.play && !this.updates && !this.still.matches) this.loop();
     if (moved) this.reports.tell("view", writeViews(this.panels), VIEW_REST_MS);
     this.showAllOfOtherColours();
     this.player.node.hidden = this.timeline.steps.length < 2;
@@ -119,7 +124,12 @@ class MapView {
   // Stay at the step that was shown; at the newest when the newest was.
   followStep(step, newest) {
     const last = this.timeline.playable.length - 1;
-    this.at = step === null || (newest && this.data.frame === null) ? last : this.placeOfStep(step);
+    this.at = step === null || this.follows(newest) ? last : this.placeOfStep(step);
+  }
+
+  // Who went to the newest frame of a run that is watched, goes on with it.
+  follows(newest) {
+    return newest && (this.data.frame === null || this.data.follow);
   }
 
   // A value of the page counts when the page has changed its mind, which Python numbers.
@@ -176,8 +186,14 @@ class MapView {
 
   drawNow() {
     if (!this.panels.length || this.body.hidden) return;
+    const now = performance.now();
+    const ms = this.still.matches || !this.drawings ? Infinity : now - this.drawnAt;
+    this.drawnAt = now;
+    let moving = false;
     for (const panel of this.panels) {
       if (panel.width < 2 || panel.height < 2) continue;
+      const steady = this.playing || this.scrubbing;
+      moving = easeHome(panel, momentOf(panel, this.timeline, this.at), steady, ms) || moving;
       paint(panel, this);
       panel.missing.hidden = panel.moment.from >= 0;
       panel.note.textContent = panelWords(panel, this);
@@ -186,16 +202,48 @@ class MapView {
     this.node.dataset.step = String(this.step());
     this.node.dataset.updates = String(this.updates);
     this.drawings = (this.drawings || 0) + 1;
+    if (moving) this.draw();
+  }
+
+  // From a frame to the newest, as fast as the eye follows.
+  glide(from) {
+    const to = this.at;
+    this.stopGliding();
+    if (this.still.matches) return;
+    const began = performance.now();
+    const move = (now) => {
+      const share = clamp((now - began) / GLIDE_MS, 0, 1);
+      this.at = share < 1 ? from + (to - from) * share * share * (3 - 2 * share) : to;
+      this.gliding = share < 1 ? requestAnimationFrame(move) : null;
+      this.drawNow();
+    };
+    this.at = from;
+    this.gliding = requestAnimationFrame(move);
+  }
+
+  stopGliding() {
+    cancelAnimationFrame(this.gliding);
+    this.gliding = null;
+  }
+
+  // Play from the first frame, again and again, until somebody pauses it or goes somewhere.
+  loop() {
+    this.pause();
+    this.at = 0;
+    this.togglePlay();
+    this.looping = true;
   }
 
   goTo(at) {
     this.pause();
+    this.stopGliding();
     this.at = clamp(at, 0, this.timeline.playable.length - 1);
     this.rested();
     this.draw();
   }
 
   rested() {
+    if (this.looping) return;
     this.reports.tell("frame", this.step(), FRAME_REST_MS);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (this.spoken.textContent = momentWords(this)), SAY_REST_MS);
@@ -210,14 +258,16 @@ class MapView {
     }
     const last = this.timeline.playable.length - 1;
     if (this.at >= last) this.at = 0;
+    this.stopGliding();
     this.playing = true;
     [this.clock, this.told, this.played] = [performance.now(), performance.now(), this.at];
     return this.tick();
   }
 
   pause() {
-    this.playing = false;
+    this.playing = this.looping = false;
     cancelAnimationFrame(this.ticking);
+    clearTimeout(this.resting);
   }
 
   tick() {
@@ -227,11 +277,13 @@ class MapView {
       this.played = Math.min(last, this.played + (Math.max(0, now - this.clock) * this.speed) / frameMs(last + 1));
       this.clock = now;
       this.at = this.still.matches ? Math.floor(this.played) : this.played;
-      if (now - this.told >= PLAY_REPORT_MS) {
+      if (now - this.told >= PLAY_REPORT_MS && !this.looping) {
         this.told = now;
         this.reports.tell("frame", this.step(), 0);
       }
-      if (this.at >= last) {
+      if (this.at >= last && this.looping) {
+        this.resting = setTimeout(() => this.loop(), LOOP_REST_MS);
+      } else if (this.at >= last) {
         this.pause();
         this.rested();
       } else this.tick();
@@ -283,6 +335,7 @@ class MapView {
     this.reports.stop();
     this.sizes.disconnect();
     cancelAnimationFrame(this.pending);
+    this.stopGliding();
     clearTimeout(this.later);
     clearTimeout(this.speaking);
     shelf.waiting.delete(this.arrived);
