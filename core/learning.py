@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from core.config import RunConfig
-from core.events import VALIDATION, Evaluation
+from core.events import BASELINE, VALIDATION, Evaluation
+from core.quantities import percent
 from core.turns import objective_at
 
 # Training rows that the linear probe of a frame is fitted on, those on the map among them.
@@ -84,3 +85,30 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     until = "The classifier has learned nothing, so" if learned is None else f"Before step {learned:,},"
     fitted = f"fitted on {rows:,} training rows at each frame"
     return f"{until} predictions, confidence and loss are a linear probe's, {fitted}."
+
+
+def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
+    """How the newest validation score compares with the linear probe of the untrained encoder; None without both.
+
+    Where the classifier never learned, the probe of the frame is compared with that of step 0: both are fitted on the
+    same rows.
+    """
+    given = scored(config, evaluations)
+    frames = [e for e in given if e.split == VALIDATION]
+    if not frames:
+        return None
+    last = frames[-1]
+    by_probe = last.probe_rows is not None
+    references = [frame for frame in frames[:-1] if frame.step == 0] if by_probe else given
+    reference = next((e for e in references if by_probe or e.split == BASELINE), None)
+    if reference is None:
+        return None
+    score, start = last.values["accuracy"], reference.values["accuracy"]
+    low, high = last.values["accuracy_low"], last.values["accuracy_high"]
+    relation = "level with" if score == start else "above" if score > start else "below"
+    probe = "its linear probe at step 0" if by_probe else "a linear probe of the untrained encoder"
+    both = ", which holds both" if low <= start <= high and score != start else ""
+    return (
+        f"{percent(score)} on validation, {relation} the {percent(start)} of {probe}; 95% interval {percent(low)} to "
+        f"{percent(high)}{both}."
+    )

@@ -20,7 +20,8 @@ OF_A_RUN = ("frame", "sel", "at", "view", "find", "layers", "since")
 
 def page() -> None:
     store = reads.open_engine().store
-    st.title("Explore")
+    head = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page_head")
+    head.title("Explore", anchor=False, width="content")
     state.repeat_complaints(only=state.RUN)
     named = state.run_in_url(store)
     runs = [run for run in store.runs() if run.probe_known]
@@ -28,7 +29,8 @@ def page() -> None:
         st.info("There is nothing to explore yet. A run can be explored from its first frame on.")
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
-    run = pick_run(store, runs, named, key="explore.run")
+    with head:
+        run = pick_run(store, runs, named, key="explore.run")
     asked = state.text_in_url(state.RUN)
     if asked is not None and (named is None or named.id != run.id):
         forget(OF_A_RUN)

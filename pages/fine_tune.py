@@ -23,9 +23,6 @@ def page() -> None:
     if run is None:
         _form(engine)
         return
-    if st.button("New run", icon=":material/add:", type="tertiary"):
-        state.put_in_url(run=None)
-        st.rerun()
     live_view(engine, run)
 
 

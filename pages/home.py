@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 
 from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
 from core.quantities import percent
 from core.replay import Replay, bundled_replay
-from core.store import Store
+from core.store import RunSummary
 from pages.ui import reads, state
 from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import ago, escaped, objective_label, status_badge, task_label
 
-MAP_HEIGHT = 440
+MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5
 
 
@@ -27,9 +29,9 @@ def page() -> None:
             "While it learns you see its map of texts, its losses and its gradients move. "
             "Then scrub back and forth through what happened."
         )
-        st.page_link("pages/fine_tune.py", label="**Start your own**", icon=":material/rocket_launch:")
-        st.page_link("pages/explore.py", label="Explore a finished run", icon=":material/scatter_plot:")
-        _recent(store)
+        runs = store.runs()[:RECENT]
+        _actions(runs)
+        _recent(runs)
     with right:
         st.fragment(_replay)(bundled())
 
@@ -66,19 +68,27 @@ def replay_panel() -> Panel:
     )
 
 
-def _recent(store: Store) -> None:
-    runs = store.runs()[:RECENT]
+def _actions(runs: Sequence[RunSummary]) -> None:
+    """What a visitor may do first; there is a run to explore once one has frames."""
+    newest = next((run for run in runs if run.probe_known), None)
+    with st.container(horizontal=True):
+        if st.button("Start a run", type="primary", icon=":material/rocket_launch:"):
+            st.switch_page("pages/fine_tune.py")
+        if newest is not None and st.button(f"Explore {escaped(newest.title)}", icon=":material/scatter_plot:"):
+            st.switch_page("pages/explore.py", query_params={"run": newest.id})
+
+
+def _recent(runs: Sequence[RunSummary]) -> None:
     if not runs:
         return
     st.subheader("Recent runs")
     for run in runs:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id}, width="content")
+        name, status, about = st.columns([3, 2, 7], vertical_alignment="center", gap="small")
+        with name:
+            st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
+        with status:
             status_badge(run)
-            st.caption(
-                escaped(f"{task_label(run.config)} · {objective_label(run.effective)} · {ago(run.created_at)}"),
-                width="content",
-            )
+        about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)} · {ago(run.created_at)}"))
 
 
 state.require_app()

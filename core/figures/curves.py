@@ -54,6 +54,7 @@ PANELS = (
     Panel("Learning rate", 0.13),
 )
 GAP = 0.045
+TICK_SIZE = 11
 # What marks a step at which terms were compared on the weights of a block: the block's number.
 BLOCK = "shared_block"
 # Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
@@ -93,7 +94,8 @@ def curves_figure(
         uirevision=revision,
         hovermode="x unified",
         dragmode="zoom",
-        margin={"l": 60, "r": 12, "t": 52, "b": 40},
+        # Above the panels a line for Plotly's toolbar and two for the legend: neither covers the other.
+        margin={"l": 60, "r": 12, "t": 92, "b": 40},
         legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
         shapes=[*map(_phase_line, phase_ends[:-1]), *map(_turn_line, turns)],
         annotations=[*_titles(panels), *map(_phase_label, phase_ends[:-1]), *(_turn_label(turn) for turn in turns)],
@@ -331,7 +333,8 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
 def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
     axes: dict[str, Any] = {
         "xaxis": {
-            "title": {"text": "step"},
+            "title": {"text": "step", "font": {"size": 12}},
+            "tickfont": {"size": TICK_SIZE},
             "range": [0, total_steps],
             "anchor": f"y{len(PANELS)}",
             "zeroline": False,
@@ -340,8 +343,9 @@ def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
     }
     for (number, panel), (low, high) in zip(panels.items(), _domains(panels), strict=True):
         axis: dict[str, Any] = {"domain": [low, high], "zeroline": False, "nticks": 4, "automargin": False}
+        axis |= {"tickfont": {"size": TICK_SIZE}}
         if panel.log:
-            axis |= {"type": "log", "exponentformat": "power", "nticks": 4, "minor": {"showgrid": False}}
+            axis |= {"type": "log", "exponentformat": "none", "nticks": 4, "minor": {"showgrid": False}}
         if number == 2:
             axis |= {"tickformat": PERCENT_TICKS}
         if number == 4:

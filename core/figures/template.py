@@ -59,7 +59,7 @@ def panel_title(text: str, x: float, y: float) -> Figure:
         "xanchor": "left",
         "yanchor": "bottom",
         "showarrow": False,
-        "font": {"size": 12, "color": QUIET},
+        "font": {"size": 12},
     }
 
 

@@ -16,7 +16,7 @@ from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import curves_figure
-from core.learning import classifier_learned, classifier_learns_from, classifier_note, scored
+from core.learning import classifier_learned, classifier_learns_from, classifier_note, outcome_sentence, scored
 from core.newest_contrast import newest_contrast
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
@@ -26,7 +26,7 @@ from core.store.budget import dropped_sentence
 from core.training.pace import PACE_STEPS, Pace, pace
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.turns import objective_at
-from pages.ui import reads
+from pages.ui import reads, state
 from pages.ui.beat import beat
 from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.explore import run_reads
@@ -50,13 +50,13 @@ from pages.ui.waiting import complete_since, see_done
 WAITING_POLL_S = 0.3
 # Each look takes a quarter of a second of one core, most of it in the browser, which training on a laptop has to share.
 POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
-MAP_HEIGHT, CURVES_HEIGHT = 560, 800
-METRIC_WIDTH = 160
+# With the header, the scores and the player around it the map fills the screen.
+MAP_HEIGHT, CURVES_HEIGHT = "max(18rem, 100dvh - 22rem)", 800
 # How the vectors were made that a linear probe reads.
 POOLED = {"cls": "[CLS]", "mean": "mean of tokens", "auto": "the encoder’s own pooling"}
 UMAP = MapSpec("umap")
 METHODS = {"pca": "PCA", "umap": "UMAP"}
-METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "label_visibility": "collapsed", "width": "content"}
+METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "width": "content"}
 LOG_BYTES = 8_000
 
 
@@ -91,40 +91,53 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
         st.rerun()  # once, without the timer or at its usual pace
     if run.status == Status.QUEUED:
         engine.dispatch()
-    _header(engine, run)
     config = run.effective
     steps = reads.steps(store, run)
     evaluations = store.evaluations(run_id)
     scores = scored(config, evaluations)
-    _progress(store, run, steps)
+    with st.container(gap="xsmall", key="run_head"):
+        _header(engine, run)
+        outcome = outcome_sentence(config, evaluations) if run.status.ended else None
+        if outcome is None:
+            _progress(store, run, steps)
+        else:
+            st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(_pace_words(store, run, steps))}]")
     starving = _starving(run, steps)
     _message(run, config, shown=starving)
     if run.probe is None:
         st.caption(_waiting(engine, run))
         return
-    _scores(run, config, scores)
-    if not run.status.ended:
-        draw_knobs(engine, run.id)
-    left, right = st.columns([5, 6], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with left:
-        _map(engine, run)
+        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+            _scores(run, config, scores)
+            method = st.segmented_control(
+                "Map", list(METHODS), default="pca", required=True, key="live.method", **METHOD_LOOK
+            )
+        _map(engine, run, method)
         _verdict(run, config, steps, evaluations)
     with right:
+        if run.status.ended:
+            _next_steps(run)
+        else:
+            draw_knobs(engine, run.id)
         _curves(engine, run, steps, scores)
     _files(engine, run, steps)
 
 
 def _header(engine: LocalEngine, run: RunRecord) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"### {escaped(run.title)}", width="content")
-        status_badge(run)
-        st.space("stretch")
-        run_buttons(engine, run)
     config = run.config
     parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(run.effective)]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
     parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([_device(run)] if run.device else [])]
-    st.caption(" · ".join(escaped(part) for part in parts))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.title(escaped(run.title), anchor=False, width="content")
+        status_badge(run)
+        st.caption(" · ".join(escaped(part) for part in parts), width="stretch")
+        run_buttons(engine, run)
+        if st.button("New run", icon=":material/add:", type="tertiary"):
+            state.put_in_url(run=None)
+            st.rerun(scope="app")
     show_notice()
 
 
@@ -135,7 +148,10 @@ def _device(run: RunRecord) -> str:
 
 
 def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
-    share = min(1.0, run.last_step / run.steps)
+    st.progress(min(1.0, run.last_step / run.steps), " · ".join(_pace_words(store, run, steps)))
+
+
+def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step]) -> list[str]:
     words = [f"Step {run.last_step:,} of {run.steps:,}"]
     if len(run.config.phases) > 1:
         words.append(f"phase {run.config.phase_at(max(1, run.last_step)) + 1} of {len(run.config.phases)}")
@@ -146,7 +162,7 @@ def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
         words.append(f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f} texts/s")
     if run.status == Status.RUNNING and run.last_step < run.steps:
         words.append(_left(found, run))
-    st.progress(share, " · ".join(words))
+    return words
 
 
 def _left(found: Pace | None, run: RunRecord) -> str:
@@ -206,7 +222,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
     at_start = next((e for e in evaluations if e.split == "validation" and e.step == 0 and probed), None)
     metrics = [
         (
-            "Linear probe now" if probed else "Validation accuracy",
+            "Probe now" if probed else "Validation",
             _percent(validation),
             f"{_about(validation, probed)} Scored on validation at every frame.",
             None,
@@ -218,14 +234,14 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
             None,
         ),
         (
-            "Linear probe at step 0",
+            "Probe at step 0",
             _percent(at_start),
             f"The same on the untrained encoder's vectors{_fitted(at_start)}. {majority}",
             None,
         )
         if at_start is not None
         else (
-            "To beat: linear probe",
+            "Probe to beat",
             _percent(probe),
             (
                 f"Logistic regression on the untrained encoder's vectors ({POOLED[config.encoder.pooling]})"
@@ -234,7 +250,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
             None,
         ),
         (
-            "Linear probe, test" if test_probed else "Test accuracy",
+            "Probe, test" if test_probed else "Test",
             _percent(test) if test or run.status == Status.FINISHED else "at the end",
             (
                 f"{_about(test, test_probed)} The test split is scored once, at the end"
@@ -243,9 +259,8 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
             f"to beat {_percent(probe_test)}" if test and probe_test and not test_probed else None,
         ),
     ]
-    with st.container(horizontal=True, gap="medium"):
-        for label, value, about, beside in metrics:
-            st.metric(label, value, beside, "off", help=about.strip(), width=METRIC_WIDTH, delta_arrow="off")
+    for label, value, about, beside in metrics:
+        st.metric(label, value, beside, "off", help=about.strip(), width="content", delta_arrow="off")
 
 
 def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:
@@ -280,13 +295,12 @@ def _interval(values: Mapping[str, float]) -> str:
     return f"95% Wilson interval {percent(values['accuracy_low'])} to {percent(values['accuracy_high'])}."
 
 
-def _map(engine: LocalEngine, run: RunRecord) -> None:
+def _map(engine: LocalEngine, run: RunRecord, method: str) -> None:
     assert run.probe is not None
     frames = frames_of(engine.store, run, None)
     if not frames.numbers:
         st.caption("The first frame comes right after the first step.")
         return
-    method = st.segmented_control("Map", list(METHODS), default="pca", required=True, key="live.method", **METHOD_LOOK)
     try:
         spec, maps, about = _newest_maps(frames, MapSpec(method))
         panel = panel_of(frames, spec, maps)
@@ -354,14 +368,12 @@ def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations:
     )
 
 
-def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
-    with st.container(horizontal=True):
-        st.page_link(
-            "pages/explore.py", label="Explore its frames", icon=":material/scatter_plot:", query_params={"run": run.id}
-        )
+def _next_steps(run: RunRecord) -> None:
+    with st.container(horizontal=True, gap="medium"):
+        st.page_link("pages/explore.py", label="Explore", icon=":material/scatter_plot:", query_params={"run": run.id})
         st.page_link(
             "pages/tokens.py",
-            label="Its words",
+            label="Words",
             icon=":material/format_ink_highlighter:",
             query_params={"run": run.id},
         )
@@ -374,6 +386,9 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
             icon=":material/replay:",
             query_params={"from": run.id},
         )
+
+
+def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Config", lambda: _config_json(engine, run.id), f"{run.id}.json", "application/json", key="download.config"

@@ -186,7 +186,7 @@ def map_view(
     panels: Sequence[Panel],
     *,
     key: str,
-    height: int,
+    height: int | str,
     description: str,
     frame: int | None = None,
     selected: Sequence[int] = (),
@@ -203,7 +203,7 @@ def map_view(
 
     Args:
         panels: one to six; with several, the union of their steps is scrubbed and each shows its latest frame.
-        height: of one map, pixels; less where the page is narrow.
+        height: of one map, in pixels or as CSS has it; less where the page is narrow.
         description: what the maps show, for those who cannot see them.
         frame: the step to show, None for the newest.
         selected: ids to select. Like `frame` and `view` it counts when the page asks for something new; passing back
@@ -231,7 +231,7 @@ def map_view(
         data=[
             {
                 "panels": [panel.as_json() for panel in panels],
-                "height": height,
+                "height": f"{height}px" if isinstance(height, int) else height,
                 "description": description,
                 "lit": None if lit is None else list(lit),
                 "trails": trails,

@@ -21,5 +21,8 @@ def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, 
     if state.widget_value(key) not in (None, *labels):  # it was deleted meanwhile
         state.set_widget(key, first)
     # Once it was drawn the list counts: a choice that follows soon upon another still brings the address of the first.
-    picked = st.selectbox("Run", list(labels), list(labels).index(first), format_func=labels.get, key=key)
+    place = list(labels).index(first)
+    picked = st.selectbox(
+        "Run", list(labels), place, format_func=labels.get, key=key, label_visibility="collapsed", width="stretch"
+    )
     return store.run(picked)

@@ -78,6 +78,8 @@ def step_of(page: Page) -> int:
 
 
 def picture(page: Page, panel: int = 0) -> str:
+    """What is drawn, once the view has come to rest."""
+    page.locator(f"{MAP}[data-settled=true]").wait_for()
     return str(page.locator(CANVAS).nth(panel).evaluate("canvas => canvas.toDataURL()"))
 
 

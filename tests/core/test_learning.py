@@ -12,6 +12,7 @@ from core.learning import (
     classifier_learned,
     classifier_learns_from,
     classifier_note,
+    outcome_sentence,
     predictions_note,
     scored,
     scorers,
@@ -120,3 +121,35 @@ def test_whose_predictions_the_frames_hold() -> None:
     assert "Before step 5" in str(predictions_note(run(TWO), [frame(0, 90), frame(4, 90), frame(10)]))
     assert "mean nothing" in str(predictions_note(mixed(1.0), [frame(0), frame(10)]))
     assert "before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))
+
+
+def score(step: int, accuracy: float, split: str = "validation", rows: int | None = None) -> Evaluation:
+    values = {"accuracy": accuracy, "accuracy_low": accuracy - 0.05, "accuracy_high": accuracy + 0.05}
+    return Evaluation(step, split, values | ({} if rows is None else {"train_rows": float(rows)}))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (0.9, "90.0% on validation, above the 80.0% of a linear probe of the untrained encoder; 95% interval 85.0% to"),
+        (0.82, "82.0% on validation, above the 80.0% of a linear probe"),
+        (0.8, "80.0% on validation, level with the 80.0% of a linear probe"),
+        (0.6, "60.0% on validation, below the 80.0% of a linear probe"),
+    ],
+)
+def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> None:
+    found = outcome_sentence(mixed(0.9), [score(0, 0.5), score(0, 0.8, "baseline", 400), score(10, last)])
+    assert found is not None
+    assert found.startswith(said)
+    assert found.endswith("which holds both.") == (last == 0.82)
+
+
+def test_a_probe_is_compared_with_that_of_step_0() -> None:
+    given = [score(0, 0.5, rows=80), score(0, 0.8, "baseline", 400), score(10, 0.7, rows=80)]
+    assert "above the 50.0% of its linear probe at step 0" in str(outcome_sentence(mixed(1.0), given))
+
+
+def test_without_a_probe_or_a_frame_nothing_is_compared() -> None:
+    assert outcome_sentence(mixed(0.9), [score(10, 0.7)]) is None
+    assert outcome_sentence(mixed(0.9), [score(0, 0.8, "baseline", 400)]) is None
+    assert outcome_sentence(mixed(1.0), [score(10, 0.7, rows=80)]) is None

@@ -169,6 +169,19 @@ def test_nonsense_of_a_control_that_is_shown_leaves_the_address(
     assert address(app) == {"run": run} | dict(rest)
 
 
+def test_before_a_selection_the_highest_losses_are_listed_and_can_be_selected(
+    opened: Opener, made: Callable[[str], str]
+) -> None:
+    run = made("one")
+    app = opened(run=run)
+    assert "Highest loss at this frame" in words(app)
+    (select,) = [button for button in app.button if button.key == "explore.hardest.select"]
+    select.click().run()
+    assert "8 selected" in words(checked(app))
+    assert "Highest loss" not in words(app)
+    assert "sel" in address(app)
+
+
 # What goes with the run
 
 

@@ -490,6 +490,18 @@ def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
     assert "Watch a text encoder learn" in words(opened("home"))
 
 
+def test_home_offers_the_newest_run_that_has_frames(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    assert {b.label for b in opened("home").button} == {"Start a run"}
+    store, first = made_run(folder, draft(more={"name": "First one"}))
+    trained(store, first)
+    made_run(folder, draft(more={"name": "Waiting"}))
+    app = opened("home")
+    assert {b.label for b in app.button} == {"Start a run", "Explore First one"}
+    assert "Recent runs" in words(app)
+
+
 def test_runs_are_listed_with_their_scores(
     opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
 ) -> None:

@@ -50,17 +50,25 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     frames = _frame_options(steps_with_weights)
     layers, to_layers = bound(LAYERS, frames, "", "weights are not kept of that step")
     parameters = {parameter.name: bound_parameter(method, parameter) for parameter in PROJECTIONS[method].parameters}
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _segments("Map", {name: entry.label for name, entry in PROJECTIONS.items()}, to_method)
         _segments("Dimensions", DIMENSIONS, to_dims)
         labels = {name: entry.label for name, entry in COLOURINGS.items()}
-        st.selectbox("Colour by", list(labels), format_func=labels.get, width=190, **to_colour)
+        st.selectbox(
+            "Colour by",
+            list(labels),
+            format_func=lambda name: f"Colour: {labels[name].lower()}",
+            width=220,
+            label_visibility="collapsed",
+            **to_colour,
+        )
         search = st.text_input(
             "Find words",
             max_chars=SEARCH_CHARS,
-            placeholder="in all texts",
+            placeholder="Find words in all texts",
+            label_visibility="collapsed",
             icon=":material/search:",
-            width=230,
+            width=240,
             **to_search,
         )
         with st.popover("More", icon=":material/tune:"):
@@ -104,4 +112,12 @@ def _forget_the_frame() -> None:
 
 
 def _segments(label: str, options: Mapping[str, str], widget: dict[str, Any]) -> None:
-    st.segmented_control(label, list(options), format_func=options.get, required=True, **widget)
+    st.segmented_control(
+        label,
+        list(options),
+        format_func=options.get,
+        required=True,
+        label_visibility="collapsed",
+        width="content",
+        **widget,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import streamlit as st
 
 from core.analysis.maps import KeptHonesty
@@ -15,6 +16,7 @@ from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import probe_label
 from pages.ui.text_table import Cell, text_table
 
+HARDEST = 8
 TRUST = "trust"
 TRUST_HELP = (
     "For each point: trustworthiness falls the farther away its neighbours on the map really are; overlap is the share "
@@ -22,14 +24,12 @@ TRUST_HELP = (
 )
 
 
-def texts(frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int], honesty: KeptHonesty | None) -> None:
-    """Draw the selected examples, or say how to select some."""
+def texts(
+    frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int], honesty: KeptHonesty | None
+) -> tuple[int, ...] | None:
+    """Draw the selected examples, or those of the highest loss; those that are to be selected, None for no change."""
     if not rows:
-        st.caption(
-            f"{probe_label(frames.probe)} are on the map. Click a point, or drag a box or a lasso around some, to read "
-            "them here; hold Shift to add to them."
-        )
-        return
+        return _hardest(frames, scores)
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(f"**{len(rows):,} selected**")
     per_point, to_trust = bound_switch(TRUST)
@@ -47,6 +47,25 @@ def texts(frames: Frames, number: int, scores: ExampleScores, rows: Sequence[int
         key="explore.selection.csv",
         icon=":material/download:",
     )
+    return None
+
+
+def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
+    """What there is to read before anything is selected."""
+    st.caption(
+        f"{probe_label(frames.probe)} are on the map. Click a point, or drag a box or a lasso around some, to read "
+        "them here; hold Shift to add to them."
+    )
+    losses = scores.loss[: frames.probe.held_out]
+    rows = [int(row) for row in np.argsort(-losses, kind="stable")[:HARDEST] if np.isfinite(losses[row])]
+    if not rows:
+        return None
+    st.markdown("**Highest loss at this frame** · validation texts")
+    first: dict[str, list[Cell]] = {"Loss": [float(losses[row]) for row in rows]}
+    text_table(first | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
+    if st.button("Select these", key="explore.hardest.select", icon=":material/select_all:"):
+        return tuple(rows)
+    return None
 
 
 def example_columns(probe: Probe, scores: ExampleScores, rows: Sequence[int]) -> dict[str, list[Cell]]:

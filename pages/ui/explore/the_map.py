@@ -19,7 +19,8 @@ from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_view
 from pages.ui.waiting import complete_since, see_done
 
-HEIGHT = 560
+# With the page's header, the controls and the player around it the map fills the screen.
+HEIGHT = "max(18rem, 100dvh - 17.5rem)"
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:

@@ -243,7 +243,7 @@ def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked, 
             if beside.own is not None:
                 sentence(beside.own, frames, looked.number)
         case _:
-            texts(frames, looked.number, scores, looked.rows, run_reads.honesty(frames, spec, looked.number))
+            chosen = texts(frames, looked.number, scores, looked.rows, run_reads.honesty(frames, spec, looked.number))
     if chosen is not None:
         state.remember("explore.select", tuple(frames.probe.ids[row] for row in chosen))
         st.rerun()

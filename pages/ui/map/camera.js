@@ -20,13 +20,18 @@ function cameraOf(panel) {
   return { x: middle[0], y: middle[1], reach: (perPixel * Math.min(panel.width, panel.height)) / 2 };
 }
 
-// What the home view of a flat map holds: the points of the frame that is shown, or, while frames follow each other,
-// those of all frames, so that the scale stays the same.
-function homeOf(panel, moment, steady) {
-  const { places } = panel;
-  places.boxes ??= boxesOf(places);
-  if (steady || moment.from < 0) return places;
-  return places.boxes[places.slots[moment.to]] ?? places;
+// What the home view of flat maps holds: the points of the frame that is shown, or, while frames follow each other,
+// those of all frames, so that the scale stays the same. Maps in one space have one view, so that they can be compared.
+function homeOf(panels, moments, steady) {
+  const boxes = panels.map(({ places }, i) => {
+    places.boxes ??= boxesOf(places);
+    return steady || moments[i].from < 0 ? null : places.boxes[places.slots[moments[i].to]];
+  });
+  const held = boxes.filter(Boolean);
+  if (!held.length) return panels[0].places;
+  const ends = (axis, side) => held.map(({ middle, reach }) => middle[axis] + side * reach[axis]);
+  const [low, high] = [[0, 1].map((axis) => Math.min(...ends(axis, -1))), [0, 1].map((axis) => Math.max(...ends(axis, 1)))];
+  return { middle: [0, 1].map((i) => (low[i] + high[i]) / 2), reach: [0, 1].map((i) => (high[i] - low[i]) / 2) };
 }
 
 // The box around the points of each frame that has a map, in the map's own units.
@@ -48,19 +53,21 @@ function boxesOf(places) {
   });
 }
 
-// Move a panel's home view towards what it has to hold; returns whether it is still on its way.
-function easeHome(panel, moment, steady, ms) {
+// Move the home view of panels in one space towards what it has to hold; returns whether it is still on its way.
+function easeHome(panels, moments, steady, ms) {
+  const [panel] = panels;
   if (panel.places.axes === 3) return false;
-  const goal = homeOf(panel, moment, steady);
-  const start = panel.home;
+  const goal = homeOf(panels, moments, steady);
+  const start = panels.every(({ home }) => home) ? panel.home : null;
   const left = start && ms < Infinity ? Math.exp(-ms / EASE_MS) : 0;
   const towards = (from, to) => to + (from - to) * left;
   const eased = (name) => [0, 1].map((axis) => (left ? towards(start[name][axis], goal[name][axis]) : goal[name][axis]));
-  panel.home = { middle: eased("middle"), reach: eased("reach") };
+  let home = { middle: eased("middle"), reach: eased("reach") };
   const far = [0, 1].some((axis) =>
-    ["middle", "reach"].some((name) => Math.abs(panel.home[name][axis] - goal[name][axis]) > goal.reach[axis] / 500),
+    ["middle", "reach"].some((name) => Math.abs(home[name][axis] - goal[name][axis]) > goal.reach[axis] / 500),
   );
-  if (!far) panel.home = { middle: goal.middle.slice(0, 2), reach: goal.reach.slice(0, 2) };
+  if (!far) home = { middle: goal.middle.slice(0, 2), reach: goal.reach.slice(0, 2) };
+  for (const one of panels) one.home = home;
   return far;
 }
 

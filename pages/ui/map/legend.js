@@ -1,8 +1,5 @@
 // What colours and symbols mean. A category can be hidden and shown again.
 
-// More entries than this do not read as one line.
-const LONG_LEGEND = 6;
-
 // Whether colour and symbol say the same, so that one entry can show both.
 const coloursAreClasses = (colours, panel) => !colours.frames && JSON.stringify(colours.names) === JSON.stringify(panel.examples.classes);
 
@@ -99,19 +96,14 @@ function anchorItem(view) {
   return make("span", { className: "map-legend-item" }, drawing, "anchor");
 }
 
-// One row; where panels differ in what they show, one for each kind of them. A long list has one of its own, in columns.
+// One line that scrolls; where panels differ in what they show, one for each kind of them.
 function drawLegend(view) {
-  const entries = legendEntries(view);
-  const long = ({ of, group }) => entries.filter((entry) => entry.of === of && entry.group === group).length > LONG_LEGEND;
   const rows = new Map([["", panelsBy(view.panels, "colouring").map(([{ colours }]) => colours).filter(({ kind }) => kind === "values").map(colourBar)]]);
-  const inColumns = new Set();
   let last = null;
-  for (const entry of entries) {
+  for (const entry of legendEntries(view)) {
     const heading = `${entry.of} ${entry.group}`;
-    const key = long(entry) ? heading : entry.of;
-    if (long(entry)) inColumns.add(key);
-    if (!rows.has(key)) rows.set(key, entry.of ? [make("span", { className: "map-legend-of", text: entry.of, title: entry.of })] : []);
-    const row = rows.get(key);
+    if (!rows.has(entry.of)) rows.set(entry.of, [make("span", { className: "map-legend-of", text: entry.of, title: entry.of })]);
+    const row = rows.get(entry.of);
     if (heading !== last) row.push(make("span", { className: "map-legend-title", text: entry.group }));
     last = heading;
     row.push(categoryItem(view, entry));
@@ -123,6 +115,7 @@ function drawLegend(view) {
   if (view.panels.some((panel) => panel.anchor !== null && panel.rowOf.has(panel.anchor))) all.push(anchorItem(view));
   rows.delete("");
   const filled = [...rows, ["", all]].filter(([, items]) => items.length);
-  const look = (key) => `map-legend-row${inColumns.has(key) ? " map-legend-columns" : ""}`;
-  view.legend.replaceChildren(...filled.map(([key, items]) => make("div", { className: look(key) }, ...items)));
+  const places = [...view.legend.children].map((row) => row.scrollLeft); // an update does not scroll a long line back
+  view.legend.replaceChildren(...filled.map(([, items]) => make("div", { className: "map-legend-row" }, ...items)));
+  [...view.legend.children].forEach((row, at) => (row.scrollLeft = places[at] ?? 0));
 }

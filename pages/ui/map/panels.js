@@ -20,7 +20,7 @@ function makePanels(view, given) {
     view.panels[index].canvas.setAttribute("aria-label", `${title}${view.data.description}`);
   });
   view.stages.dataset.panels = String(given.length);
-  view.stages.style.setProperty("--map-height", `${view.data.height}px`);
+  view.stages.style.setProperty("--map-height", view.data.height);
   return moved;
 }
 

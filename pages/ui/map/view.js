@@ -28,7 +28,8 @@ class MapView {
     this.stages = make("div", { className: "map-stages" });
     this.message = make("div", { className: "map-message", role: "status" });
     this.spoken = make("div", { className: "map-spoken", "aria-live": "polite" });
-    this.body = make("div", { className: "map-body" }, this.toolbar(), this.legend, this.stages, this.player.node);
+    const main = make("div", { className: "map-main" }, this.toolbar(), this.stages);
+    this.body = make("div", { className: "map-body" }, this.legend, main, this.player.node);
     node.replaceChildren(this.message, this.body, this.spoken);
     node.addEventListener("keydown", (event) => event.key === "Escape" && this.chosen.size && this.choose([], false));
     this.say("Loading the map …");
@@ -41,7 +42,7 @@ class MapView {
       return button;
     });
     const zoomAll = (factor) => this.panels.forEach((panel) => this.look(panel, factor && zoomed(panel, factor)));
-    const bar = make("div", { className: "map-toolbar", role: "toolbar", "aria-label": "Map" });
+    const bar = make("div", { className: "map-toolbar", role: "toolbar", "aria-label": "Map", "aria-orientation": "vertical" });
     bar.append(
       make("span", { className: "map-tools" }, ...this.tools),
       make(
@@ -189,11 +190,12 @@ class MapView {
     const now = performance.now();
     const ms = this.still.matches || !this.drawings ? Infinity : now - this.drawnAt;
     this.drawnAt = now;
-    let moving = false;
+    const moving = panelsBy(this.panels, "space").map((panels) => {
+      const moments = panels.map((panel) => momentOf(panel, this.timeline, this.at));
+      return easeHome(panels, moments, this.playing || this.scrubbing, ms);
+    });
     for (const panel of this.panels) {
       if (panel.width < 2 || panel.height < 2) continue;
-      const steady = this.playing || this.scrubbing;
-      moving = easeHome(panel, momentOf(panel, this.timeline, this.at), steady, ms) || moving;
       paint(panel, this);
       panel.missing.hidden = panel.moment.from >= 0;
       panel.note.textContent = panelWords(panel, this);
@@ -201,8 +203,9 @@ class MapView {
     updatePlayer(this);
     this.node.dataset.step = String(this.step());
     this.node.dataset.updates = String(this.updates);
+    this.node.dataset.settled = String(!moving.includes(true) && this.gliding === null);
     this.drawings = (this.drawings || 0) + 1;
-    if (moving) this.draw();
+    if (moving.includes(true)) this.draw();
   }
 
   // From a frame to the newest, as fast as the eye follows.
