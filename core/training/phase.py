@@ -39,6 +39,7 @@ from core.training.outputs import Outputs, Reader, projection_head
 from core.training.passes import Batch, Machine, Passes
 from core.training.plan import Plan, plan_phase
 from core.training.queue import MomentumQueue
+from core.training.row_gradients import RowGradients
 from core.training.schedule import learning_rate_factor
 from core.training.starving import ACTIVE
 
@@ -63,6 +64,7 @@ class Phase:
         self.encoder, self.tokenizer, self.machine, self.translations = encoder, tokenizer, machine, translations
         self.learning = self._prepare_weights()
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
+        self.row_gradients = RowGradients(encoder.modules())
         self.optimiser = make_optimiser(
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
         )
@@ -147,6 +149,7 @@ class Phase:
             cache.backward(shared)
         if shared is not None:
             measures |= shared.measures()
+        self.row_gradients.gather()
         norm = nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
         self._pending = batch, norm, started
         return self._numbers(value, norm, measures) | self._settings(step) | _counts(batch)

@@ -29,7 +29,7 @@ ALLOWED = {
     "presets": {"errors", "losses.registry"},
     "equation": {"losses.registry", "objectives", "parameters", "quantities", "terms"},
     "events": set[str](),
-    "learning": {"config", "events", "turns"},
+    "learning": {"config", "events", "quantities", "turns"},
     "newest_contrast": {"events", "objectives", "parameters", "representation", "terms"},
     "losses": {"errors", "parameters"},
     # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.

@@ -1,0 +1,63 @@
+"""Sparse gradients of a table against torch's dense ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from core.training.row_gradients import LEAST_ROWS, RowGradients
+
+ROWS, WIDTH = LEAST_ROWS, 3
+
+
+def table() -> nn.Embedding:
+    torch.manual_seed(0)
+    return nn.Embedding(ROWS, WIDTH, padding_idx=0)
+
+
+def backward(of: nn.Embedding, step: int, passes: int) -> None:
+    for one in range(passes):
+        ids = torch.randint(0, 40, (5, 7), generator=torch.Generator().manual_seed(10 * step + one))
+        (of(ids) * torch.linspace(-1, 1, WIDTH)).square().sum().backward()
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_gradients_are_those_of_a_dense_table_at_every_step(passes: int) -> None:
+    dense, ours = table(), table()
+    gradients = RowGradients([ours])
+    held = set()
+    for step in range(4):
+        for one in (dense, ours):
+            one.zero_grad(set_to_none=True)
+            backward(one, step, passes)
+        gradients.gather()
+        assert ours.weight.grad is not None
+        assert not ours.weight.grad.is_sparse
+        torch.testing.assert_close(ours.weight.grad, dense.weight.grad, atol=1e-6, rtol=1e-6)
+        assert torch.equal(ours.weight.grad != 0, dense.weight.grad != 0)
+        held.add(ours.weight.grad.data_ptr())
+    assert len(held) == 1  # no table is filled anew
+
+
+def test_rows_of_a_step_that_was_not_taken_do_not_stay() -> None:
+    dense, ours = table(), table()
+    gradients = RowGradients([ours])
+    backward(ours, 0, 1)
+    gradients.gather()
+    ours.zero_grad(set_to_none=True)
+    gradients.gather()  # a step that does not reach the table
+    assert ours.weight.grad is None
+    for one in (dense, ours):
+        backward(one, 1, 1)
+    gradients.gather()
+    torch.testing.assert_close(ours.weight.grad, dense.weight.grad)
+
+
+def test_what_does_not_learn_and_small_tables_stay_as_they_are() -> None:
+    frozen, small = table(), nn.Embedding(LEAST_ROWS - 1, WIDTH)
+    frozen.weight.requires_grad_(False)
+    frozen.sparse = True  # of a phase before
+    RowGradients([frozen, small])
+    assert not frozen.sparse
+    assert not small.sparse
