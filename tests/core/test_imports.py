@@ -125,7 +125,7 @@ ALLOWED = {
     "__main__": {"cli"},
     "__init__": set[str](),
 }
-LIGHT = ["core.engine.local", "core.figures.map", "core.figures.curves", "core.training.prepare"]
+LIGHT = ["core.engine.local", "core.figures.map_data", "core.figures.curves", "core.training.prepare"]
 LIGHT += [
     "core.training.estimate",
     "core.training.plan",
