@@ -77,13 +77,18 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
 
 
 def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp_path: Path) -> None:
-    made = draft(objective=CONTRAST, optimiser={"learning_rate": 5e-3})
+    made = draft(objective=CONTRAST, optimiser={"learning_rate": 2e-2})
     config, data, events = told(made, checkpoints=Checkpoints(tmp_path))
     encoder, tokenizer = loaded(config, data)
     load_learned(Checkpoints(tmp_path).path, encoder)
     (test,) = evaluations(events, "test").values()
     assert test.probe_rows == len(data.train)
-    assert test.values["accuracy"] == expected(data, encoder, tokenizer, "test")[1]
+    log_p, _ = expected(data, encoder, tokenizer, "test")
+    # Of a text between the classes the last bits decide, which depend on the texts that are read along with it.
+    between = np.abs(log_p[:, 0] - log_p[:, 1]) < 5e-5
+    assert between.mean() < 0.25
+    right = log_p.argmax(1) == np.array(data.test.labels)
+    assert (right & ~between).mean() <= test.values["accuracy"] <= (right | between).mean()
 
 
 def test_a_probe_is_fitted_on_so_many_rows_at_most(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
