@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.prepare import prepare
 from core.training.row_gradients import LEAST_ROWS, RowGradients
+from tests.core.training.made import Draft, curve, in_attempts
 
 ROWS, WIDTH = LEAST_ROWS, 3
 
@@ -61,3 +67,16 @@ def test_what_does_not_learn_and_small_tables_stay_as_they_are() -> None:
     RowGradients([frozen, small])
     assert not frozen.sparse
     assert not small.sparse
+
+
+@pytest.mark.parametrize("phase", [{}, {"micro_batch": 3}], ids=["whole", "in parts"])
+def test_a_run_takes_the_steps_of_dense_gradients_and_resumes_bit_for_bit(
+    draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: dict[str, int]
+) -> None:
+    config, data = prepare(draft(**phase), gpu=False)
+    dense = curve(list(train(config, data)))
+    monkeypatch.setattr("core.training.row_gradients.LEAST_ROWS", 1)  # the tests' encoder has a small vocabulary
+    straight = curve(list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight"))))
+    assert curve(in_attempts(config, data, tmp_path / "resumed", [3, 6])) == straight
+    for one, other in zip(dense, straight, strict=True):
+        assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
