@@ -261,7 +261,7 @@ def _figures(found: list[JSON]) -> list[str]:
 def _confirmed(lines: list[JSON]) -> Table:
     """On how many sets the defaults end above the probe, by the mean over the seeds of each set."""
     groups = _grouped(lines, lambda line: (_kind(line["set"]), line["rows"], line["lambda"]))
-    heading = ["sets", "rows", "λ", "sets", "runs", "above", "equal", "difference", "above on test", "difference"]
+    heading = ["kind", "rows", "λ", "sets", "runs", "above", "equal", "difference", "above on test", "on test"]
     return [heading, *([kind, f"{rows:,}", f"{w:g}", *_above(found)] for (kind, rows, w), found in groups.items())]
 
 

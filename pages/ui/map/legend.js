@@ -37,7 +37,7 @@ function colourEntries(view) {
   });
 }
 
-// Of every task whose symbols the colours have not told already.
+// Of every task whose symbols the colours do not explain already.
 function symbolEntries(view) {
   return panelsBy(view.panels, "task").flatMap((panels) => {
     const [{ examples }] = panels;

@@ -128,7 +128,7 @@ class MapView {
     this.at = step === null || this.follows(newest) ? last : this.placeOfStep(step);
   }
 
-  // Who went to the newest frame of a run that is watched, goes on with it.
+  // Whether to show a newer frame: only to somebody who was at the newest one.
   follows(newest) {
     return newest && (this.data.frame === null || this.data.follow);
   }
@@ -208,7 +208,7 @@ class MapView {
     if (moving.includes(true)) this.draw();
   }
 
-  // From a frame to the newest, as fast as the eye follows.
+  // Move the points smoothly from a frame to the newest one.
   glide(from) {
     const to = this.at;
     this.stopGliding();
@@ -263,7 +263,7 @@ class MapView {
     if (this.at >= last) this.at = 0;
     this.stopGliding();
     this.playing = true;
-    [this.clock, this.told, this.played] = [performance.now(), performance.now(), this.at];
+    [this.clock, this.reportedAt, this.played] = [performance.now(), performance.now(), this.at];
     return this.tick();
   }
 
@@ -280,8 +280,8 @@ class MapView {
       this.played = Math.min(last, this.played + (Math.max(0, now - this.clock) * this.speed) / frameMs(last + 1));
       this.clock = now;
       this.at = this.still.matches ? Math.floor(this.played) : this.played;
-      if (now - this.told >= PLAY_REPORT_MS && !this.looping) {
-        this.told = now;
+      if (now - this.reportedAt >= PLAY_REPORT_MS && !this.looping) {
+        this.reportedAt = now;
         this.reports.tell("frame", this.step(), 0);
       }
       if (this.at >= last && this.looping) {

@@ -43,7 +43,7 @@ def test_gradients_are_those_of_a_dense_table_at_every_step(passes: int) -> None
         torch.testing.assert_close(ours.weight.grad, dense.weight.grad, atol=1e-6, rtol=1e-6)
         assert torch.equal(ours.weight.grad != 0, dense.weight.grad != 0)
         held.add(ours.weight.grad.data_ptr())
-    assert len(held) == 1  # no table is filled anew
+    assert len(held) == 1  # no new table is allocated
 
 
 def test_rows_of_a_step_that_was_not_taken_do_not_stay() -> None:
