@@ -9,9 +9,10 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from pages.ui import state
+from pages.ui.head import APP_NAME, tab_title
 from pages.ui.parts import escaped
 
-st.set_page_config(page_title="SCL Playground", page_icon="assets/icon.svg", layout="wide")
+st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wide")
 
 STYLE = Path(__file__).parent / "assets" / "style.css"
 
@@ -28,6 +29,8 @@ PAGES = [
 
 def main() -> None:
     page = st.navigation(PAGES, position="top")
+    tab_title(*([] if page.title == "Home" else [page.title]))
+    st.logo("assets/icon.svg", size="medium")
     st.html(STYLE)
     state.mark_app()
     try:

@@ -9,11 +9,12 @@ from core.store import RunSummary
 from pages.ui import reads, state
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
+from pages.ui.head import page_head
 
 
 def page() -> None:
     engine = reads.open_engine()
-    st.title("Compare")
+    page_head("Compare")
     runs = engine.store.runs()
     seen = [run for run in runs if run.probe_known]
     if len(runs) < 2:

@@ -9,13 +9,14 @@ from pages.ui.add_file import add_file
 from pages.ui.add_hub import add_hub, running_fetches
 from pages.ui.browse import browse
 from pages.ui.controls import show_notice
+from pages.ui.head import page_head
 
 VIEWS = {"browse": "Browse", "file": "Add a file", "hub": "Hugging Face Hub"}
 
 
 def page() -> None:
     reads.open_engine()
-    st.title("Data")
+    page_head("Data")
     view = state.choice_in_url("view", {name: name for name in VIEWS}, "browse", "this page has no such part")
     picked = st.segmented_control(
         "Part of the page",

@@ -11,6 +11,7 @@ from core.store import RunRecord, Store
 from pages.ui import reads, state
 from pages.ui.bound import forget
 from pages.ui.explore.view import view
+from pages.ui.head import page_head, tab_title
 from pages.ui.parts import escaped
 from pages.ui.run_picker import pick_run
 
@@ -20,8 +21,7 @@ OF_A_RUN = ("frame", "sel", "at", "view", "find", "layers", "since")
 
 def page() -> None:
     store = reads.open_engine().store
-    head = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page_head")
-    head.title("Explore", anchor=False, width="content")
+    head = page_head("Explore")
     state.repeat_complaints(only=state.RUN)
     named = state.run_in_url(store)
     runs = [run for run in store.runs() if run.probe_known]
@@ -35,6 +35,7 @@ def page() -> None:
     if asked is not None and (named is None or named.id != run.id):
         forget(OF_A_RUN)
     state.put_in_url(run=run.id)
+    tab_title(run.title, "Explore")
     if run.probe is None or not store.frame_steps(run.id):
         st.info("This run has no frames yet; the first comes right after its first step.")
         return

@@ -11,6 +11,7 @@ from core.tasks import TaskData
 from pages.ui import reads, state
 from pages.ui.audit import batch_audit, classifier_audit, cost
 from pages.ui.form import draft_form
+from pages.ui.head import page_head
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
 from pages.ui.reuse import AS, template_settings
@@ -27,7 +28,7 @@ def page() -> None:
 
 
 def _form(engine: LocalEngine) -> None:
-    st.title("Fine-tune")
+    page_head("Fine-tune")
     st.write(
         "Pick a task and an objective, press Launch, and watch the encoder learn. The defaults take about a minute."
     )
@@ -40,7 +41,7 @@ def _form(engine: LocalEngine) -> None:
     with left:
         draft, problem = _draft(start, origin)
     with right, st.container(border=True, key="before_launch"):
-        st.subheader("Before launch")
+        st.header("Before launch")
         _launch_card(engine, draft, problem)
     if draft is not None:
         _examples(draft)

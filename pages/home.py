@@ -81,7 +81,7 @@ def _actions(runs: Sequence[RunSummary]) -> None:
 def _recent(runs: Sequence[RunSummary]) -> None:
     if not runs:
         return
-    st.subheader("Recent runs")
+    st.header("Recent runs")
     for run in runs:
         name, status, about = st.columns([3, 2, 7], vertical_alignment="center", gap="small")
         with name:

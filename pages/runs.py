@@ -19,6 +19,7 @@ from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from pages.ui import reads, state
 from pages.ui.controls import delete_button, disk_line, offer_undo, run_buttons, show_notice
+from pages.ui.head import page_head
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, objective_label, status_badge, task_label
 
@@ -28,7 +29,7 @@ MAX_ROWS = 14
 
 def page() -> None:
     engine = reads.open_engine()
-    st.title("Runs")
+    page_head("Runs")
     runs = engine.store.runs()
     going = any(not run.status.ended for run in runs)
     st.fragment(_list, run_every=POLL_S if going else None)(engine, going)

@@ -10,6 +10,7 @@ from core.quantities import counted
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.bound import bound_segments, forget
+from pages.ui.head import page_head, tab_title
 from pages.ui.parts import escaped
 from pages.ui.run_picker import pick_run
 from pages.ui.tokens import reads as token_reads
@@ -34,7 +35,7 @@ OF_A_RUN = ("example", "source", "text", "second", "layer", "head", "before", "a
 
 def page() -> None:
     store = reads.open_engine().store
-    st.title("Tokens")
+    page_head("Tokens")
     named = state.run_in_url(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
@@ -47,6 +48,7 @@ def page() -> None:
     if named is not None and named.id != run.id:
         forget(OF_A_RUN)
     state.put_in_url(run=run.id)
+    tab_title(run.title, "Tokens")
     frames = tuple(store.frame_steps(run.id))
     with right:
         view = bound_segments("Part of the page", "view", VIEWS, "text", "this page has no such part")

@@ -78,7 +78,7 @@ def add_hub() -> None:
 
 
 def _any_other(rows: int) -> None:
-    st.subheader("Any other data set")
+    st.header("Any other data set")
     with st.form("hub.other"):
         given = {}
         for fields in OTHER_FIELDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -128,7 +129,8 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
                 _delete(own)
     if own is None:
         with st.expander("Data card: how it was written, what its labels mean, baselines"):
-            st.markdown((TASKS[task_id].folder / "README.md").read_text(encoding="utf-8"))
+            card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")
+            st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
 
 
 def _rename(task: LibraryTask) -> None:
@@ -198,7 +200,7 @@ def _drawn(figure: Figure, key: str, description: str) -> None:
 
 
 def _table(task_id: str, listing: Listing) -> None:
-    st.subheader("Rows")
+    st.header("Rows")
     if listing.triplets:
         shape = st.segmented_control(
             "Rows as",
@@ -236,7 +238,7 @@ def _table(task_id: str, listing: Listing) -> None:
     )
     _downloads(task_id, listing, rows)
     chosen = picked.selection.rows
-    st.subheader("Views of a text")
+    st.header("Views of a text")
     if not chosen:
         st.caption("Select a row to see what each view makes of its text.")
     else:

@@ -45,7 +45,7 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
 
 
 def _encoder(start: RunConfig) -> dict[str, Any]:
-    st.subheader("Encoder")
+    st.header("Encoder")
     known = [*LISTED, *([start.encoder.id] if start.encoder.id not in LISTED else [])]
     left, middle, right = st.columns([5, 4, 3])
     encoder_id = left.selectbox(

@@ -32,6 +32,7 @@ from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.the_map import panel_of
+from pages.ui.head import tab_title
 from pages.ui.knobs import draw_knobs
 from pages.ui.live_figure import live_figure
 from pages.ui.map_view import map_view
@@ -62,6 +63,7 @@ LOG_BYTES = 8_000
 
 def live_view(engine: LocalEngine, run: RunRecord) -> None:
     """The page of one run. Polls while somebody works on it, and draws once more when it ends."""
+    tab_title(run.title, "Fine-tune")
     waiting, polling = run.probe is None, not run.status.ended
     st.fragment(_watch)(engine, run.id, polling, waiting)
 

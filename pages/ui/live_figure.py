@@ -44,7 +44,7 @@ def plotly_script() -> Path:
 
 _mount = st.components.v2.component(
     "live_figure",
-    html='<div class="live-figure" role="img"></div>',
+    html='<div class="live-figure" role="figure"></div>',
     css=STYLE.read_text(encoding="utf-8"),
     js=SCRIPT.read_text(encoding="utf-8"),
     isolate_styles=False,

@@ -31,7 +31,7 @@ def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str) -> list[
     Raises: ConfigError for a mix that cannot go together.
     """
     phases = phases_state.start_from([_editable(phase) for phase in start], origin)
-    st.subheader("Objective")
+    st.header("Objective")
     _preset(phases)
     shape = _shape(encoder_id)
     if len(phases) == 1:

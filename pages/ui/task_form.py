@@ -20,7 +20,7 @@ FORMER_SAMPLERS = {"balanced": "Equal shares"}
 
 def task_form(start: TaskConfig) -> dict[str, Any]:
     """Draw the widgets, filled from `start`, and read them."""
-    st.subheader("Task")
+    st.header("Task")
     own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
     names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
 

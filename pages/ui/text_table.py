@@ -46,7 +46,7 @@ def text_table(
     st.html(
         f'<div class="text-table" style="max-height:{height}px" tabindex="0" role="region" '
         f'aria-label="{html.escape(label)}">'
-        f'<table><thead><tr>{head}<th class="rest"></th></tr></thead>{rows}</table></div>'
+        f'<table><thead><tr>{head}<td class="rest"></td></tr></thead>{rows}</table></div>'
     )
     if count > MAX_ROWS:
         st.caption(f"The first {MAX_ROWS:,} of {count:,} are shown; the file has them all.")

@@ -138,7 +138,7 @@ def test_film_reviews_are_shown_with_counts_card_and_rows(opened: Callable[..., 
     assert widget(app, "data.task").value == "film_reviews"
     assert app.query_params["task"] == "film_reviews"
     assert "Data card" in app.expander[0].label
-    assert any(block.value.startswith("# ") and "## Licence" in block.value for block in app.expander[0].markdown)
+    assert any(block.value.startswith("## ") and "### Licence" in block.value for block in app.expander[0].markdown)
     table = rows_shown(app)
     assert Counter(zip(table["Text"], table["Label"], strict=True)) == Counter(train + test)
     assert Counter(table["Split"])["Test"] == len(test)

@@ -27,7 +27,7 @@ COUNT_WIDTH = 150
 
 def pair(runs: Sequence[Shown], examples: Linked) -> None:
     """Draw it. A list that is to be selected on the maps is remembered as ASKED. Raises: StoreError."""
-    st.subheader("Example by example")
+    st.header("Example by example")
     if len(runs) < 2:
         st.caption("Two runs with frames can be compared example by example.")
         return

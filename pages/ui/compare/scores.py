@@ -48,7 +48,7 @@ LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw both tables; returns whether something is still being computed."""
     _differences(runs)
-    st.subheader("How well they did")
+    st.header("How well they did")
     busy = _measuring(runs)
     groups, rows = score_rows(store, runs)
     if not rows:
@@ -68,7 +68,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
 
 
 def _differences(runs: Sequence[Compared]) -> None:
-    st.subheader("What differs")
+    st.header("What differs")
     found = config_differences([one.config for one in runs])
     if not found:
         st.caption("Nothing: these runs have the same settings and the same seed.")

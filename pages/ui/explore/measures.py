@@ -38,7 +38,7 @@ SHORT = {
 
 def measures(frames: Frames, number: int) -> bool:
     """Draw the section; returns whether something is still being computed."""
-    st.subheader("How good is the representation?")
+    st.header("How good is the representation?")
     if frames.layers_at is not None:
         st.caption("Measures are those of the run's frames: choose them under More.")
         return False
