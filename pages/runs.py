@@ -183,7 +183,7 @@ def _one(engine: LocalEngine, run: RunSummary) -> None:
             st.page_link("pages/explore.py", label="Explore", icon=icons["Explore"], query_params={"run": run.id})
             st.page_link("pages/tokens.py", label="Tokens", icon=icons["Tokens"], query_params={"run": run.id})
             st.page_link("pages/compare.py", label="Compare", icon=icons["Compare"], query_params={"runs": run.id})
-            label = "Use its settings again"
+            label = "Use again"
             st.page_link("pages/fine_tune.py", label=label, icon=icons["Use again"], query_params={"from": run.id})
         disk_line(engine, run)
         with st.expander("Log"):

@@ -10,6 +10,8 @@ from typing import Any
 
 from core.config import KnobTurn
 from core.events import Evaluation, Step
+from core.figures.line_ends import line_ends, margin_px
+from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     ACCENT,
     QUIET,
@@ -39,21 +41,26 @@ PIECE_DASHES = {"ce": "dashdot", "kl": "longdash"}
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart of the stack; `share` of the height, from top to bottom."""
+    """One chart of the stack; `share` of the height, from top to bottom; `hint` says what to look for."""
 
     title: str
     share: float
+    hint: str
     log: bool = False
 
 
 PANELS = (
-    Panel("Loss, nats", 0.30),
-    Panel("Validation accuracy", 0.22),
-    Panel("Gradient norm", 0.22, log=True),
-    Panel("Cosine of the parts' gradients", 0.13),
-    Panel("Learning rate", 0.13),
+    Panel("Loss, nats", 0.30, "should fall; one batch a step makes it noisy"),
+    Panel("Validation accuracy", 0.22, "above the probe, the fine-tune was worth it"),
+    Panel("Gradient norm", 0.22, "clipped from above where it is large", log=True),
+    Panel("Cosine of the parts' gradients", 0.13, "below 0 the parts pull apart"),
+    Panel("Learning rate", 0.13, "how far a step goes"),
 )
+CONTRASTIVE_HINT = "a contrastive term falls from its collapse line towards its bound"
+PARTS_HINT = "compare the parts with each other, not with the total"
+HEIGHT_PX, TOP_PX, BOTTOM_PX = 760, 40, 40
 GAP = 0.045
+FAINT = 0.3
 TICK_SIZE = 11
 # What marks a step at which terms were compared on the weights of a block: the block's number.
 BLOCK = "shared_block"
@@ -69,6 +76,7 @@ def curves_figure(
     phase_ends: Sequence[int],
     *,
     revision: str,
+    smoothing: Smoothing = RAW,
 ) -> Figure:
     """Loss and every part of every term, accuracy, gradient norms, their cosine and the learning rate.
 
@@ -77,6 +85,7 @@ def curves_figure(
         evaluations: those whose scores mean something; a linear probe's are drawn apart from the classifier's.
         facts: "majority_rate" draws its line.
         phase_ends: the last step of each phase; a line marks where the next begins.
+        smoothing: of losses and of the total gradient norm, whose raw values stay behind, faint, and are read on hover.
         revision: same revision, same zoom; it changes with the run.
     """
     shown = [steps[i] for i in thinned(len(steps))]
@@ -87,21 +96,29 @@ def curves_figure(
         *_accuracy_traces(evaluations, facts, total_steps),
         *_gradient_traces(shown, compared, _pace(steps)),
         *_cosine_traces(shown, compared, _pace(steps)),
-        _line(shown, "learning_rate", "learning rate", 5, QUIET, legend=False),
+        _line(shown, "learning_rate", "learning rate", 5, QUIET),
     ]
+    traces = [trace for trace in traces if trace["x"]]
+    if smoothing != RAW:
+        traces = [drawn for trace in traces for drawn in _smooth(trace, steps, smoothing)]
     panels = _panels(steps, evaluations, compared)
+    axes = _axes(panels, total_steps)
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
         dragmode="zoom",
-        # Above the panels a line for Plotly's toolbar and two for the legend: neither covers the other.
-        margin={"l": 60, "r": 12, "t": 92, "b": 40},
-        legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
+        showlegend=False,
+        margin={"l": 60, "r": margin_px(traces), "t": TOP_PX, "b": BOTTOM_PX},
         shapes=[*map(_phase_line, phase_ends[:-1]), *map(_turn_line, turns)],
-        annotations=[*_titles(panels), *map(_phase_label, phase_ends[:-1]), *(_turn_label(turn) for turn in turns)],
-        **_axes(panels, total_steps),
+        annotations=[
+            *_titles(panels),
+            *line_ends(traces, axes, HEIGHT_PX - TOP_PX - BOTTOM_PX),
+            *map(_phase_label, phase_ends[:-1]),
+            *map(_turn_label, turns),
+        ],
+        **axes,
     )
-    return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
+    return {"data": traces, "layout": layout}
 
 
 def part_label(part: str) -> str:
@@ -133,18 +150,38 @@ def _measured(steps: Sequence[Step], prefix: str) -> list[str]:
 
 
 def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
-    traces = [_line(steps, "loss", "total", 1, ACCENT, width=2.2)]
+    traces = [_line(steps, "loss", "total", 1, ACCENT, width=2.2, end="total")]
     for part in _measured(steps, "loss."):
-        dash = PIECE_DASHES.get(part.partition(".")[2], "solid")
-        traces.append(_line(steps, f"loss.{part}", part_label(part), 1, part_colour(part), dash=dash))
-    # Runs from before terms had lines of their own recorded one of each.
-    traces.append(_line(steps, "collapse_line", "collapse line", 1, QUIET, dash="dash"))
-    traces.append(_line(steps, "lower_bound", "lower bound", 1, QUIET, dash="dot"))
-    for key in _measured(steps, "collapse_line."):
-        traces.append(_line(steps, f"collapse_line.{key}", f"{part_label(key)} collapse line", 1, QUIET, dash="dash"))
-    for key in _measured(steps, "lower_bound."):
-        traces.append(_line(steps, f"lower_bound.{key}", f"{part_label(key)} lower bound", 1, QUIET, dash="dot"))
+        label, dash = part_label(part), PIECE_DASHES.get(part.partition(".")[2], "solid")
+        traces.append(_line(steps, f"loss.{part}", label, 1, part_colour(part), dash=dash, end=label))
+    for name, end, dash in (("collapse line", "collapse line", "dash"), ("lower bound", "bound", "dot")):
+        measure = name.replace(" ", "_")
+        # Runs from before terms had lines of their own recorded one of each.
+        traces.append(_line(steps, measure, name, 1, QUIET, dash=dash, end=end))
+        keys = _measured(steps, f"{measure}.")
+        for key in keys:
+            whose = f"{part_label(key)} {end}" if len(keys) > 1 else end
+            traces.append(_line(steps, f"{measure}.{key}", f"{part_label(key)} {name}", 1, QUIET, dash=dash, end=whose))
     return traces
+
+
+def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[Figure]:
+    """A line of losses or of the total norm: its raw values, faint, and the smooth line that has its name."""
+    measure = trace.get("uid", "")
+    if measure not in ("loss", "grad_norm") and not measure.startswith("loss."):
+        return [trace]
+    having = [step for step in steps if measure in step.values]
+    smooth = dict(
+        zip(
+            (step.step for step in having),
+            smoothed([step.values[measure] for step in having], smoothing),
+            strict=True,
+        )
+    )
+    raw = {name: value for name, value in trace.items() if name != "meta"}
+    raw |= {"uid": f"{measure} raw", "opacity": FAINT, "hoverinfo": "skip", "line": trace["line"] | {"width": 1}}
+    values = {"customdata": trace["y"], "hovertemplate": "%{customdata:.4g}"}
+    return [raw, trace | values | {"y": rounded([smooth[step] for step in trace["x"]])}]
 
 
 def _compared(steps: Sequence[Step]) -> list[Step]:
@@ -160,13 +197,13 @@ def _compared(steps: Sequence[Step]) -> list[Step]:
 
 
 def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:
-    traces = [_line(steps, "grad_norm", "all weights, before clipping", 3, ACCENT, legend=False)]
+    traces = [_line(steps, "grad_norm", "all weights, before clipping", 3, ACCENT, end="total")]
     for key in _measured(steps, "pooled_grad."):  # runs from before terms were compared on weights
         label = f"{part_label(key)} on the encoder's output"
-        traces.append(_line(steps, f"pooled_grad.{key}", label, 3, part_colour(key), legend=False))
+        traces.append(_line(steps, f"pooled_grad.{key}", label, 3, part_colour(key), end=part_label(key)))
     for key in _measured(compared, "shared_grad."):
         label = f"{part_label(key)} on {_blocks(compared)}{pace}"
-        traces.append(_dotted(compared, f"shared_grad.{key}", label, 3, part_colour(key)))
+        traces.append(_dotted(compared, f"shared_grad.{key}", label, 3, part_colour(key)) | {"meta": part_label(key)})
     return traces
 
 
@@ -175,7 +212,7 @@ def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -
     on_outputs = "cosine of the first two terms' gradients on the encoder's outputs"
     on_weights = f"cosine on {_blocks(compared)}{pace}"
     return [
-        _line(steps, "pooled_cosine", on_outputs, 4, QUIET, dash="dot", legend=False),
+        _line(steps, "pooled_cosine", on_outputs, 4, QUIET, dash="dot"),
         _dotted(compared, "shared_cosine", on_weights, 4, ACCENT),
     ]
 
@@ -205,7 +242,6 @@ def _dotted(steps: Sequence[Step], measure: str, name: str, panel: int, colour: 
         "line": {"color": colour, "width": 1.5, "dash": "solid"},
         "marker": {"color": colour, "size": 4},
         "hovertemplate": "%{y:.4g}",
-        "showlegend": False,
         "xaxis": "x",
         "yaxis": f"y{panel}",
     }
@@ -216,14 +252,16 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     of_probe = [e for e in validation if e.probe_rows is not None]
     of_classifier = [e for e in validation if e.probe_rows is None]
     traces = [
-        *_scored_traces(of_probe, _probe_name(of_probe), "dash"),
-        *_scored_traces(of_classifier, "accuracy", "solid"),
+        *_scored_traces(of_probe, _probe_name(of_probe), "dash", "probe now"),
+        *_scored_traces(of_classifier, "accuracy", "solid", "classifier"),
     ]
     # A frame's probe is fitted on fewer rows than the baseline, so a line for both would compare two kinds of probe.
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
-    references = [("majority class", facts.get("majority_rate"), "dot")]
-    references += [(f"linear probe, untrained encoder{_rows(e)}", e.values["accuracy"], "dash") for e in baseline]
-    for name, level, dash in references:
+    references = [("majority class", facts.get("majority_rate"), "dashdot", "majority")]
+    references += [
+        (f"linear probe, untrained encoder{_rows(e)}", e.values["accuracy"], "longdash", "probe") for e in baseline
+    ]
+    for name, level, dash, end in references:
         if level is not None:
             traces.append(
                 {
@@ -234,7 +272,7 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
                     "y": [level, level],
                     "line": {"color": QUIET, "width": 1.2, "dash": dash},
                     "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
-                    "showlegend": False,
+                    "meta": end,
                     "xaxis": "x",
                     "yaxis": "y2",
                 }
@@ -250,7 +288,7 @@ def _rows(evaluation: Evaluation) -> str:
     return "" if evaluation.probe_rows is None else f", {evaluation.probe_rows:,} rows"
 
 
-def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str) -> list[Figure]:
+def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:
     """Accuracy at frames and its interval as a band."""
     points = [e.step for e in evaluations]
     high = [e.values["accuracy_high"] for e in evaluations]
@@ -264,7 +302,6 @@ def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str) -> l
         "fillcolor": "rgba(47,111,159,0.15)",
         "line": {"width": 0},
         "hoverinfo": "skip",
-        "showlegend": False,
         "xaxis": "x",
         "yaxis": "y2",
     }
@@ -277,7 +314,7 @@ def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str) -> l
         "line": {"color": ACCENT, "width": 2, "dash": dash},
         "marker": {"size": 5},
         "hovertemplate": f"%{{y:{PERCENT_FORMAT}}}",
-        "showlegend": False,
+        "meta": end,
         "xaxis": "x",
         "yaxis": "y2",
     }
@@ -293,10 +330,12 @@ def _line(
     *,
     width: float = 1.5,
     dash: str = "solid",
-    legend: bool = True,
+    end: str = "",
 ) -> Figure:
+    """Args: end: the name at the line's end, none for ""."""
     having = [step for step in steps if measure in step.values]
     return {
+        "uid": measure,
         "type": "scatter",
         "mode": "lines" if len(having) > 1 else "markers",
         "name": name,
@@ -305,7 +344,7 @@ def _line(
         "line": {"color": colour, "width": width, "dash": dash},
         "marker": {"color": colour},
         "hovertemplate": "%{y:.4g}",
-        "showlegend": legend,
+        "meta": end,
         "xaxis": "x",
         "yaxis": "y" if panel == 1 else f"y{panel}",
     }
@@ -318,9 +357,12 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     if any(validation):
         who = "linear probe" if all(validation) else "linear probe, then classifier"
         panels[2] = replace(PANELS[1], title=f"Validation accuracy: {who}")
+    if any(name.startswith("collapse_line") for step in steps[-1:] for name in step.values):
+        panels[1] = replace(PANELS[0], hint=CONTRASTIVE_HINT)
     keys = _measured(compared, "shared_grad.")
     if keys:
-        panels[3] = replace(PANELS[2], title=f"Gradient norm: all weights, parts on {_blocks(compared)}")
+        title = f"Gradient norm: all weights, parts on {_blocks(compared)}"
+        panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
         pair = " and ".join(part_label(key) for key in keys[:2])
         panels[4] = replace(PANELS[3], title=f"Cosine of {pair} gradients, {_blocks(compared)}")
     elif any("pooled_cosine" in step.values for step in steps):
@@ -368,7 +410,7 @@ def _domains(panels: Mapping[int, Panel]) -> list[tuple[float, float]]:
 
 def _titles(panels: Mapping[int, Panel]) -> list[Figure]:
     places = zip(panels.values(), _domains(panels), strict=True)
-    return [panel_title(panel.title, 0, high) for panel, (_, high) in places]
+    return [panel_title(f"<b>{panel.title}</b><span>  {panel.hint}</span>", 0, high) for panel, (_, high) in places]
 
 
 def _phase_line(end: int) -> Figure:

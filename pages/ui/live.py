@@ -15,7 +15,8 @@ from core.config import RunConfig
 from core.engine import LocalEngine
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
-from core.figures.curves import curves_figure
+from core.figures.curves import HEIGHT_PX, curves_figure
+from core.figures.smoothing import RAW, Smoothing
 from core.learning import classifier_learned, classifier_learns_from, classifier_note, outcome_sentence, scored
 from core.newest_contrast import newest_contrast
 from core.quantities import percent
@@ -52,11 +53,14 @@ WAITING_POLL_S = 0.3
 # Each look takes a quarter of a second of one core, most of it in the browser, which training on a laptop has to share.
 POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
 # With the header, the scores and the player around it the map fills the screen.
-MAP_HEIGHT, CURVES_HEIGHT = "max(18rem, 100dvh - 22rem)", 800
+MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
+CURVES = {"smooth": "Smooth", "raw": "Raw"}
+SMOOTHING = Smoothing("exponential", 0.9)
 # How the vectors were made that a linear probe reads.
 POOLED = {"cls": "[CLS]", "mean": "mean of tokens", "auto": "the encoder’s own pooling"}
 UMAP = MapSpec("umap")
 METHODS = {"pca": "PCA", "umap": "UMAP"}
+CURVES_LOOK: dict[str, Any] = {"format_func": CURVES.get, "width": "content", "label_visibility": "collapsed"}
 METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "width": "content"}
 LOG_BYTES = 8_000
 
@@ -119,11 +123,15 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
         _map(engine, run, method)
         _verdict(run, config, steps, evaluations)
     with right:
-        if run.status.ended:
-            _next_steps(run)
-        else:
+        if not run.status.ended:
             draw_knobs(engine, run.id)
-        _curves(engine, run, steps, scores)
+        with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+            if run.status.ended:
+                _next_steps(run)
+            how = st.segmented_control(
+                "Curves", list(CURVES), default="smooth", required=True, key="live.how", **CURVES_LOOK
+            )
+        _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
     _files(engine, run, steps)
 
 
@@ -357,37 +365,31 @@ def _geometry(values: Mapping[str, float]) -> Geometry:
     )
 
 
-def _curves(engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation]) -> None:
+def _curves(
+    engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation], smoothing: Smoothing
+) -> None:
     turns = engine.store.knob_turns(run.id)
     ends = run.config.phase_ends
-    figure = curves_figure(steps, evaluations, turns, run.facts, ends, revision=run.id)
+    figure = curves_figure(steps, evaluations, turns, run.facts, ends, revision=run.id, smoothing=smoothing)
     live_figure(
         figure,
         key="live.curves",
-        height=CURVES_HEIGHT,
-        version=f"{run.id} {run.begun_attempt} {len(steps)} {len(evaluations)} {len(turns)}",
+        height=HEIGHT_PX,
+        version=f"{run.id} {run.begun_attempt} {len(steps)} {len(evaluations)} {len(turns)} {smoothing.kind}",
         description="Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate.",
     )
 
 
 def _next_steps(run: RunRecord) -> None:
-    with st.container(horizontal=True, gap="medium"):
-        st.page_link("pages/explore.py", label="Explore", icon=":material/scatter_plot:", query_params={"run": run.id})
-        st.page_link(
-            "pages/tokens.py",
-            label="Words",
-            icon=":material/format_ink_highlighter:",
-            query_params={"run": run.id},
-        )
-        st.page_link(
-            "pages/compare.py", label="Compare", icon=":material/compare_arrows:", query_params={"runs": run.id}
-        )
-        st.page_link(
-            "pages/fine_tune.py",
-            label="Use these settings again",
-            icon=":material/replay:",
-            query_params={"from": run.id},
-        )
+    links = {
+        "Explore": ("explore", "scatter_plot", "run"),
+        "Words": ("tokens", "format_ink_highlighter", "run"),
+        "Compare": ("compare", "compare_arrows", "runs"),
+        "Use again": ("fine_tune", "replay", "from"),
+    }
+    with st.container(horizontal=True, gap="small"):
+        for label, (page, icon, name) in links.items():
+            st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 
 
 def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:

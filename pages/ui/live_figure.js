@@ -31,6 +31,10 @@ function loadPlotly(url) {
   return waiting.get(url);
 }
 
+// What a title says beside its name is left out where there is no room for it.
+const NARROW_PX = 520;
+const withoutHint = (note) => ({ ...note, text: note.text.replace(/<span> .*<\/span>/, "") });
+
 // Text, grid and accent follow the page's theme, light or dark.
 function themed(figure, element) {
   const style = getComputedStyle(element);
@@ -44,6 +48,7 @@ function themed(figure, element) {
     hoverlabel: { ...figure.layout.hoverlabel, bgcolor: background, bordercolor: line, font: { color: text } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
   };
+  if (element.clientWidth < NARROW_PX) layout.annotations = (figure.layout.annotations || []).map(withoutHint);
   for (const [name, axis] of Object.entries(figure.layout)) {
     if (/^[xy]axis\d*$/.test(name)) layout[name] = { gridcolor: line, linecolor: line, ...axis };
   }

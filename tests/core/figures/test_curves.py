@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import plotly.graph_objects as go
@@ -20,6 +21,7 @@ from core.figures.curves import (
     part_colour,
     part_label,
 )
+from core.figures.smoothing import Smoothing
 from core.figures.template import ACCENT, MAX_CURVE_POINTS, QUIET, Figure
 from core.losses.registry import LOSSES
 from core.objectives import ObjectiveConfig
@@ -44,7 +46,8 @@ def older_steps(count: int) -> list[Step]:
 def titles(figure: Figure) -> list[str]:
     """Of the panels, from top to bottom."""
     notes = [note for note in figure["layout"]["annotations"] if note["xref"] == "paper" and note["x"] == 0]
-    return [note["text"] for note in sorted(notes, key=lambda note: -note["y"])]
+    names = (re.match("<b>(.*)</b><span> ", note["text"]) for note in sorted(notes, key=lambda note: -note["y"]))
+    return [found[1] for found in names if found]
 
 
 def made_evaluation(step: int, split: str = "validation") -> Evaluation:
@@ -343,3 +346,53 @@ class TestProbe:
     def test_that_of_the_untrained_encoder_has_its_own_rows(self) -> None:
         figure = drawn(evaluations=[self.probed(0, "baseline", 500.0)])
         assert trace_named(figure, "linear probe, untrained encoder, 500 rows")["y"] == [0.8, 0.8]
+
+
+class TestSmoothing:
+    def noisy(self) -> list[Step]:
+        return [Step(i, {"loss": float(i % 2), "loss.supcon": 1.0, "learning_rate": float(i)}) for i in range(1, 101)]
+
+    def smooth(self) -> Figure:
+        return curves_figure(self.noisy(), [], [], {}, (100,), revision="run", smoothing=Smoothing("exponential", 0.9))
+
+    def test_the_raw_loss_stays_behind_and_is_what_hover_says(self) -> None:
+        raw, line = [trace for trace in self.smooth()["data"] if trace["name"] == "total"]
+        assert raw["y"] == line["customdata"] == [float(i % 2) for i in range(1, 101)]
+        assert (raw["hoverinfo"], line["hovertemplate"]) == ("skip", "%{customdata:.4g}")
+        assert max(line["y"][50:]) - min(line["y"][50:]) < 0.12
+
+    def test_the_schedule_is_drawn_as_it_is(self) -> None:
+        (line,) = [trace for trace in self.smooth()["data"] if trace["name"] == "learning rate"]
+        assert line["y"] == [float(i) for i in range(1, 101)]
+
+    def test_a_long_run_is_smoothed_before_it_is_thinned(self) -> None:
+        steps = [Step(i, {"loss": float(i % 2)}) for i in range(1, 8_001)]
+        data = curves_figure(steps, [], [], {}, (8_000,), revision="run", smoothing=Smoothing("average", 2.0))["data"]
+        assert len(data[1]["y"]) == MAX_CURVE_POINTS
+        assert set(data[1]["y"][1:-1]) <= {0.33333, 0.66667}
+
+
+def ends(figure: Figure) -> list[str]:
+    notes = [note["text"] for note in figure["layout"]["annotations"] if note["x"] == 1]
+    return [text.split("</span> ")[1] for text in notes]
+
+
+def test_every_line_of_losses_and_scores_has_its_name_at_its_end() -> None:
+    figure = drawn(made_steps(21), [made_evaluation(0, "baseline"), made_evaluation(20)], facts={"majority_rate": 0.5})
+    assert ends(figure) == ["total", "CE", "SCL", "collapse line", "bound", "classifier", "majority", "probe",
+                            "total", "CE", "SCL"]  # fmt: skip
+
+
+def test_the_reference_lines_have_different_strokes() -> None:
+    figure = drawn(made_steps(2), [made_evaluation(0, "baseline")], facts={"majority_rate": 0.5})
+    dashes = [trace["line"]["dash"] for trace in figure["data"] if trace["line"]["color"] == QUIET and "meta" in trace]
+    references = [dash for dash in dashes if dash != "solid"]
+    assert len(set(references)) == len(references) == 4
+
+
+def test_every_panel_says_what_to_look_for() -> None:
+    layout = drawn(made_steps(21))["layout"]
+    hints = [note["text"].split("<span> ")[1] for note in layout["annotations"] if "<span> " in note["text"]]
+    assert len(hints) == len(PANELS)
+    assert all(len(hint) > 12 for hint in hints)
+    assert "collapse line" in hints[0]

@@ -1,0 +1,101 @@
+"""Names at the ends of lines, instead of a legend: what a line is can be read where one looks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.figures.template import Figure
+
+SIZE, LINE_PX, CHAR_PX, GAP_PX = 11, 13.0, 5.8, 6
+MARGIN_PX = (24, 150)
+# What Plotly leaves free above and below the values of an axis whose range it finds itself.
+PADDING = 0.055
+# A few signs of the line itself, since its colour alone would not do.
+SAMPLES = {"solid": "━", "dash": "╌", "dot": "┈", "dashdot": "·−", "longdash": "––", "longdashdot": "–·"}
+
+
+def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float) -> list[Figure]:
+    """An annotation behind the last point of every trace whose `meta` is its name there.
+
+    Names that would cover each other are moved apart by pixels; where a person zooms, they follow their lines.
+
+    Args:
+        axes: "yaxis", "yaxis2" … of the layout, each with its domain.
+        plot_px: height of all panels together.
+    """
+    found = []
+    for axis in dict.fromkeys(trace["yaxis"] for trace in traces):
+        on_axis = [trace for trace in traces if trace["yaxis"] == axis]
+        named = [(trace, end) for trace in on_axis if trace.get("meta") and (end := _last(trace)) is not None]
+        about = axes[f"yaxis{axis[1:]}"]
+        scale = math.log10 if about.get("type") == "log" else float
+        named = [(trace, scale(end)) for trace, end in named if scale is float or end > 0]
+        if not named:
+            continue
+        low, high = about.get("range") or _range(on_axis, scale)
+        panel_px = (about["domain"][1] - about["domain"][0]) * plot_px
+        wanted = [(end - low) / (high - low) * panel_px for _, end in named]
+        for (trace, end), there, moved in zip(named, wanted, spread(wanted, LINE_PX, 0.0, panel_px), strict=True):
+            found.append(_annotation(trace, axis, end, moved - there))
+    return found
+
+
+def margin_px(traces: Sequence[Figure]) -> int:
+    """What the longest name takes to the right of the panels."""
+    longest = max((len(trace["meta"]) for trace in traces if trace.get("meta")), default=0)
+    return round(min(MARGIN_PX[1], MARGIN_PX[0] + CHAR_PX * longest)) if longest else 12
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places at least `gap` apart within [low, high] (closer where they do not fit), in the order of `wanted`.
+
+    Neighbours that are too close are moved as one group around the mean of where they belong, so that together they
+    move least.
+    """
+    if not wanted:
+        return []
+    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    # Without the gaps, places that must ascend by `gap` must not descend: that is isotonic regression.
+    groups: list[list[float]] = []
+    for place, i in enumerate(order):
+        groups.append([wanted[i] - place * gap])
+        while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
+            last = groups.pop()
+            groups[-1].extend(last)
+    level = [float(np.mean(group)) for group in groups for _ in group]
+    highest = high - (len(wanted) - 1) * gap
+    placed = [min(max(value, low), highest) + place * gap for place, value in enumerate(level)]
+    return [placed[order.index(i)] for i in range(len(wanted))]
+
+
+def _last(trace: Figure) -> float | None:
+    return next((value for value in reversed(trace["y"]) if value is not None), None)
+
+
+def _range(traces: Sequence[Figure], scale: Any) -> tuple[float, float]:
+    values = [scale(v) for trace in traces for v in trace["y"] if v is not None and (scale is float or v > 0)]
+    low, high = min(values), max(values)
+    pad = PADDING * (high - low) or 1.0
+    return low - pad, high + pad
+
+
+def _annotation(trace: Figure, axis: str, end: float, moved_px: float) -> Figure:
+    line = trace["line"]
+    return {
+        "text": f'<span style="color:{line["color"]}">{SAMPLES[line.get("dash", "solid")]}</span> {trace["meta"]}',
+        "xref": "paper",
+        "yref": axis,
+        "x": 1,
+        "y": end,
+        "xanchor": "left",
+        "yanchor": "middle",
+        "xshift": GAP_PX,
+        "yshift": round(moved_px, 1),
+        "showarrow": False,
+        "font": {"size": SIZE},
+    }
