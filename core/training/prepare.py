@@ -26,6 +26,8 @@ Load = Callable[[TaskConfig, int], TaskData]
 
 PROBE_ON_CPU = 120
 PROBE_ON_GPU = 500
+# One text of a class says nothing of how near its like are.
+PROBE_OF_A_CLASS = 2
 # For so many validation rows on the map there is one training row.
 TRAIN_SHARE = 3
 # Copies of the weights that are kept of a run: how many at most, and what they may take on disk.
@@ -36,8 +38,8 @@ TRAIN_POINTS_MAX = 500
 MAX_VECTORS_STORED = 2_000_000
 
 
-def default_probe_size(gpu: bool) -> int:
-    return PROBE_ON_GPU if gpu else PROBE_ON_CPU
+def default_probe_size(classes: int, *, gpu: bool) -> int:
+    return max(PROBE_ON_GPU if gpu else PROBE_ON_CPU, PROBE_OF_A_CLASS * classes)
 
 
 def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bool) -> int:
@@ -49,7 +51,7 @@ def validation_size(natural: TaskData, probe_size: int | None = None, *, gpu: bo
         natural: the task with all rows of its splits.
         probe_size: validation rows on the map, None for the default.
     """
-    return min(len(natural.validation), probe_size or default_probe_size(gpu))
+    return min(len(natural.validation), probe_size or default_probe_size(len(natural.classes), gpu=gpu))
 
 
 def prepare(
@@ -260,7 +262,7 @@ def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeCo
         raise ConfigError(
             "probe.size", probe.size, f"the validation split has {counted(available, 'row')}; give at most that."
         )
-    size = min(available, probe.size or default_probe_size(gpu))
+    size = min(available, probe.size or default_probe_size(len(data.classes), gpu=gpu))
     beside = _train_size(probe, size, min(len(data.train), TRAIN_POINTS_MAX))
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * (size + beside) > MAX_VECTORS_STORED:

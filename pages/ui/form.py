@@ -116,7 +116,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             max_value=20_000,
             value=start.probe.size,
             placeholder="120 on a CPU, 500 on a GPU",
-            help="Examples that every frame encodes; more points, slower frames.",
+            help="Examples that every frame encodes; more points, slower frames. By itself at least two of each class.",
             key="form.probe",
         )
         beside = middle.number_input(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
@@ -64,6 +65,11 @@ def _text(value: Cell, width: int) -> str:
     return f'<tr><td class="wide" colspan="{width}" dir="auto">{html.escape(text)}</td></tr>'
 
 
+def _breakable(name: str) -> str:
+    """A name that is broken behind its joints rather than within a word."""
+    return re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", html.escape(name))
+
+
 def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
     if isinstance(value, bool) or value is None:
         return f'<td class="mark">{"●" if value else ""}</td>'
@@ -72,5 +78,5 @@ def _cell(column: str, value: Cell, colours: Mapping[str, str]) -> str:
         name = " ".join(value[: 2 * TEXT_CHARS].split())
         whole = f' title="{html.escape(name)}"' if len(name) > NAME_CHARS else ""
         cut = f"{name[:NAME_CHARS]} …" if whole else name
-        return f'<td class="words" dir="auto"{whole}><div>{dot}{html.escape(cut)}</div></td>'
+        return f'<td class="words" dir="auto"{whole}><div>{dot}{_breakable(cut)}</div></td>'
     return f'<td class="number">{"" if math.isnan(value) else FORMS.get(column, "{:.3f}".format)(value)}</td>'

@@ -305,6 +305,35 @@ def test_a_category_can_be_hidden_with_the_keyboard(page: Page, address: str) ->
     page.wait_for_function(f"{hidden} === 20")  # it is drawn before the next picture of the screen
 
 
+def test_a_legend_keeps_the_focus_of_the_keyboard(page: Page, address: str) -> None:
+    opened(page, address)
+    page.get_by_role("button", name="class 1").focus()
+    for _ in range(3):
+        page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "class 1"
+
+
+def test_a_category_is_lit_up_under_the_pointer_and_shown_alone_by_a_double_click(page: Page, address: str) -> None:
+    opened(page, address)
+    ink = """(() => {
+        const canvas = document.querySelector('.map-canvas');
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        return data.reduce((sum, value, i) => sum + (i % 4 === 3 ? value : 0), 0);
+    })()"""
+    hidden = "[...document.querySelector('.map-view').map.panels[0].screen].filter(Number.isNaN).length / 3"
+    count = page.evaluate("document.querySelector('.map-view').map.panels[0].places.points")
+    item = page.get_by_role("button", name="class 1")
+    all_ink = page.evaluate(ink)
+    item.hover()
+    page.wait_for_function(f"{ink} < 0.7 * {all_ink}")
+    page.mouse.move(0, 0)
+    page.wait_for_function(f"{ink} === {all_ink}")
+    item.dblclick()
+    page.wait_for_function(f"{hidden} === {count} - 20")
+    item.press("Shift+Enter")
+    page.wait_for_function(f"{hidden} === 0")
+
+
 def test_arrows_centroids_and_a_sentence_of_ones_own_are_drawn(page: Page, address: str) -> None:
     opened(page, address, f"{FRAMES}&extras=1")
     expect(page.get_by_text("pulls")).to_be_visible()

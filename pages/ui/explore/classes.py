@@ -16,6 +16,8 @@ from pages.ui.explore.texts import example_columns
 from pages.ui.text_table import Cell, text_table
 
 SMALLEST = 12
+# As many rows of the matrix as are in sight at once.
+SEEN_CLASSES = 10
 
 
 def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ...] | None:
@@ -48,7 +50,10 @@ def _confusion(frames: Frames, scores: ExampleScores, held_out: int) -> tuple[in
     st.markdown("**Confusion matrix** · rows are labels, columns predictions, validation texts")
     cell = confusion_table(names, counts, key=f"explore.confusion.{frames.run.id}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Press a cell to select its examples on the map. Colour: its share of the row.", width="stretch")
+        rest = f" Scroll to see all {len(names)} classes." if len(names) > SEEN_CLASSES else ""
+        st.caption(
+            f"Press a cell to select its examples on the map. Colour: its share of the row.{rest}", width="stretch"
+        )
         st.download_button(
             "CSV",
             lambda: csv_file(_records(names, counts)),

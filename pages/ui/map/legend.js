@@ -1,4 +1,6 @@
-// What colours and symbols mean. A category can be hidden and shown again.
+// What colours and symbols mean. A category can be lit up among many, hidden, or shown alone.
+
+const MANY_NAMES = 12; // beyond, the line scrolls on most screens, and says how many there are
 
 // Whether colour and symbol say the same, so that one entry can show both.
 const coloursAreClasses = (colours, panel) => !colours.frames && JSON.stringify(colours.names) === JSON.stringify(panel.examples.classes);
@@ -63,11 +65,16 @@ function lineMark({ colour, dash }) {
 
 function categoryItem(view, entry) {
   const label = make("span", { className: "map-legend-name", text: entry.name, title: entry.name });
+  const { colouring, code } = entry;
   if (entry.code === undefined) return make("span", { className: "map-legend-item" }, legendMark(entry, view.theme), label);
   const shown = !view.hidden.get(entry.colouring)?.has(entry.code);
   const item = make("button", { type: "button", className: "map-legend-item", "aria-pressed": String(shown) });
   item.append(legendMark(entry, view.theme), label);
-  item.addEventListener("click", () => view.toggle(entry.colouring, entry.code));
+  label.title = `${entry.name} · click to hide it, double-click to show it alone`;
+  item.addEventListener("click", (event) => (event.shiftKey ? view.showAlone(colouring, code) : view.toggle(colouring, code)));
+  item.addEventListener("dblclick", () => view.showAlone(colouring, code));
+  for (const name of ["pointerenter", "focus"]) item.addEventListener(name, () => view.spot({ colouring, code }));
+  for (const name of ["pointerleave", "blur"]) item.addEventListener(name, () => view.spot(null));
   return item;
 }
 
@@ -100,11 +107,15 @@ function anchorItem(view) {
 function drawLegend(view) {
   const rows = new Map([["", panelsBy(view.panels, "colouring").map(([{ colours }]) => colours).filter(({ kind }) => kind === "values").map(colourBar)]]);
   let last = null;
-  for (const entry of legendEntries(view)) {
+  const entries = legendEntries(view);
+  for (const entry of entries) {
     const heading = `${entry.of} ${entry.group}`;
     if (!rows.has(entry.of)) rows.set(entry.of, [make("span", { className: "map-legend-of", text: entry.of, title: entry.of })]);
     const row = rows.get(entry.of);
-    if (heading !== last) row.push(make("span", { className: "map-legend-title", text: entry.group }));
+    if (heading !== last) {
+      const count = entries.filter(({ of, group }) => `${of} ${group}` === heading).length;
+      row.push(make("span", { className: "map-legend-title", text: count > MANY_NAMES ? `${entry.group}, ${count}` : entry.group }));
+    }
     last = heading;
     row.push(categoryItem(view, entry));
   }
@@ -115,7 +126,9 @@ function drawLegend(view) {
   if (view.panels.some((panel) => panel.anchor !== null && panel.rowOf.has(panel.anchor))) all.push(anchorItem(view));
   rows.delete("");
   const filled = [...rows, ["", all]].filter(([, items]) => items.length);
+  const focused = [...view.legend.querySelectorAll("button")].indexOf(view.legend.getRootNode().activeElement);
   const places = [...view.legend.children].map((row) => row.scrollLeft); // an update does not scroll a long line back
   view.legend.replaceChildren(...filled.map(([, items]) => make("div", { className: "map-legend-row" }, ...items)));
   [...view.legend.children].forEach((row, at) => (row.scrollLeft = places[at] ?? 0));
+  if (focused >= 0) view.legend.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
 }

@@ -50,11 +50,13 @@ function sceneOf(panel, view) {
   const ordinary = [];
   const strong = [];
   const size = markSize(panel.places.points, panel.width);
-  const focused = view.chosen.size > 0 || view.lit !== null;
+  const spotted = view.spotted?.colouring === panel.colouring ? view.spotted.code : null;
+  const focused = view.chosen.size > 0 || view.lit !== null || spotted !== null;
   for (const row of visibleRows(panel)) {
     const id = panel.examples.ids[row];
     const chosen = view.chosen.has(id);
-    const emphasised = chosen || view.lit?.has(id);
+    const inSpot = spotted !== null && codeOf(panel.colours, row, panel.moment.from, panel.places.points) === spotted;
+    const emphasised = spotted === null ? chosen || view.lit?.has(id) : inSpot;
     const mark = emphasised ? emphasisedMark(panel, view, row) : markOf(panel, view, row, size);
     if (focused && !emphasised) mark.alpha = 0.18;
     (emphasised ? strong : ordinary).push(mark);

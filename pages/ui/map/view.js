@@ -19,7 +19,7 @@ const TOOLS = [
 class MapView {
   constructor(node) {
     Object.assign(this, { node, panels: [], at: 0, playing: false, looping: false, scrubbing: false, gliding: null, speed: 1, tool: "move", trails: false });
-    Object.assign(this, { chosen: new Set(), lit: null, hidden: new Map(), hover: null, applied: {}, updates: 0 });
+    Object.assign(this, { chosen: new Set(), lit: null, hidden: new Map(), spotted: null, hover: null, applied: {}, updates: 0 });
     this.reports = new Reports();
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
     this.sizes = new ResizeObserver(() => this.measure());
@@ -317,6 +317,23 @@ class MapView {
     const codes = this.hidden.get(colouring);
     if (!codes.delete(code)) codes.add(code);
     drawLegend(this);
+    this.draw();
+  }
+
+  // Hide every other category of a colouring; all are shown again when only this one was.
+  showAlone(colouring, code) {
+    const panel = this.panels.find((one) => one.colouring === colouring);
+    const others = panel.colours.names.map((_, other) => other).filter((other) => other !== code);
+    const hidden = this.hidden.get(colouring);
+    const alone = !hidden?.has(code) && others.every((other) => hidden?.has(other));
+    this.hidden.set(colouring, new Set(alone ? [] : others));
+    drawLegend(this);
+    this.draw();
+  }
+
+  // Light a category up while the pointer, or the keyboard's focus, is on its name.
+  spot(category) {
+    this.spotted = category;
     this.draw();
   }
 

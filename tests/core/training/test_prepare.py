@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -100,6 +101,16 @@ def test_epochs_become_steps(draft: Draft, epochs: float, steps: int) -> None:
     config, data = prepare(draft(steps=None, epochs=epochs, batch_size=6), gpu=False)
     assert len(data.train) // 6 == 11
     assert config.steps == steps
+
+
+def test_the_probe_set_has_two_texts_of_every_class(draft: Draft, tmp_path: Path) -> None:
+    classes, rows = 77, 20
+    texts = [(f"text {i} of {label}", f"class {label}") for label in range(classes) for i in range(rows)]
+    path = write_csv(tmp_path / "many.csv", texts)
+    task = {"id": "file", "path": str(path)}
+    config, data = prepare(draft(task=task), gpu=False)
+    assert config.probe.size == len(data.validation) == 2 * classes
+    assert set(Counter(data.validation.labels).values()) == {2}
 
 
 def test_the_validation_split_is_no_larger_than_the_probe_set(draft: Draft, tmp_path: Path) -> None:
