@@ -27,7 +27,7 @@ from core.presets import PRESETS, preset
 from core.quantities import percent
 from core.replay import write_replay
 from core.settings import settings
-from core.store import RunRecord, Status, Store, default_folder
+from core.store import RunRecord, RunSummary, Status, Store, default_folder
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS, TaskLibrary
@@ -169,7 +169,7 @@ def runs(folder: str | None, as_json: bool) -> None:
     for run in listed:
         taken = size_text(sizes.get(run.id, RunSize()).total)
         steps = f"{run.last_step:>6}/{run.steps:<6}"
-        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}")
+        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}{_tags(run)}")
         if dropped := dropped_sentence(run):
             click.echo(f"{'':>7}{dropped}")
     if listed:
@@ -192,6 +192,32 @@ def keep(run: str, off: bool, folder: str | None) -> None:
     dropped = dropped_sentence(record)
     kept = "may be dropped to stay within SCL_DISK_GB" if off else "are kept"
     click.echo(f"The weights of {record.title} ({run_id}) {kept}." + (f" {dropped}" if dropped else ""))
+
+
+@cli.command()
+@click.argument("run")
+@click.argument("name")
+@runs_option
+def rename(run: str, name: str, folder: str | None) -> None:
+    """Call a run NAME; an empty one goes back to its number."""
+    store = Store(folder or default_folder())
+    run_id = store.find(run)
+    store.rename(run_id, name)
+    click.echo(f"Run {run_id} is called {store.run(run_id).title}.")
+
+
+@cli.command()
+@click.argument("run")
+@click.argument("tags", nargs=-1)
+@runs_option
+def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
+    """Give a run these tags, instead of those it had."""
+    store = Store(folder or default_folder())
+    run_id = store.find(run)
+    store.tag(run_id, tags)
+    record = store.run(run_id)
+    has = f"the tags {', '.join(record.tags)}" if record.tags else "no tags"
+    click.echo(f"{record.title} ({run_id}) has {has}.")
 
 
 @cli.command()
@@ -440,6 +466,10 @@ def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
         yield show
 
 
+def _tags(run: RunSummary) -> str:
+    return f"  [{', '.join(run.tags)}]" if run.tags else ""
+
+
 def _result(store: Store, run_id: str) -> dict[str, Any]:
     run = store.run(run_id)
     evaluations = scored(store.effective_config(run_id), store.evaluations(run_id))
@@ -450,6 +480,7 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
     return {
         "run_id": run.id,
         "name": run.title,
+        "tags": list(run.tags),
         "status": str(run.status),
         "steps": run.last_step,
         "test_accuracy": test.get("accuracy"),

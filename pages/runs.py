@@ -18,7 +18,8 @@ from core.store import RunSummary, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from pages.ui import reads, state
-from pages.ui.controls import delete_button, disk_line, offer_undo, run_buttons, show_notice
+from pages.ui.bound import bound_several
+from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice
 from pages.ui.head import page_head
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, objective_label, status_badge, task_label
@@ -48,16 +49,20 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         st.page_link("pages/fine_tune.py", label="Start your first run", icon=":material/rocket_launch:")
         return
     sizes = store.sizes()
+    every_run, runs = runs, _tagged(runs)
     picked = st.dataframe(
         _table(store, runs, sizes),
         hide_index=True,
         on_select="rerun",
-        selection_mode="multi-row",
+        selection_mode=["multi-row", "single-cell"],
         key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection is of rows: other runs, another table
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
-            "Run": st.column_config.TextColumn(width="small"),
-            "Progress": st.column_config.ProgressColumn(format=PERCENT_CELLS, min_value=0, max_value=100),
+            "Run": st.column_config.TextColumn(width="medium"),
+            "Tags": st.column_config.ListColumn(width="small"),
+            "Progress": st.column_config.ProgressColumn(
+                format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
+            ),
             "Validation": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy at the last frame"),
             "Test": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy, scored once at the end"),
             "Scored": st.column_config.TextColumn(
@@ -69,14 +74,27 @@ def _list(engine: LocalEngine, polling: bool) -> None:
             "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
         },
     )
-    _budget(sizes, runs)
+    clicked = [runs[row] for row, _ in picked.selection.cells if row < len(runs)]
+    if clicked:
+        st.switch_page("pages/fine_tune.py", query_params={"run": clicked[0].id})
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     if not chosen:
-        st.caption("Select a run to open it, steer it or delete it.")
+        st.caption("Click a run to open it. Tick runs to rename, compare, steer or delete them.")
     elif len(chosen) == 1:
-        _one(engine, chosen[0])
+        _one(engine, chosen[0], every_run)
     else:
         _several(engine, chosen)
+    _budget(sizes, every_run)
+
+
+def _tagged(runs: list[RunSummary]) -> list[RunSummary]:
+    """Those that have all tags that were chosen; nothing is asked while no run has any."""
+    tags = sorted({tag for run in runs for tag in run.tags})
+    if not tags:
+        return runs
+    wanted, widget = bound_several("tags", tags, ())
+    st.pills("Tags", tags, selection_mode="multi", label_visibility="collapsed", **widget)
+    return [run for run in runs if set(wanted) <= {*run.tags}]
 
 
 def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
@@ -116,21 +134,24 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     table = pd.DataFrame(
         {
             "Run": [run.title for run in runs],
+            "Tags": [list(run.tags) for run in runs],
             "Status": [str(run.status) for run in runs],
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
             "Task": [task_label(run.config) for run in runs],
-            "Encoder": [run.config.encoder.id for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
             "Scored": [_scored_by(scores[run.id]) for run in runs],
             "Took": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
+            "Encoder": [run.config.encoder.id for run in runs],
             "Size": [round(sizes.get(run.id, RunSize()).total / 2**20) for run in runs],
             **({"Weights": weights} if any(weights) else {}),
         }
     )
-    return table if any("probe" in by for by in table["Scored"]) else table.drop(columns="Scored")
+    empty = [] if "linear probe" in set(table["Scored"]) else ["Scored"]
+    empty += [] if any(run.tags for run in runs) else ["Tags"]
+    return table.drop(columns=empty)
 
 
 def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:
@@ -155,13 +176,14 @@ def _scored_by(scores: Mapping[str, Evaluation]) -> str:
     return "" if newest is None else "classifier" if newest.probe_rows is None else "linear probe"
 
 
-def _one(engine: LocalEngine, run: RunSummary) -> None:
+def _one(engine: LocalEngine, run: RunSummary, runs: list[RunSummary]) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{escaped(run.title)}**", width="content")
             status_badge(run)
             st.space("stretch")
             run_buttons(engine, run)
+            rename_button(engine, run, runs)
             if run.status.ended:
                 delete_button(engine, [run], "Delete", f"delete.{run.id}")
         message = run.message

@@ -116,3 +116,8 @@ def m004_worked(db: Database) -> None:
         "WHERE started_at IS NOT NULL AND status != 'running'"
     )
     db.conn.execute("UPDATE runs SET working_since = started_at WHERE status = 'running'")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m005_tags(db: Database) -> None:
+    db.conn.execute("ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'")

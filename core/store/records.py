@@ -91,6 +91,7 @@ class RunSummary:
         dropped_gb: the budget at the later of the two.
         worked_s: seconds that it has worked, pauses and the time between attempts left out, up to `working_since`.
         working_since: since when it works without a break; None where it does not.
+        tags: what people sort it under.
     """
 
     id: str
@@ -117,6 +118,7 @@ class RunSummary:
     dropped_gb: float | None
     worked_s: float
     working_since: float | None
+    tags: tuple[str, ...]
 
     @property
     def elapsed_s(self) -> float:

@@ -26,12 +26,13 @@ from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
 from core.store.liveness import liveness_of, observed
+from core.store.names import checked_name, checked_tags
 from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 4
+MIGRATIONS = 5
 BUSY_TIMEOUT_S = 10.0
 # How long a deleted run can be brought back.
 UNDO_S = 30.0
@@ -47,7 +48,7 @@ ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
-    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since"
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags"
 )
 
 
@@ -275,6 +276,20 @@ class Store:
         """Delete a run and free its files, for good. Raises: EngineError while a worker has it."""
         self.discard(run_id)
         self.purge_discarded(0.0)
+
+    def rename(self, run_id: str, name: str) -> None:
+        """Call a run something else; "" goes back to its number. Raises: RunNotFoundError, ConfigError."""
+        self._row(run_id)
+        checked = checked_name(name)
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
+
+    def tag(self, run_id: str, tags: Sequence[str]) -> None:
+        """Give a run these tags instead of those it had. Raises: RunNotFoundError, ConfigError."""
+        self._row(run_id)
+        checked = checked_tags(tags)
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
 
     # Disk
 
@@ -684,6 +699,7 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
         "status",
         "probe_known",
         "keep_weights",
+        "tags",
     }
     status = _observed(row)
     known = {name: row[name] for name in names}
@@ -691,7 +707,7 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
         known["ended_at"] = row["heartbeat_at"]
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
     configs = {"config": _config(row["config"]), "effective": _effective(row["config"], turns)}
-    return known | flags | configs | {"status": status}
+    return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
 
 
 @lru_cache(maxsize=512)

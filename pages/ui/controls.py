@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -11,6 +11,7 @@ from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status
+from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
 from core.store.store import UNDO_S
 from pages.ui import state
@@ -80,6 +81,29 @@ def delete_button(engine: LocalEngine, runs: list[RunSummary], label: str, key: 
     about = f"Frees {freed}. It can be undone for {UNDO_S:.0f} s." if runs else None
     if st.button(label, icon=":material/delete:", key=key, help=about, disabled=not runs):
         delete_with_undo(engine, runs)
+
+
+def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
+    """A small form for a run's name and tags. Args: others: runs whose tags are offered too."""
+    known = sorted({tag for one in (run, *others) for tag in one.tags})
+    with st.popover("Rename", icon=":material/edit:"), st.form(f"name.{run.id}", border=False):
+        name = st.text_input("Name", run.name, max_chars=NAME_CHARS, placeholder=f"Run {run.number}")
+        tags = st.multiselect(
+            "Tags",
+            known,
+            list(run.tags),
+            accept_new_options=True,
+            max_selections=TAGS_MAX,
+            placeholder="Such as thesis, or draft",
+        )
+        if st.form_submit_button("Save", type="primary"):
+            _ask(lambda: _call(engine, run, name, tags))
+
+
+def _call(engine: LocalEngine, run: RunSummary, name: str, tags: Sequence[str]) -> None:
+    checked_name(name), checked_tags(tags)  # both, before either is stored
+    engine.store.rename(run.id, name)
+    engine.store.tag(run.id, tags)
 
 
 def disk_line(engine: LocalEngine, run: RunSummary) -> None:

@@ -295,6 +295,19 @@ def test_runs_are_listed_as_text_and_as_json(run: Any, tmp_path: Path) -> None:
     assert (listed["run_id"], listed["status"], listed["test_accuracy"]) == (run_id, "queued", None)
 
 
+def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    assert run("rename", run_id, "τ 0.1")[1] == f"Run {run_id} is called τ 0.1.\n"
+    assert run("tag", run_id, "thesis", "draft")[1] == f"τ 0.1 ({run_id}) has the tags thesis, draft.\n"
+    assert "τ 0.1  [thesis, draft]" in run("runs")[1]
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert (listed["name"], listed["tags"]) == ("τ 0.1", ["thesis", "draft"])
+    assert run("tag", run_id)[1] == f"τ 0.1 ({run_id}) has no tags.\n"
+    status, _, problem = run("rename", run_id, "x" * 81)
+    assert status != 0
+    assert "at most 80 characters" in problem
+
+
 def test_export_writes_a_config_that_fit_takes(run: Any, tmp_path: Path) -> None:
     store, run_id = made(tmp_path)
     status, out, _ = run("export", run_id)

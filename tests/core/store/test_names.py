@@ -1,0 +1,64 @@
+"""Names and tags of runs."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from core.errors import ConfigError, RunNotFoundError
+from core.store import Store
+from core.store.names import TAGS_MAX, checked_name, checked_tags
+from tests.core.store.test_store import config
+
+
+@pytest.fixture
+def run_id(store: Store) -> str:
+    return store.create(config())
+
+
+def test_a_run_is_called_as_people_want_and_by_its_number_otherwise(store: Store, run_id: str) -> None:
+    store.rename(run_id, "  τ 0.1,\n100 rows ")
+    assert store.run(run_id).title == store.runs()[0].title == "τ 0.1, 100 rows"
+    assert store.run(run_id).config.name == ""
+    store.rename(run_id, " ")
+    assert store.run(run_id).title == "Run 1"
+
+
+def test_tags_are_kept_in_their_order_once_each(store: Store, run_id: str) -> None:
+    assert store.run(run_id).tags == ()
+    store.tag(run_id, ["thesis", "τ", "thesis", " ", "two  words"])
+    assert store.run(run_id).tags == store.runs()[0].tags == ("thesis", "τ", "two words")
+    store.tag(run_id, [])
+    assert store.run(run_id).tags == ()
+
+
+@pytest.mark.parametrize("wrong", [["x" * 25], ["a,b"], [str(i) for i in range(TAGS_MAX + 1)]])
+def test_tags_that_cannot_be_are_refused_and_nothing_changes(store: Store, run_id: str, wrong: list[str]) -> None:
+    store.tag(run_id, ["kept"])
+    with pytest.raises(ConfigError, match="tags"):
+        store.tag(run_id, wrong)
+    assert store.run(run_id).tags == ("kept",)
+
+
+def test_a_name_that_is_too_long_is_refused(store: Store, run_id: str) -> None:
+    with pytest.raises(ConfigError, match="at most 80"):
+        store.rename(run_id, "x" * 81)
+    assert checked_name("x" * 80) == "x" * 80
+    assert checked_tags(["x" * 24]) == ("x" * 24,)
+
+
+def test_of_no_run_they_are_refused(store: Store) -> None:
+    for change in (lambda: store.rename("nosuchrunid1", "x"), lambda: store.tag("nosuchrunid1", ["x"])):
+        with pytest.raises(RunNotFoundError):
+            change()
+
+
+def test_a_store_from_before_there_were_tags_is_carried_over(store: Store, run_id: str) -> None:
+    with closing(sqlite3.connect(store.folder / "runs.sqlite3")) as database:
+        database.execute("ALTER TABLE runs DROP COLUMN tags")
+        database.execute("DELETE FROM _sqlite_migrations WHERE name = 'm005_tags'")
+        database.commit()
+    with closing(Store(store.folder)) as later:
+        assert later.run(run_id).tags == ()
