@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +120,16 @@ def presets(as_json: bool) -> None:
     """List the objectives that have a name."""
     if as_json:
         listed = [
-            {"name": p.name, "label": p.label, "summary": p.summary, "source": p.source} for p in PRESETS.values()
+            {"name": p.name, "label": p.label, "group": p.group, "summary": p.summary, "source": p.source}
+            for p in PRESETS.values()
         ]
         click.echo(json.dumps(listed, ensure_ascii=False))
         return
     width = max(map(len, PRESETS))
-    for entry in PRESETS.values():
-        click.echo(f"{entry.name:<{width}}  {entry.summary}")
+    for group, entries in groupby(PRESETS.values(), lambda entry: entry.group):
+        click.echo(f"{group}:")
+        for entry in entries:
+            click.echo(f"  {entry.name:<{width}}  {entry.summary}")
 
 
 @cli.command()

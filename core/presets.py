@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import ConfigError
@@ -16,7 +16,11 @@ OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
 SIMCSE = "Gao et al. 2021, arXiv:2104.08821"
-NOTES = "the notes' own project (IMDb, DeBERTa-v3-base)"
+NOTES = "experiments on IMDb with DeBERTa-v3-base, unpublished notes"
+
+BASELINES, SUPERVISED, AGREEMENT = "Baseline", "Supervised contrast", "Agreement"
+UNSUPERVISED, TOKENS, SHOWING = "Contrast without labels", "Tokens and layers", "For showing"
+GROUPS = (BASELINES, SUPERVISED, AGREEMENT, UNSUPERVISED, TOKENS, SHOWING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +28,22 @@ class Preset:
     """One objective, or two in a row, by name.
 
     Attributes:
+        group: one of GROUPS, by which lists are ordered.
         objectives: one per phase, in the JSON form of ObjectiveConfig.
         shares: of the steps, one per phase.
         parts: what learns in a phase, where the paper says so, at the default rates for that; None leaves it as it is.
+        rates: the optimiser's rates where showing something takes others than the defaults.
     """
 
     name: str
     label: str
+    group: str
     summary: str
     source: str
     objectives: tuple[JSON, ...]
     shares: tuple[float, ...] = (1.0,)
     parts: tuple[str | None, ...] = (None, None)
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     def phases(self, phase: JSON) -> list[JSON]:
         """Phases made from one: each with its objective and its share of the steps or epochs.
@@ -46,6 +54,9 @@ class Preset:
         Raises: ConfigError for fewer steps than phases.
         """
         made = [deepcopy(phase | {"objective": objective}) for objective in self.objectives]
+        for one in made if self.rates else ():
+            chosen = {name: rate for name, rate in one.get("optimiser", {}).items() if rate is not None}
+            one["optimiser"] = {**self.rates, **chosen}
         for one, part in zip(made, self.parts, strict=False):
             if part is not None:
                 one["trainable"] = {**one.get("trainable", {}), "part": part}
@@ -101,10 +112,11 @@ def _back_translation(language: str) -> JSON:
 
 
 _ALL = (
-    Preset("ce", "CE", "Cross-entropy alone: the baseline.", "the usual fine-tuning loss", (CLASSIFIER,)),
+    Preset("ce", "CE", BASELINES, "Cross-entropy alone: the baseline.", "the usual fine-tuning loss", (CLASSIFIER,)),
     Preset(
         "ce-scl",
         "CE + SCL",
+        SUPERVISED,
         "Texts of one class also attract each other. Gunel et al.'s usual best: λ 0.9, τ 0.3.",
         GUNEL,
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
@@ -112,20 +124,23 @@ _ALL = (
     Preset(
         "rdrop-one-stage",
         "R-Drop, one stage",
-        "One encoder pass; the classifier's answers under two dropout masks are asked to agree.",
+        AGREEMENT,
+        "One encoder pass; the classifier's answers under two dropout masks should agree.",
         f"Liang et al. 2021, arXiv:2106.14448; one stage: {NOTES}",
         (_objective({"loss": "rdrop", "views": _views("head_dropout")}),),
     ),
     Preset(
         "rdrop-two-stage",
         "R-Drop, two stages",
-        "The encoder reads every text twice; the two answers are asked to agree.",
+        AGREEMENT,
+        "The encoder reads every text twice, and the two answers should agree.",
         "Liang et al. 2021, arXiv:2106.14448",
         (_objective({"loss": "rdrop", "views": _views("dropout")}),),
     ),
     Preset(
         "multi-view-scl",
         "Multi-view SCL",
+        SUPERVISED,
         "Two masks of the pooled vector and the [CLS] of other layers, all views in one contrastive loss.",
         NOTES,
         (_objective(_ce(), _scl(0.5, views=_views("head_dropout", "layers"))),),
@@ -133,6 +148,7 @@ _ALL = (
     Preset(
         "token-scl",
         "Token-level SCL",
+        TOKENS,
         "The k tokens that [CLS] attends to most stand for a text; λ is the contrastive weight.",
         f"{NOTES}; k 30, 60, 90 and α 0.2, 0.5 there",
         (_objective(_ce(), _scl(0.2, level="token", k=30)),),
@@ -140,6 +156,7 @@ _ALL = (
     Preset(
         "clustered-tokens",
         "Clustered tokens",
+        TOKENS,
         "Those tokens grouped by K-means, each group one view.",
         f"{NOTES}; k 90, α 0.25 and 5, 10, 15 clusters there",
         (_objective(_ce(), _scl(0.25, level="token", k=90, clusters=5)),),
@@ -147,6 +164,7 @@ _ALL = (
     Preset(
         "multi-layer-sentence",
         "Multi-layer, sentences",
+        TOKENS,
         "One contrastive loss on the [CLS] of each of the last third of the layers.",
         NOTES,
         (_objective(_ce(), _scl(0.2, layers="last_third")),),
@@ -154,6 +172,7 @@ _ALL = (
     Preset(
         "multi-layer-token",
         "Multi-layer, tokens",
+        TOKENS,
         "One contrastive loss on the top tokens of each of the last third of the layers.",
         NOTES,
         (_objective(_ce(), _scl(0.2, level="token", k=30, layers="last_third")),),
@@ -161,13 +180,15 @@ _ALL = (
     Preset(
         "dropout-contrast-encoder",
         "Dropout contrast, encoder output",
-        "CE over two dropout passes, and SimCSE between their pooled vectors; the notes' first idea, which failed.",
+        UNSUPERVISED,
+        "CE over two dropout passes, and SimCSE between their pooled vectors; an idea that did not help in our notes.",
         "the dropout-contrast notes",
         (_objective(_ce(views=_views("dropout")), {"loss": "simcse", "weight": 0.5, "views": _views("dropout")}),),
     ),
     Preset(
         "dropout-contrast-logits",
         "Dropout contrast, logits",
+        UNSUPERVISED,
         "The same between the classifier's outputs, where no dense layer damps it.",
         "the dropout-contrast notes",
         (
@@ -180,6 +201,7 @@ _ALL = (
     Preset(
         "dscl",
         "DSCL",
+        SUPERVISED,
         "CE and a contrastive loss that weighs a text's own second view apart from its class.",
         "Xuan & Zhang, AAAI 2024; its weight of 0.9 beside CE is ours",
         (_objective(_ce(0.1), {"loss": "dscl", "weight": 0.9, "views": _views("dropout")}, combine="convex"),),
@@ -187,6 +209,7 @@ _ALL = (
     Preset(
         "scl-classifier",
         "SCL, then classifier",
+        SUPERVISED,
         "The encoder learns from the contrastive loss alone, then a classifier on the frozen encoder.",
         "Khosla et al. 2020, arXiv:2004.11362",
         (_objective(_scl(1.0, 0.1)), CLASSIFIER),
@@ -196,6 +219,7 @@ _ALL = (
     Preset(
         "simcse",
         "SimCSE, then classifier",
+        UNSUPERVISED,
         "Two dropout passes of a text attract each other, without labels; then the classifier.",
         SIMCSE,
         (_objective({"loss": "simcse", "views": _views("dropout")}), CLASSIFIER),
@@ -204,6 +228,7 @@ _ALL = (
     Preset(
         "simcse-supervised",
         "Supervised SimCSE, then classifier",
+        SUPERVISED,
         "Premises attract what they entail and repel what contradicts them; needs an NLI task.",
         SIMCSE,
         (_objective({"loss": "simcse_supervised"}), CLASSIFIER),
@@ -212,6 +237,7 @@ _ALL = (
     Preset(
         "consert",
         "ConSERT, then classifier",
+        UNSUPERVISED,
         "Token shuffle against feature cut-off, all other vectors as negatives, no labels; then the classifier.",
         "Yan et al. 2021, arXiv:2105.11741",
         (
@@ -231,6 +257,7 @@ _ALL = (
     Preset(
         "cert",
         "CERT, then classifier",
+        UNSUPERVISED,
         "Two back-translations of a text attract each other, without labels; then the classifier.",
         "Fang et al. 2020, arXiv:2005.12766",
         (
@@ -250,6 +277,7 @@ _ALL = (
     Preset(
         "label-smoothing",
         "Label smoothing",
+        BASELINES,
         "A tenth of the target is spread over all classes.",
         "Szegedy et al. 2016, arXiv:1512.00567",
         (_objective(_ce(label_smoothing=0.1)),),
@@ -257,6 +285,7 @@ _ALL = (
     Preset(
         "margin",
         "Margin",
+        BASELINES,
         "The true class has to win by a margin.",
         "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599",
         (_objective(_ce(margin=0.5)),),
@@ -264,13 +293,33 @@ _ALL = (
     Preset(
         "mixup",
         "Mixup",
+        BASELINES,
         "Pooled vectors are mixed in pairs, and their labels with them.",
         "Zhang et al. 2018, arXiv:1710.09412",
         (_objective(_ce(mixup=0.2)),),
     ),
+    Preset(
+        "collapse",
+        "Collapse",
+        SHOWING,
+        "CE + SCL at thirty times the default rate: all texts end in one point, the loss on its collapse line.",
+        "made for this project",
+        (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
+        rates={"learning_rate": 3e-3, "classifier_learning_rate": 1.5e-2},
+    ),
+    Preset(
+        "hard-negatives",
+        "Hard negatives",
+        SHOWING,
+        "CE + SCL at τ 0.05: the nearest texts of other classes push hardest, as Forces on Explore shows.",
+        "made for this project; Wang & Liu 2021, arXiv:2012.09740, on τ and hard negatives",
+        (_objective(_ce(0.1), _scl(0.9, 0.05), combine="convex"),),
+    ),
 )
 
-PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in _ALL}
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset for preset in sorted(_ALL, key=lambda preset: GROUPS.index(preset.group))
+}
 
 
 def preset(name: object) -> Preset:

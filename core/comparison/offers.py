@@ -15,7 +15,7 @@ from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, 
 from core.errors import ConfigError
 from core.objectives import Knob, ObjectiveConfig
 from core.parameters import Kind, Parameter, Value
-from core.presets import PRESETS
+from core.presets import PRESETS, SHOWING
 from core.terms import WEIGHT_MAX
 from core.validation import Part
 
@@ -96,7 +96,7 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
 
 def _presets(objective: ObjectiveConfig) -> Offer:
     """Cross-entropy alone against the mix, for one click; any preset of one phase to choose."""
-    single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1}
+    single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1 and entry.group != SHOWING}
     made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}
     now = next((name for name, one in made.items() if _sorted_terms(one) == _sorted_terms(objective)), None)
     mix = " + ".join(term_names(objective).values())

@@ -81,8 +81,8 @@ CONTRAST = (
         "layers",
         "Layers",
         "last",
-        "The blocks whose output is contrasted: one loss per block, averaged. The notes' layer i is our layer i, "
-        "their 0 being the embeddings.",
+        "The blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; "
+        "0 would be the embeddings.",
         kind="layers",
     ),
     Parameter(

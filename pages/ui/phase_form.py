@@ -10,7 +10,7 @@ from core.config import PhaseConfig, TrainableConfig
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
 from core.objectives import ObjectiveConfig
-from core.presets import PRESETS
+from core.presets import PRESETS, SHOWING
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from core.validation import build
 from pages.ui import phases_state
@@ -78,7 +78,7 @@ def _preset(phases: list[JSON]) -> None:
         "Preset",
         options,
         index=options.index(picked or CUSTOM),
-        format_func=lambda name: PRESETS[name].label if name in PRESETS else name,
+        format_func=lambda name: f"{PRESETS[name].group}: {PRESETS[name].label}" if name in PRESETS else name,
         on_change=phases_state.apply_preset,
         args=(widget,),
         key=widget,
@@ -90,7 +90,9 @@ def _preset(phases: list[JSON]) -> None:
 def _recognised(phases: list[JSON]) -> str | None:
     """The preset whose kind of objective this is, whatever its knobs say."""
     shown = [_structure(phase["objective"]) for phase in phases]
-    return next((name for name, p in PRESETS.items() if [_structure(o) for o in p.objectives] == shown), None)
+    alike = [name for name, p in PRESETS.items() if [_structure(o) for o in p.objectives] == shown]
+    picked = phases_state.picked_preset()
+    return picked if picked in alike else next((name for name in alike if PRESETS[name].group != SHOWING), None)
 
 
 def _structure(objective: JSON) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.objectives import ObjectiveConfig
-from core.presets import PRESETS
+from core.presets import OWN_RATES, PRESETS
 from core.terms import TermConfig
 from core.validation import build
 from pages.ui import state
@@ -23,6 +23,7 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
     """The phases being edited; those given, when they come from somewhere else than the ones before."""
     if state.remembered("phases.origin", lambda: None) != origin:
         state.remember("phases.origin", origin)
+        state.remember("phases.preset", "")
         _replace(phases)
     return state.remembered("phases", lambda: phases)
 
@@ -51,8 +52,18 @@ def apply_preset(widget: str) -> None:
         return
     phases = _phases()
     steps = max(sum(phase["steps"] for phase in phases), len(chosen.objectives))
-    made = chosen.phases(phases[0] | {"steps": steps})
+    first = phases[0] | {"steps": steps}
+    before = PRESETS.get(picked_preset())
+    if chosen.rates or (before and before.rates):  # rates for showing something come and go with it
+        first |= {"optimiser": first["optimiser"] | OWN_RATES}
+    made = chosen.phases(first)
+    state.remember("phases.preset", chosen.name)
     _replace([phase | {"objective": full_objective(phase["objective"])} for phase in made])
+
+
+def picked_preset() -> str:
+    """The preset that was picked last, whatever was changed since; "" for none."""
+    return str(state.remembered("phases.preset", str))
 
 
 def change_loss(number: int, place: int, widget: str) -> None:

@@ -17,7 +17,7 @@ from core.config import RunConfig, parse_config
 from core.engine import LocalEngine
 from core.events import Step
 from core.losses.registry import LOSSES
-from core.presets import PRESETS, Preset
+from core.presets import GROUPS, PRESETS, Preset
 from core.store import Status, Store
 from core.store.budget import keep_within
 
@@ -111,7 +111,7 @@ def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv:
         (["--config", "x.json", "--seed", "1"], "--seed and --config"),
         (["--config", "x.json", "--set", "seed=1"], "--set and --config"),
         (["--nonsense"], "--nonsense"),
-        (["--preset", "scl"], "preset = 'scl' cannot be used: choose one of ce, ce-scl"),
+        (["--preset", "scl"], "preset = 'scl' cannot be used: choose one of ce, label-smoothing"),
         (["--preset", "simcse", "--steps", "1"], "steps = 1 cannot be used: SimCSE, then classifier has 2 phases"),
         (["--preset", "cert", "--steps", "0"], "steps = 0 cannot be used: CERT"),
         (["--preset", "rdrop-one-stage", "--lambda", "0.5"], "this preset has no λ; set a weight, such as --set obj"),
@@ -261,10 +261,11 @@ class TestDraft:
 def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
     status, out, _ = run("presets")
     assert status == 0
-    assert [line.split()[0] for line in out.splitlines()] == list(PRESETS)
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(PRESETS)
+    assert [line.rstrip(":") for line in out.splitlines() if not line.startswith("  ")] == list(GROUPS)
     listed = json.loads(run("presets", "--json")[1])
     assert [entry["name"] for entry in listed] == list(PRESETS)
-    assert all(entry.keys() == {"name", "label", "summary", "source"} for entry in listed)
+    assert all(entry.keys() == {"name", "label", "group", "summary", "source"} for entry in listed)
 
 
 def test_a_preset_of_two_phases_runs_as_one_run(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:

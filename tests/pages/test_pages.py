@@ -599,6 +599,19 @@ def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Callabl
     assert any("will move nothing" in warning.value for warning in app.warning)
 
 
+def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Callable[..., AppTest]) -> None:
+    app = opened("fine_tune")
+    preset = widget(app, "form.0.preset")
+    assert preset.value == "ce-scl"
+    preset.set_value("collapse").run()
+    assert widget(app, "form.0.preset").value == "collapse"
+    assert widget(app, "form.0.learning_rate").value == 3e-3
+    widget(app, "form.0.preset").set_value("hard-negatives").run()
+    assert widget(app, "form.0.learning_rate").value is None
+    assert widget(app, "form.0.knob.temperature").value == 0.05
+    assert widget(app, "form.0.preset").value == "hard-negatives"
+
+
 def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("scl-classifier").run()
