@@ -35,22 +35,21 @@ OF_A_RUN = ("example", "source", "text", "second", "layer", "head", "before", "a
 
 def page() -> None:
     store = reads.open_engine().store
-    page_head("Tokens")
+    head = page_head("Tokens")
     named = state.run_in_url(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
         st.info("There is nothing to look at yet. A run shows what it attends to from its first frame on.")
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
-    left, right = st.columns([3, 2], vertical_alignment="bottom", gap="medium")
-    with left:
+    with head:
         run = pick_run(store, runs, named, key="tokens.run")
     if named is not None and named.id != run.id:
         forget(OF_A_RUN)
     state.put_in_url(run=run.id)
     tab_title(run.title, "Tokens")
     frames = tuple(store.frame_steps(run.id))
-    with right:
+    with head:
         view = bound_segments("Part of the page", "view", VIEWS, "text", "this page has no such part")
     if run.probe is None or not frames:
         st.info("This run has no frames yet; the first comes right after its first step.")

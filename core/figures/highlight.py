@@ -35,11 +35,11 @@ SPOKEN_CHARS = 40
 UNREAD_CHARS_MAX = 10_000
 ENTERED, LEFT = "+", "−"
 
-_BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.8;margin:0.2rem 0"
+_BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:1.25rem;line-height:1.75;margin:0.2rem 0 0.8rem"
 _HEAD = "font-weight:600;overflow-wrap:anywhere"
 _NOTE = "font-size:0.85rem;opacity:0.75;overflow-wrap:anywhere;margin:0.2rem 0"
 _UNREAD = "opacity:0.6"
-_CHOSEN = f"outline:1.5px solid rgb{POSITIVE_RGB};outline-offset:-1px"
+_CHOSEN = f"outline:1.5px solid rgb{POSITIVE_RGB};outline-offset:-1px;border-radius:0.25rem"
 _UNDERLINE = f"text-decoration:underline 2px rgb{NEGATIVE_RGB};text-underline-offset:3px"
 _HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);user-select:none"
 _SIGN = "font-weight:700;line-height:0;user-select:none"
@@ -87,16 +87,18 @@ def before_and_after_html(
     *,
     titles: tuple[str, str] = ("Before", "After"),
     measure: str = "attention",
+    skip: Collection[int] = (),
 ) -> str:
     """The same text twice with one scale: top k words framed, those that entered or left with a sign, and a summary.
 
     Args:
         before, after: finite weights of every word.
         k: ≥ 1, how many words are chosen.
+        skip: positions of words that are never chosen.
     Raises: ValueError as `highlighted_html` and `entered_and_left`.
     """
     old, new = _checked(text, before), _checked(text, after)
-    exchange = entered_and_left(old, new, k)
+    exchange = entered_and_left(old, new, k, skip)
     strongest = _greatest([*old, *new])
     rows = (
         (titles[0], old, dict.fromkeys(exchange.left, LEFT)),
@@ -104,12 +106,12 @@ def before_and_after_html(
     )
     drawn = []
     for title, weights, signs in rows:
-        top = set(top_words(weights, k).words)
+        top = set(top_words(weights, k, skip).words)
         marks = [_mark(w, measure, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
         drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, measure)))
     names = {f"{ENTERED} entered": exchange.entered, f"{LEFT} left": exchange.left, "stayed": exchange.stayed}
     summary = [f"Top {k}", *(f"{name}: {_listed(text, words)}" for name, words in names.items())]
-    remark = top_words(new, k).remark
+    remark = top_words(new, k, skip).remark
     return "".join(drawn) + _note(" · ".join(summary)) + (_note(remark) if remark else "")
 
 

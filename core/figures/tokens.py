@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,7 @@ def top_words_figure(
     revision: str,
     names: tuple[str, str] = ("before", "after"),
     measure: str = "attention",
+    skip: Collection[int] = (),
 ) -> Figure:
     """Bars of the words that are among the top k before or after; signs tell which entered and which left.
 
@@ -98,9 +99,10 @@ def top_words_figure(
         words: W, from outside.
         before, after: [W].
         k: ≥ 1.
+        skip: positions of words that are never chosen.
     Raises: ValueError as `entered_and_left`, and where words and weights do not fit.
     """
-    exchange = entered_and_left(before, after, k)
+    exchange = entered_and_left(before, after, k, skip)
     old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
     shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-new[place], place)), *exchange.left]
     signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)

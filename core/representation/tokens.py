@@ -5,8 +5,9 @@ Attention is not explanation: `deletion_effects` and `rank_agreement` stand besi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,32 +108,39 @@ def attention_over_steps(
     return np.stack(rows) if rows else np.empty((0, len(places)))
 
 
-def top_words(weights: Array | Sequence[float], k: int) -> TopWords:
+def punctuation(words: Sequence[str]) -> tuple[int, ...]:
+    """Positions of the words without a letter or a number: marks, signs and what is written between words."""
+    return tuple(place for place, word in enumerate(words) if all(category(sign)[0] not in "LNM" for sign in word))
+
+
+def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = ()) -> TopWords:
     """The k words of greatest weight [W], descending; ties go to the lowest position.
 
+    Args:
+        skip: positions that are never chosen, such as those of punctuation.
     Raises: ValueError if k < 1 or a weight is no finite number.
     """
     given = _checked_weights("weights", weights)
     _check_k(k)
-    remark = None
-    if not given.size:
+    remark, left_out = None, set(skip)
+    order = [place for place in _descending(given).tolist() if place not in left_out]
+    if not order:
         remark = "This text has no word that the encoder reads, so there is none to choose."
-    elif k >= given.size:
-        remark = (
-            f"k = {k} is not smaller than the number of words of this text ({given.size}), "
-            "so the selection selects nothing: every word is in it."
-        )
-    return TopWords(tuple(_descending(given)[:k].tolist()), remark)
+    elif k >= len(order):
+        remark = f"k = {k} takes in every word of this text ({len(order)}), so nothing is selected."
+    return TopWords(tuple(order[:k]), remark)
 
 
-def entered_and_left(before: Array | Sequence[float], after: Array | Sequence[float], k: int) -> Exchange:
+def entered_and_left(
+    before: Array | Sequence[float], after: Array | Sequence[float], k: int, skip: Collection[int] = ()
+) -> Exchange:
     """Which words came into the top k between two weightings [W] of one text, and which dropped out.
 
     Raises: ValueError as `top_words`, and where the two do not weigh equally many words.
     """
     if len(before) != len(after):
         raise ValueError(f"after has {len(after)} words: expected the {len(before)} of before")
-    old, new = top_words(before, k).words, top_words(after, k).words
+    old, new = top_words(before, k, skip).words, top_words(after, k, skip).words
     return Exchange(
         entered=tuple(word for word in new if word not in old),
         left=tuple(word for word in old if word not in new),
@@ -140,7 +148,7 @@ def entered_and_left(before: Array | Sequence[float], after: Array | Sequence[fl
     )
 
 
-def in_top(weights: Array, k: int) -> NDArray[np.bool_]:
+def in_top(weights: Array, k: int, skip: Collection[int] = ()) -> NDArray[np.bool_]:
     """Where a word is among the top k of its row: [S, W] weights to [S, W] bool.
 
     Raises: ValueError as `top_words`.
@@ -148,7 +156,10 @@ def in_top(weights: Array, k: int) -> NDArray[np.bool_]:
     rows = _checked_rows(weights)
     _check_k(k)
     chosen = np.zeros(rows.shape, dtype=bool)
-    np.put_along_axis(chosen, _descending(rows)[:, :k], True, axis=1)
+    may = np.setdiff1d(np.arange(rows.shape[1]), list(skip))
+    inside = np.zeros((len(rows), len(may)), dtype=bool)
+    np.put_along_axis(inside, _descending(rows[:, may])[:, :k], True, axis=1)
+    chosen[:, may] = inside
     return chosen
 
 

@@ -243,7 +243,7 @@ def test_words_that_enter_and_leave_are_those_of_a_slow_loop(opened: Opener, mad
         assert all(surfaces[place] in said for place in places)
     special = [1 - sum(slow_shares(0, step)) for step in (0, 4)]
     assert f"{special[0]:.1%} before, {special[1]:.1%} after" in words(app)
-    assert "Layer 2 of 2, mean of 3 heads, k 3." in words(app)
+    assert "Layer 2 of 2, mean of 3 heads, k 3, punctuation left out." in words(app)
 
 
 def test_prediction_confidence_and_label_stand_above(opened: Opener, made: Made) -> None:
@@ -265,7 +265,7 @@ def test_every_choice_stands_in_the_address_and_comes_back_from_it(opened: Opene
     again = opened(run=made.run_id, **choices)
     assert drawn(again) == drawn(app)
     assert {name: widget(again, name).value for name in choices} == choices
-    assert "Layer 1 of 2, head 2 of 3, k 2." in words(again)
+    assert "Layer 1 of 2, head 2 of 3, k 2, punctuation left out." in words(again)
     widget(again, "k").set_value(8).run()
     assert "k" not in again.query_params, "the default does not stand there"
 
@@ -275,7 +275,7 @@ def test_a_press_that_brings_an_older_address_loses_no_choice(opened: Opener, ma
     widget(app, "layer").set_value(1).run()
     del app.query_params["layer"]
     widget(app, "k").set_value(2).run()
-    assert "Layer 1 of 2, mean of 3 heads, k 2." in words(app)
+    assert "Layer 1 of 2, mean of 3 heads, k 2, punctuation left out." in words(app)
     assert app.query_params["layer"] in ("1", ["1"])
 
 
@@ -292,7 +292,7 @@ def test_nonsense_in_the_address_is_a_sentence(opened: Opener, made: Made, name:
 
 def test_a_selection_that_selects_nothing_is_told(opened: Opener, made: Made) -> None:
     app = opened(run=made.run_id, k=8, example=0)
-    assert "k = 8 is not smaller than the number of words of this text (8)" in drawn(app)
+    assert "k = 8 takes in every word of this text (8)" in drawn(app)
     assert "selects nothing" not in drawn(opened(run=made.run_id, k=7, example=0))
 
 
@@ -575,7 +575,7 @@ def test_rare_words_are_left_out(opened: Opener, made: Made) -> None:
     assert widget(app, "least").value == 3
     common = {word for word, c in slow_counts(4, 8).items() if sum(c) == 3}
     assert set(app.dataframe[0].value["Word"]) == common
-    assert "In 3 of them k is not smaller than the number of words" in words(app)
+    assert "In 3 of them k takes in every word" in words(app)
     assert "The same words are selected as often at both steps" in words(app)
     widget(app, "least").set_value(1).run()
     assert len(app.dataframe[0].value) > len(common)

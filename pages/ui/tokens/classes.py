@@ -30,7 +30,8 @@ def over_the_classes(place: Place, chosen: Settings) -> None:
     """Draw both tables. Raises: StoreError for a damaged frame."""
     known = place.known
     before, after = (
-        reads.selected(known, step, chosen.layer, chosen.head, chosen.k) for step in (chosen.before, chosen.after)
+        reads.selected(known, step, chosen.layer, chosen.head, chosen.k, marks=chosen.punctuation)
+        for step in (chosen.before, chosen.after)
     )
     if before is None or after is None:
         step = chosen.before if before is None else chosen.after
@@ -38,7 +39,7 @@ def over_the_classes(place: Place, chosen: Settings) -> None:
         return
     least, label = _least_and_class(place)
     st.caption(_about(place, chosen))
-    settings = (chosen.layer, chosen.head, chosen.k, least)
+    settings = (chosen.layer, chosen.head, chosen.k, chosen.punctuation, least)
     left, right = st.columns(2, gap="large")
     with left:
         classes = len(place.probe.classes)
@@ -56,8 +57,8 @@ def _least_and_class(place: Place) -> tuple[int, int | None]:
     options = [ALL, *map(str, range(len(classes)))]
     label, to_class = bound("class", options, ALL, "there is no such class")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        help_text = "Leave out words that are selected in fewer texts: rare words have wild lifts."
-        st.slider("In at least so many texts", 1, most, width=LEAST_PX, help=help_text, **to_least)
+        help_text = "Leave out words that are selected in fewer texts than this: rare words have wild lifts."
+        st.slider("Fewest texts", 1, most, width=LEAST_PX, help=help_text, **to_least)
         st.selectbox("Class", options, format_func=lambda name: _class_label(place, name), width=CLASS_PX, **to_class)
     return least, None if label == ALL else int(label)
 
@@ -70,12 +71,9 @@ def _class_label(place: Place, name: str) -> str:
 
 def _about(place: Place, chosen: Settings) -> str:
     known = place.known
-    all_in = sum(len(text.words) <= chosen.k for text in known.texts)
-    remark = (
-        f" In {all_in:,} of them k is not smaller than the number of words, so there the selection selects nothing."
-        if all_in
-        else ""
-    )
+    words = ([text.surface(word) for word in text.words] for text in known.texts)
+    all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
+    remark = f" In {all_in:,} of them k takes in every word, so nothing is selected there." if all_in else ""
     return f"{counted(len(known.ids), 'text')}, {chosen.sentence}; counted without regard to capitals.{remark}"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import streamlit as st
 
 from core.quantities import counted
-from pages.ui.bound import bound, bound_nearest
+from core.representation.tokens import punctuation
+from pages.ui.bound import bound, bound_nearest, bound_switch
 
 K_DEFAULT, K_MAX = 8, 90
 MEAN = "mean"
@@ -26,6 +27,7 @@ class Settings:
         head: 0 to `heads` − 1 as arrays count; None is the mean over heads.
         k: how many words are selected.
         before, after: steps.
+        punctuation: whether marks can be selected like words.
     """
 
     layers: int
@@ -35,11 +37,16 @@ class Settings:
     k: int
     before: int
     after: int
+    punctuation: bool
+
+    def skipped(self, words: Sequence[str]) -> tuple[int, ...]:
+        """Positions that the selection leaves out."""
+        return () if self.punctuation else punctuation(words)
 
     @property
     def sentence(self) -> str:
         """As it stands beside numbers."""
-        return f"{self.where}, k {self.k}"
+        return f"{self.where}, k {self.k}{'' if self.punctuation else ', punctuation left out'}"
 
     @property
     def where(self) -> str:
@@ -83,10 +90,12 @@ def choose(
         if with_before:
             _step_slider("Before, step", steps, to_before)
         _step_slider("After, step" if with_before else "Step", steps, to_after)
+        marks, to_marks = bound_switch("marks")
+        st.toggle("Punctuation", help="Let the selection take marks, too. Special tokens never count.", **to_marks)
     if len(steps) == 1:
         same = ", so before and after are the same" if with_before else ""
         st.caption(f"Step {steps[0]:,} is the only one so far{same}.")
-    return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after)
+    return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after, marks)
 
 
 def _step(name: str, steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, dict[str, Any]]:

@@ -107,7 +107,7 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
                 effects,
                 title=f"Drop of “{classes[target]}” without each word, step {step:,}",
                 measure="drop",
-                chosen=top_words(attention, chosen.k).words,
+                chosen=top_words(attention, chosen.k, chosen.skipped(reading.words)).words,
             )
         )
         st.caption(

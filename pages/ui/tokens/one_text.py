@@ -36,13 +36,14 @@ OVER = {"steps": "Over the steps", "layers": "Over the layers"}
 def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
     """Draw one text. Args: name: of the run, for the names of files."""
     before, after = (_attention(reading, chosen, step) for step in (chosen.before, chosen.after))
+    skip = chosen.skipped(reading.words)
     st.markdown(outcome(reading, chosen, classes))
     left, right = st.columns([3, 2], gap="large")
     with left:
         long = sum(map(len, reading.read.sides)) > LONG_CHARS
         titles = (f"Before, step {chosen.before:,}", f"After, step {chosen.after:,}")
         with st.container(height=LONG_PX if long else "content", border=False):
-            st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles))
+            st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles, skip=skip))
         st.caption(_shares(before, after, chosen))
         _heat(reading, chosen)
     with right:
@@ -53,6 +54,7 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
             chosen.k,
             revision=reading.key,
             names=(f"step {chosen.before:,}", f"step {chosen.after:,}"),
+            skip=skip,
         )
         _draw(figure, "tokens.top", f"The top {chosen.k} words by attention, before and after.")
         _download(reading, chosen, before, after, name)
@@ -114,7 +116,7 @@ def _heat(reading: Reading, chosen: Settings) -> None:
         columns,
         column=over[:-1],
         revision=f"{reading.key}.{over}",
-        chosen=in_top(weights, chosen.k)[:, places],
+        chosen=in_top(weights, chosen.k, chosen.skipped(reading.words))[:, places],
     )
     _draw(figure, f"tokens.heat.{over}", f"Attention of [CLS] to each word, over the {over}.")
     if len(places) < len(reading.words):
@@ -144,7 +146,7 @@ def _download(reading: Reading, chosen: Settings, before: WordAttention, after: 
 
 
 def _records(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention) -> list[dict[str, str]]:
-    tops = in_top(np.stack([before.words, after.words]), chosen.k)
+    tops = in_top(np.stack([before.words, after.words]), chosen.k, chosen.skipped(reading.words))
     return [
         {
             "position": str(i + 1),

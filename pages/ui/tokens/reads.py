@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.analysis.sentence import Inspected, takes_pairs
 from core.errors import StoreError
 from core.events import FloatArray, Probe, Tokens, TokenText
-from core.representation.tokens import split_attention, top_words, word_attention
+from core.representation.tokens import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
 
@@ -144,17 +144,25 @@ def _attention(folder: str, run_id: str, attempt: int, step: int, _store: Store)
     return _store.attention(run_id, step)
 
 
-def selected(known: Examples, step: int, layer: int, head: int | None, k: int) -> Selection | None:
+def selected(known: Examples, step: int, layer: int, head: int | None, k: int, *, marks: bool) -> Selection | None:
     """Of each example the positions of its top k words at a step; None where that frame holds no attention.
 
     Raises: StoreError for a frame that is missing or damaged.
     """
-    return _selected(*known.key, step, layer, head, k, known)
+    return _selected(*known.key, step, layer, head, k, marks, known)
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
 def _selected(
-    folder: str, run_id: str, attempt: int, step: int, layer: int, head: int | None, k: int, _known: Examples
+    folder: str,
+    run_id: str,
+    attempt: int,
+    step: int,
+    layer: int,
+    head: int | None,
+    k: int,
+    marks: bool,
+    _known: Examples,
 ) -> Selection | None:
     attention = _attention(folder, run_id, attempt, step, _known.store)
     if attention is None:
@@ -164,7 +172,9 @@ def _selected(
         word_attention(row, [word.places for word in text.words], layer=layer, head=head).words
         for row, text in zip(rows, _known.texts, strict=True)
     )
-    return tuple(top_words(of_text, k).words for of_text in weights)
+    words = _words(folder, run_id, attempt, _known)
+    skip = [() if marks else punctuation(of_text) for of_text in words]
+    return tuple(top_words(of_text, k, out).words for of_text, out in zip(weights, skip, strict=True))
 
 
 def shape(known: Examples, step: int) -> tuple[int, int] | None:
@@ -185,6 +195,7 @@ def statistics(
     layer: int,
     head: int | None,
     k: int,
+    marks: bool,
     at_least: int,
     classes: int,
     _known: Examples,
@@ -201,6 +212,7 @@ def changes(
     layer: int,
     head: int | None,
     k: int,
+    marks: bool,
     at_least: int,
     _known: Examples,
     _selections: tuple[Selection, Selection],

@@ -349,7 +349,7 @@ class TestBeforeAndAfter:
 
     def test_a_k_that_selects_nothing_is_said(self) -> None:
         _, note = Reader(before_and_after_html(self.TEXT, self.BEFORE, self.AFTER, 4)).notes
-        assert "the selection selects nothing" in note
+        assert "so nothing is selected" in note
 
     def test_a_giant_word_is_short_in_the_sentence(self) -> None:
         text = made_text("w" * 2000 + " a b")

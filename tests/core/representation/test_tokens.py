@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from core.representation.tokens import (
     entropy,
     in_top,
     most_attended,
+    punctuation,
     rank_agreement,
     split_attention,
     top_words,
@@ -174,7 +176,7 @@ class TestTopWords:
             found = top_words([0.2, 0.1, 0.3], k)
             assert found.words == (2, 0, 1)
             assert found.remark is not None
-            assert f"k = {k} is not smaller" in found.remark
+            assert f"k = {k} takes in every word" in found.remark
             assert "(3)" in found.remark
 
     def test_a_text_without_words_has_none_to_choose(self) -> None:
@@ -335,3 +337,21 @@ class TestRankAgreement:
     def test_different_texts_are_refused(self) -> None:
         with pytest.raises(ValueError, match=r"second = \[2\]: expected the shape of first, \[3\]"):
             rank_agreement([1, 2, 3], [1, 2])
+
+
+class TestPunctuation:
+    WORDS: ClassVar[list[str]] = ["Well", ",", "“", "no", "…", "3", "-", "不", "!?", "don't", " "]
+
+    def test_marks_are_words_without_a_letter_or_a_number(self) -> None:
+        assert [self.WORDS[place] for place in punctuation(self.WORDS)] == [",", "“", "…", "-", "!?", " "]
+
+    def test_what_is_skipped_is_never_chosen(self) -> None:
+        weights = np.array([0.1, 0.5, 0.2, 0.3])
+        assert top_words(weights, 2, skip=(1,)).words == (3, 2)
+        assert top_words(weights, 3, skip=(1,)).remark is not None
+        assert top_words(weights, 2, skip=range(4)).words == ()
+        assert in_top(np.stack([weights, weights[::-1]]), 2, skip=(1,)).tolist() == [
+            [False, False, True, True],
+            [True, False, True, False],
+        ]
+        assert entered_and_left([3.0, 2.0, 1.0], [1.0, 2.0, 3.0], 1, skip=(2,)) == ((1,), (0,), ())
