@@ -15,9 +15,10 @@ import click
 from tqdm import tqdm
 
 from core import __version__
+from core.assign import DEFAULT_PRESET, assign, with_full_objective
 from core.cli_options import COLUMNS, column_options, drop_option, json_option, kinds_to_drop, runs_option
 from core.cli_tasks import tasks
-from core.config import FILE_TASK, PhaseConfig, RunConfig, parse_config
+from core.config import FILE_TASK, RunConfig, parse_config
 from core.engine import LocalEngine
 from core.engine.machine import has_bfloat16, has_gpu
 from core.engine.rows import TaskSource, library
@@ -291,14 +292,6 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     return parse_config(given)
 
 
-DEFAULT_PRESET = "ce-scl"
-
-
-def with_full_objective(phase: dict[str, Any]) -> dict[str, Any]:
-    """A phase whose objective has all its fields, so that each can be named."""
-    return phase | {"objective": build(ObjectiveConfig, phase["objective"]).model_dump(mode="json")}
-
-
 def _turn(phases: list[dict[str, Any]], options: dict[str, Any]) -> None:
     """Put --lambda and --temperature where the preset has them."""
     if "weight" in options:
@@ -319,82 +312,6 @@ def _turn(phases: list[dict[str, Any]], options: dict[str, Any]) -> None:
             )
         for term in terms:
             term["temperature"] = options["temperature"]
-
-
-PHASE_FIELDS = tuple(PhaseConfig.model_fields)
-
-
-def assign(config: dict[str, Any], setting: str) -> None:
-    """Set one field of a config in its JSON form, given as `path=value`; a phase's own fields need no `phases.0.`.
-
-    Raises: ConfigError naming the path and what would work.
-    """
-    path, equals, text = setting.partition("=")
-    names = path.strip().split(".")
-    if not equals or not all(names):
-        raise ConfigError("set", setting, "give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
-    if names[0] in PHASE_FIELDS:
-        names = ["phases", _phase_with(config["phases"], names, path), *names]
-    place: Any = config
-    for depth, name in enumerate(names[:-1]):
-        place = _inside(place, name, ".".join(names[: depth + 1]))
-    _inside(place, names[-1], ".".join(names))
-    if names[-1] in KEPT_BESIDE:  # another loss or view has settings of its own
-        for name in place.keys() - KEPT_BESIDE[names[-1]]:
-            del place[name]
-    place[int(names[-1]) if isinstance(place, list) else names[-1]] = _value(text)
-
-
-def _phase_with(phases: Any, names: list[str], path: str) -> str:
-    """The number of the one phase that has a field, for a path that names none."""
-    if not isinstance(phases, list) or len(phases) < 2:
-        return "0"
-    having = [str(number) for number, phase in enumerate(phases) if _has(phase, names)]
-    if len(having) != 1:
-        raise ConfigError("set", path, f"there are two phases; give phases.0.{path} or phases.1.{path}.")
-    return having[0]
-
-
-def _has(place: Any, names: list[str]) -> bool:
-    for name in names:
-        if isinstance(place, list) and name.isdecimal() and int(name) < len(place):
-            place = place[int(name)]
-        elif isinstance(place, dict) and name in place:
-            place = place[name]
-        else:
-            return False
-    return True
-
-
-KEPT_BESIDE = {"loss": {"weight", "views"}, "view": set[str]()}
-
-
-def _inside(place: Any, name: str, path: str) -> Any:
-    """What stands under a name or number; an object where there is nothing yet."""
-    above = path.rpartition(".")[0]
-    if isinstance(place, list):
-        if not place:
-            raise ConfigError("set", path, f"{above} is empty; give the whole list, such as {above}={_example(above)}.")
-        if not (name.isdecimal() and int(name) < len(place)):
-            last = len(place) - 1
-            numbers = f"a number from 0 to {last}" if last else "0"
-            raise ConfigError("set", path, f"{above} has {len(place)}; give {numbers}, or the whole list as JSON.")
-        return place[int(name)]
-    if not isinstance(place, dict):
-        raise ConfigError("set", path, f"{above} has no fields; leave out what follows it.")
-    return place.setdefault(name, {})
-
-
-def _example(field: str) -> str:
-    return '[{"view": "dropout"}]' if field.endswith("views") else "[1, 2]"
-
-
-def _value(text: str) -> Any:
-    """A number, list, true, false or null as JSON has them, else the text itself."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from core.tasks import TaskData
 from pages.ui import reads, state
 from pages.ui.audit import batch_audit, classifier_audit, cost
 from pages.ui.form import draft_form
+from pages.ui.form_start import forget_start, form_start, open_config, put_link
 from pages.ui.head import page_head
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
-from pages.ui.reuse import AS, template_settings
 from pages.ui.task_audit import task_audit, training_examples
 
 
@@ -28,12 +28,11 @@ def page() -> None:
 
 
 def _form(engine: LocalEngine) -> None:
-    page_head("Fine-tune")
-    st.write(
-        "Pick a task and an objective, press Launch, and watch the encoder learn. The defaults take about a minute."
-    )
-    template = state.template_in_url(engine.store)
-    start, origin = template_settings(template) if template else (state.remembered("draft", RunConfig), "")
+    with page_head("Fine-tune"):
+        st.caption("Pick a task and an objective, and watch the encoder learn. The defaults take about a minute.")
+        st.space("stretch")
+        open_config()
+    start, origin = form_start(engine)
     task = state.text_in_url(state.TASK)
     if task is not None and task not in (start.task.id, FILE_TASK):
         start = start.model_copy(update={"task": TaskConfig(id=task)})
@@ -54,6 +53,7 @@ def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
         return None, str(error)
     state.remember("draft", draft)
     state.put_in_url(task=None if draft.task.id == FILE_TASK else draft.task.id)
+    put_link(draft)
     return draft, ""
 
 
@@ -84,7 +84,8 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
         except PlaygroundError as error:
             st.error(escaped(str(error)))
             return
-        state.put_in_url(run=run_id, **{"from": None, AS: None, "task": None})
+        forget_start()
+        state.put_in_url(run=run_id)
         st.rerun()
 
 

@@ -40,6 +40,7 @@ from pages.ui.map_view import map_view
 from pages.ui.parts import (
     duration,
     escaped,
+    file_stem,
     objective_label,
     probe_label,
     status_badge,
@@ -395,11 +396,15 @@ def _next_steps(run: RunRecord) -> None:
 def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
     with st.container(horizontal=True):
         st.download_button(
-            "Config", lambda: _config_json(engine, run.id), f"{run.id}.json", "application/json", key="download.config"
+            "Config",
+            lambda: _config_json(engine, run.id),
+            f"{file_stem(run)}.json",
+            "application/json",
+            key="download.config",
         )
         if run.status.ended:
             st.download_button(
-                "Curves as CSV", lambda: _steps_csv(steps), f"{run.id}.csv", "text/csv", key="download.csv"
+                "Curves as CSV", lambda: _steps_csv(steps), f"{file_stem(run)}.csv", "text/csv", key="download.csv"
             )
     disk_line(engine, run)
     with st.expander("Log"):

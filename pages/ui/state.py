@@ -80,6 +80,24 @@ def text_in_url(name: str) -> str | None:
     return text
 
 
+def texts_in_url(name: str) -> list[str]:
+    """All that the URL says under a name that may come several times; the caller checks it."""
+    return list(st.query_params.get_all(name))
+
+
+def put_all_in_url(name: str, texts: Sequence[str]) -> None:
+    """Have the URL say these under a name, or nothing."""
+    if not texts:
+        st.query_params.pop(name, None)
+    elif st.query_params.get_all(name) != list(texts):
+        st.query_params[name] = list(texts)
+
+
+def complain(name: str, text: str, problem: str) -> None:
+    """Say that the URL has something wrong under a name."""
+    _complain(name, text, problem)
+
+
 def put_in_url(**values: str | float | None) -> None:
     """Set or (None) drop parameters of this page's URL."""
     for name, value in values.items():
@@ -162,6 +180,12 @@ def widget_value(key: str) -> Any:
 def forget_widget(key: str) -> None:
     """Let a keyed widget be drawn anew from its default."""
     st.session_state.pop(key, None)
+
+
+def forget_widgets(prefix: str) -> None:
+    """The same for all widgets whose keys begin alike."""
+    for key in [key for key in st.session_state if str(key).startswith(prefix)]:
+        st.session_state.pop(key, None)
 
 
 def set_widget(key: str, value: Any) -> None:

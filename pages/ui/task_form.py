@@ -62,7 +62,7 @@ def use_balanced_sampler() -> None:
 
 
 def _rows(start: TaskConfig) -> dict[str, Any]:
-    left, right = st.columns(2, vertical_alignment="bottom")
+    left, right = st.columns(2)
     size = left.number_input(
         "Training rows",
         min_value=2,

@@ -101,9 +101,11 @@ ALLOWED = {
         "turns",
         "validation",
     },
+    "assign": {"config", "errors", "objectives", "presets", "validation"},
     "cli_options": {"tasks.files.problems"},
     "cli_tasks": {"cli_options", "config", "engine", "errors", "quantities", "store", "tasks", "validation"},
     "cli": {
+        "assign",
         "cli_options",
         "cli_tasks",
         "config",

@@ -691,3 +691,51 @@ def test_a_run_is_told_to_keep_its_weights(
     assert list(opened("runs").dataframe[0].value["Weights"]) == ["always kept"]
     keep_within(store, 1e-6)
     assert store.size(run_id).weights == 2 * 2**20
+
+
+class TestLink:
+    """The address of the form holds what differs from the defaults, and fills it again."""
+
+    def test_the_defaults_need_no_words(self, opened: Callable[..., AppTest]) -> None:
+        assert "set" not in opened("fine_tune").query_params
+
+    def test_what_was_changed_is_in_the_address_and_comes_back(self, opened: Callable[..., AppTest]) -> None:
+        app = opened("fine_tune")
+        widget(app, "form.0.preset").set_value("dscl").run()
+        widget(app, "form.seed").set_value(7).run()
+        widget(app, "form.0.steps").set_value(60).run()
+        link = list(app.query_params["set"])
+        assert link == ["preset=dscl", "phases.0.steps=60", "seed=7"]
+        again = opened("fine_tune", set=link)
+        assert widget(again, "form.0.preset").value == "dscl"
+        assert (widget(again, "form.seed").value, widget(again, "form.0.steps").value) == (7, 60)
+        assert list(again.query_params["set"]) == link
+        widget(again, "form.seed").set_value(8).run()
+        assert widget(again, "form.seed").value == 8
+        assert list(again.query_params["set"]) == ["preset=dscl", "phases.0.steps=60", "seed=8"]
+
+    def test_what_a_link_has_wrong_is_named_and_the_rest_is_used(self, opened: Callable[..., AppTest]) -> None:
+        app = opened("fine_tune", set=["seed=-1", "precision=float32", "task.path=/etc/passwd"])
+        assert widget(app, "form.precision").value == "float32"
+        assert widget(app, "form.seed").value == 0
+        said = " ".join(warning.value for warning in app.warning)
+        assert "greater than or equal to 0" in said
+        assert "leave it out" in said
+        assert "passwd" not in str(app.query_params["set"])
+
+    def test_an_older_address_of_this_session_changes_nothing(self, opened: Callable[..., AppTest]) -> None:
+        """A press right behind another brings the address from before."""
+        app = opened("fine_tune")
+        widget(app, "form.seed").set_value(7).run()
+        widget(app, "form.seed").set_value(8).run()
+        app.query_params["set"] = ["seed=7"]
+        widget(app, "form.precision").set_value("float32").run()
+        assert widget(app, "form.seed").value == 8
+        assert list(app.query_params["set"]) == ["precision=float32", "seed=8"]
+
+    def test_a_file_of_the_one_who_sends_it_is_not_named(
+        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+    ) -> None:
+        _, run_id = made_run(folder, draft())
+        app = opened("fine_tune", **{"from": run_id})
+        assert not [text for text in app.query_params["set"] if "path" in text or "csv" in text]

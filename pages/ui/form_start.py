@@ -1,0 +1,107 @@
+"""Where the form starts: a run's settings, a link, a config file, or what was chosen last; and the link to it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.assign import from_settings, settings_text
+from core.config import RunConfig, TaskConfig, parse_config
+from core.engine import LocalEngine
+from core.errors import PlaygroundError
+from core.training.defaults import DEFAULT_STEPS
+from core.training.schedule import default_frame_steps
+from core.turns import as_launched
+from pages.ui import state
+from pages.ui.parts import escaped
+from pages.ui.reuse import AS, template_settings
+
+SET = "set"
+# Browsers and servers let addresses be only so long.
+LINK_CHARS_MAX = 6_000
+CONFIG_BYTES_MAX = 2**20
+
+
+def form_start(engine: LocalEngine) -> tuple[RunConfig, str]:
+    """The draft that the form is filled from, and a name for where it comes from: the form begins again with another.
+
+    An address that this session wrote itself is no news: a press right behind another still brings the one before.
+    """
+    given = tuple(state.texts_in_url(SET))
+    if given and given not in state.remembered("form.links", set[tuple[str, ...]]):
+        state.remembered("form.links", set[tuple[str, ...]]).add(given)
+        _begin(_from_link(given), f"link.{hash(given)}")
+        state.put_in_url(**{"from": None, AS: None})
+    origin = state.remembered("form.origin", str)
+    if not given or not origin:
+        template = state.template_in_url(engine.store)
+        if template is not None:
+            return template_settings(template)
+    return state.remembered("draft", RunConfig), origin
+
+
+def _begin(config: RunConfig, origin: str) -> None:
+    """Have the form begin with a draft, whatever its widgets hold."""
+    state.forget_widgets("form.")
+    state.remember("draft", config)
+    state.remember("form.origin", origin)
+
+
+def _from_link(texts: tuple[str, ...]) -> RunConfig:
+    """The draft of a link; what cannot be used is named and left out."""
+    used: list[str] = []
+    config = RunConfig()
+    for text in texts:
+        try:
+            config = from_settings([*used, text])
+        except PlaygroundError as error:
+            state.complain(SET, text, str(error).rstrip("."))
+        else:
+            used.append(text)
+    return config
+
+
+def put_link(draft: RunConfig) -> None:
+    """Have the address say what this draft has that the defaults have not."""
+    texts = settings_text(_without_defaults(draft))
+    if sum(map(len, texts)) > LINK_CHARS_MAX:
+        texts = []
+    state.remembered("form.links", set[tuple[str, ...]]).add(tuple(texts))
+    state.put_all_in_url(SET, texts)
+
+
+def _without_defaults(draft: RunConfig) -> RunConfig:
+    """Steps and frames that nobody chose left open, as the form writes them out."""
+    steps = [phase.steps or DEFAULT_STEPS for phase in draft.phases]
+    phases = [
+        phase.model_copy(update={"steps": None if phase.steps == DEFAULT_STEPS else phase.steps})
+        for phase in draft.phases
+    ]
+    usual = draft.probe.frame_steps == default_frame_steps(sum(steps))
+    probe = draft.probe.model_copy(update={"frame_steps": None}) if usual else draft.probe
+    return draft.model_copy(update={"phases": tuple(phases), "probe": probe})
+
+
+def forget_start() -> None:
+    """After a launch: the address is the run's."""
+    state.put_in_url(**{"from": None, AS: None, state.TASK: None})
+    state.put_all_in_url(SET, [])
+    state.forget("form.origin")
+
+
+def open_config() -> None:
+    """A small form that fills this one from a config file."""
+    with st.popover("Open a config", icon=":material/upload_file:", type="tertiary"):
+        st.caption("A JSON file, as a run's page and `python -m core export` write it. Nothing is started.")
+        file = st.file_uploader("Config", ["json"], label_visibility="collapsed", max_upload_size=1, key="config.file")
+        if file is None or not st.button("Use it", type="primary", key="config.use"):
+            return
+        try:
+            config = as_launched(parse_config(file.getvalue()[: CONFIG_BYTES_MAX + 1]))
+        except PlaygroundError as error:
+            st.error(escaped(str(error)))
+            return
+        task = TaskConfig.model_validate(config.task.model_dump() | {"content_hash": None})
+        _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
+        state.put_in_url(**{"from": None, AS: None, state.TASK: None})
+        state.put_all_in_url(SET, [])
+        st.rerun()
