@@ -13,6 +13,7 @@ from core.encoders.source import BUNDLED
 from core.training.defaults import DEFAULT_STEPS
 from core.training.prepare import TRAIN_POINTS_MAX
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
+from pages.ui import state
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
@@ -56,7 +57,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         format_func=_encoder_label,
         help="all-MiniLM-L6-v2 is here already; the others come from the Hugging Face Hub. "
         "Type any Hub name or folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder.",
-        key="form.encoder",
+        key=state.form_key("encoder"),
     )
     own = known_pooling(encoder_id or BUNDLED)
     labels = POOLING | {"auto": f"Its own: {OWN[own]}" if own else "The encoder’s own"}
@@ -67,7 +68,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         format_func=lambda name: labels[name],
         help="What is classified, contrasted and drawn: the first token's last hidden state, or the mean of all. "
         "Sentence encoders were trained with one of them, plain language models with [CLS].",
-        key="form.pooling",
+        key=state.form_key("pooling"),
     )
     length = right.number_input(
         "Tokens read",
@@ -76,7 +77,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         value=start.encoder.max_length,
         step=32,
         help="Of each text; a longer one is cut. More tokens take more time and memory.",
-        key="form.max_length",
+        key=state.form_key("max_length"),
     )
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
 
@@ -98,8 +99,12 @@ def _frames(start: RunConfig) -> int:
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
     with st.expander("Name, seed, precision, points and frames"):
         left, middle, right = st.columns(3)
-        name = left.text_input("Name", start.name, max_chars=80, placeholder="Run and number", key="form.name")
-        seed = middle.number_input("Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key="form.seed")
+        name = left.text_input(
+            "Name", start.name, max_chars=80, placeholder="Run and number", key=state.form_key("name")
+        )
+        seed = middle.number_input(
+            "Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key=state.form_key("seed")
+        )
         precision = right.selectbox(
             "Precision",
             list(PRECISION),
@@ -107,7 +112,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             format_func=lambda name: PRECISION[name],
             help="Of the encoder's passes. Automatic takes bfloat16 where this machine computes in it, for about twice "
             "the speed. Losses, norms and the classifier are float32 either way.",
-            key="form.precision",
+            key=state.form_key("precision"),
         )
         left, middle, right = st.columns(3)
         points = left.number_input(
@@ -117,7 +122,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             value=start.probe.size,
             placeholder="120 on a CPU, 500 on a GPU",
             help="Examples that every frame encodes; more points, slower frames. By itself at least two of each class.",
-            key="form.probe",
+            key=state.form_key("probe"),
         )
         beside = middle.number_input(
             "Training texts beside them",
@@ -126,7 +131,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             value=start.probe.train_size,
             placeholder="a third as many",
             help="Drawn open, so that one sees what the model was shown and what it was not.",
-            key="form.probe_train",
+            key=state.form_key("probe_train"),
         )
         frames = right.number_input(
             "Frames",
@@ -134,7 +139,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             max_value=1_000,
             value=_frames(start),
             help="How often the map is drawn and validation is scored: denser at the start, where it moves most.",
-            key="form.frames",
+            key=state.form_key("frames"),
         )
     probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
     return {"name": name, "seed": int(seed), "precision": precision, "probe": probe}

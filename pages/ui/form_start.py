@@ -41,7 +41,7 @@ def form_start(engine: LocalEngine) -> tuple[RunConfig, str]:
 
 def _begin(config: RunConfig, origin: str) -> None:
     """Have the form begin with a draft, whatever its widgets hold."""
-    state.forget_widgets("form.")
+    state.begin_form()
     state.remember("draft", config)
     state.remember("form.origin", origin)
 
@@ -104,4 +104,5 @@ def open_config() -> None:
         _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
         state.put_in_url(**{"from": None, AS: None, state.TASK: None})
         state.put_all_in_url(SET, [])
+        st.toast(f"The form has the settings of {escaped(file.name)}.")
         st.rerun()

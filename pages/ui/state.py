@@ -182,10 +182,15 @@ def forget_widget(key: str) -> None:
     st.session_state.pop(key, None)
 
 
-def forget_widgets(prefix: str) -> None:
-    """The same for all widgets whose keys begin alike."""
-    for key in [key for key in st.session_state if str(key).startswith(prefix)]:
-        st.session_state.pop(key, None)
+def form_key(name: str) -> str:
+    """The key of a widget of the form; it changes when the form begins again, as a browser keeps what a key showed."""
+    revision = remembered("form.revision", int)
+    return f"form.{name}.{revision}" if revision else f"form.{name}"
+
+
+def begin_form() -> None:
+    """Have the form's widgets be drawn from their defaults again."""
+    remember("form.revision", remembered("form.revision", int) + 1)
 
 
 def set_widget(key: str, value: Any) -> None:

@@ -44,7 +44,7 @@ def _language(config: RunConfig, data: TaskData) -> None:
     st.warning(f"These texts are {language}, and {escaped(listed.name)} was trained on {listed.language}. Choose:")
     with st.container(horizontal=True):
         for name in knowing(language)[:OFFERED]:
-            st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=("form.encoder", name))
+            st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
 
 
 def _length(config: RunConfig, data: TaskData) -> None:
@@ -57,7 +57,7 @@ def _length(config: RunConfig, data: TaskData) -> None:
         f"About {percent(cut)} of the texts have more than {read} tokens and are cut; the encoder reads up to {most:,}."
     )
     if more > read:
-        st.button(f"Read {more} tokens", on_click=state.set_widget, args=("form.max_length", more))
+        st.button(f"Read {more} tokens", on_click=state.set_widget, args=(state.form_key("max_length"), more))
 
 
 def noise_sentence(data: TaskData) -> str:

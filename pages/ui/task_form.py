@@ -33,7 +33,7 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
         names,
         index=names.index(start.id) if start.id in names else 0,
         format_func=labels.get,
-        key="form.task",
+        key=state.form_key("task"),
     )
     st.caption(_about(picked, own, start))
     with st.container(horizontal=True):
@@ -58,7 +58,7 @@ def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
 
 def use_balanced_sampler() -> None:
     """Set the form's sampler, before it is drawn."""
-    state.set_widget("form.sampler", "class_balanced")
+    state.set_widget(state.form_key("sampler"), "class_balanced")
 
 
 def _rows(start: TaskConfig) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
         placeholder="all",
         help="Few-shot: a stratified sample of that many rows; with one seed, the 20 are among the 100. "
         "Empty: all rows that validation leaves.",
-        key="form.train_size",
+        key=state.form_key("train_size"),
     )
     samplers = SAMPLERS | {name: label for name, label in FORMER_SAMPLERS.items() if name == start.sampler}
     sampler = right.segmented_control(
@@ -81,7 +81,7 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
         help="Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts there, so "
         "that every text finds a positive (unless its class has no other); where the classes do not all fit, they take "
         "turns. Small classes come round more often.",
-        key="form.sampler",
+        key=state.form_key("sampler"),
     )
     return {"train_size": size, "sampler": sampler or "random"}
 
@@ -97,7 +97,7 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
             start.label_noise,
             step=0.05,
             help="That share of each class's training rows gets another label.",
-            key="form.label_noise",
+            key=state.form_key("label_noise"),
         )
         text_noise = middle.number_input(
             "Text noise r",
@@ -106,7 +106,7 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
             start.text_noise,
             step=0.05,
             help="That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA).",
-            key="form.text_noise",
+            key=state.form_key("text_noise"),
         )
         imbalance = right.number_input(
             "Imbalance",
@@ -116,7 +116,7 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
             step=1.0,
             help="Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
             "1 leaves them as they are.",
-            key="form.imbalance",
+            key=state.form_key("imbalance"),
         )
         st.caption("Validation and test stay as they are.")
     return {"label_noise": label_noise, "text_noise": text_noise, "imbalance": imbalance}
