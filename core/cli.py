@@ -229,7 +229,9 @@ def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
 @click.argument("run")
 @click.option("--output", metavar="FILE", help="Write to a file instead of standard output.")
 @runs_option
-@click.option("--replay", metavar="FILE", help="Write the run's maps and scores instead, as the home page plays them.")
+@click.option(
+    "--replay", metavar="FILE", help="Write the run without its weights instead, as the home page plays and opens one."
+)
 @click.option(
     "--knobs",
     type=click.Choice(["repeated", "launched", "ended"]),

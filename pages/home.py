@@ -9,14 +9,20 @@ import streamlit as st
 
 from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
 from core.quantities import percent
-from core.replay import Replay, bundled_replay
+from core.replay import Replay, bundled_replay, open_replay
 from core.store import RunSummary
 from pages.ui import reads, state
 from pages.ui.map_view import Panel, map_view
-from pages.ui.parts import ago, escaped, objective_label, status_badge, task_label
+from pages.ui.parts import escaped, objective_label, status_badge, task_label
 
 MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5
+# Where the replay can be opened like any run.
+OPENED_IN = (
+    ("explore", "Explore", "scatter_plot"),
+    ("tokens", "Tokens", "format_ink_highlighter"),
+    ("compare", "Compare", "compare_arrows"),
+)
 
 
 def page() -> None:
@@ -52,7 +58,17 @@ def _replay(replay: Replay) -> None:
         play=True,
         name="replay",
     )
-    st.caption(f"A replay: {escaped(replay.title)}. Every point is one text; hover to read it.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("A replay. Every point is a text; hover to read it.", width="stretch")
+        for page, label, icon in OPENED_IN:
+            if st.button(label, icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
+                name = "runs" if page == "compare" else "run"
+                st.switch_page(f"pages/{page}.py", query_params={name: _replay_run()})
+
+
+def _replay_run() -> str:
+    """The replay among the runs, where every page finds it."""
+    return open_replay(reads.open_engine().store)
 
 
 @st.cache_resource(show_spinner=False)
@@ -74,8 +90,9 @@ def _actions(runs: Sequence[RunSummary]) -> None:
     with st.container(horizontal=True):
         if st.button("Start a run", type="primary", icon=":material/rocket_launch:"):
             st.switch_page("pages/fine_tune.py")
-        if newest is not None and st.button(f"Explore {escaped(newest.title)}", icon=":material/scatter_plot:"):
-            st.switch_page("pages/explore.py", query_params={"run": newest.id})
+        label = "Explore the replay" if newest is None else f"Explore {escaped(newest.title)}"
+        if st.button(label, icon=":material/scatter_plot:"):
+            st.switch_page("pages/explore.py", query_params={"run": newest.id if newest else _replay_run()})
 
 
 def _recent(runs: Sequence[RunSummary]) -> None:
@@ -83,12 +100,12 @@ def _recent(runs: Sequence[RunSummary]) -> None:
         return
     st.header("Recent runs")
     for run in runs:
-        name, status, about = st.columns([3, 2, 7], vertical_alignment="center", gap="small")
+        name, status, about = st.columns([4, 2, 6], vertical_alignment="center", gap="small")
         with name:
             st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
         with status:
             status_badge(run)
-        about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)} · {ago(run.created_at)}"))
+        about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))
 
 
 state.require_app()

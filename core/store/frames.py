@@ -70,10 +70,9 @@ def _read(path: Path, name: str) -> Any:
 def write_tokens(path: Path, tokens: Tokens) -> None:
     """Raises: StoreError when the disk is full or the folder cannot be written."""
     partial = path.with_suffix(f".{os.getpid()}.partial")
-    texts = [[text.sides, text.words, text.length] for text in tokens.texts]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps({"rows": tokens.rows, "texts": texts}, ensure_ascii=False), encoding="utf-8")
+        partial.write_text(tokens_text(tokens), encoding="utf-8")
         os.replace(partial, path)
     except OSError as error:
         partial.unlink(missing_ok=True)
@@ -85,16 +84,27 @@ def write_tokens(path: Path, tokens: Tokens) -> None:
 def read_tokens(path: Path) -> Tokens:
     """Of a file that is not there: none. Raises: StoreError for a damaged one."""
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        texts = (
-            TokenText(tuple(sides), tuple(Word(w[0], w[1], w[2], tuple(w[3])) for w in words), length)
-            for sides, words, length in given["texts"]
-        )
-        return Tokens(tuple(given["rows"]), tuple(texts))
+        return tokens_from_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Tokens((), ())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"The file {path.name} is damaged ({error}); the frames are not.") from error
+
+
+def tokens_text(tokens: Tokens) -> str:
+    """The JSON form of tokens."""
+    texts = [[text.sides, text.words, text.length] for text in tokens.texts]
+    return json.dumps({"rows": tokens.rows, "texts": texts}, ensure_ascii=False)
+
+
+def tokens_from_text(text: str) -> Tokens:
+    """Raises: ValueError, KeyError or TypeError for what is no such form."""
+    given = json.loads(text)
+    texts = (
+        TokenText(tuple(sides), tuple(Word(w[0], w[1], w[2], tuple(w[3])) for w in words), length)
+        for sides, words, length in given["texts"]
+    )
+    return Tokens(tuple(given["rows"]), tuple(texts))
 
 
 def read_frame(path: Path, step: int) -> Frame:

@@ -183,6 +183,55 @@ class Store:
             )
         return run_id
 
+    def adopt(self, run_id: str, config: RunConfig, name: str, worked_s: float) -> Attempt:
+        """Add a run that was carried out elsewhere, and return the attempt that writes what it recorded.
+
+        Args:
+            run_id: its id there, which no run here may have.
+            worked_s: seconds that it worked there.
+        Raises: StoreError where there is such a run.
+        """
+        if not RUN_ID.fullmatch(run_id):
+            raise StoreError(f"{shown(run_id)} is no run id: take another file.")
+        now, worker = time.time(), _worker_json(liveness_of())
+        with self._transaction() as db:
+            if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
+                raise StoreError(f"Run {run_id} is here already: open it from the list of runs.")
+            db.execute(
+                "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
+                "heartbeat_at, worked_s) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+                (
+                    run_id,
+                    checked_name(name),
+                    config.to_json(),
+                    now,
+                    now,
+                    Status.STARTING,
+                    config.steps,
+                    worker,
+                    now,
+                    worked_s,
+                ),
+            )
+        return self.attempt(run_id, 1)
+
+    def bring_back(self, run_id: str) -> bool:
+        """Whether there is such a run that has finished; one that was discarded is restored.
+
+        What an adoption left behind that was cut off goes.
+        """
+        with self._transaction() as db:
+            row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+            if row is None:
+                return False
+            if _observed(row) == Status.FINISHED:
+                db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,))
+                return True
+            if _observed(row).active:
+                raise StoreError(f"Run {run_id} is being opened: try again in a moment.")
+            db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+        return False
+
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
         rows = self._all(f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL ORDER BY number DESC")

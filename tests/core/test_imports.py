@@ -57,7 +57,7 @@ ALLOWED = {
         "views",
     },
     "store": {"config", "errors", "events", "representation", "settings"},
-    "replay": {"errors", "events", "learning", "representation", "store"},
+    "replay": {"config", "errors", "events", "learning", "representation", "store"},
     "engine": {
         "config",
         "encoders",

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from core.config import RunConfig, parse_config
 from core.events import Frame, Started, Step
 from core.presets import PRESETS
+from core.replay import open_replay
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
 from core.store.budget import keep_within
@@ -27,6 +28,8 @@ from tests.conftest import made_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
+# What Home offers of its replay.
+REPLAY = ("Explore", "Tokens", "Compare")
 
 
 @pytest.fixture
@@ -493,12 +496,12 @@ def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
 def test_home_offers_the_newest_run_that_has_frames(
     opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
 ) -> None:
-    assert {b.label for b in opened("home").button} == {"Start a run"}
+    assert {b.label for b in opened("home").button} == {"Start a run", "Explore the replay", *REPLAY}
     store, first = made_run(folder, draft(more={"name": "First one"}))
     trained(store, first)
     made_run(folder, draft(more={"name": "Waiting"}))
     app = opened("home")
-    assert {b.label for b in app.button} == {"Start a run", "Explore First one"}
+    assert {b.label for b in app.button} == {"Start a run", "Explore First one", *REPLAY}
     assert "Recent runs" in words(app)
 
 
@@ -739,3 +742,15 @@ class TestLink:
         _, run_id = made_run(folder, draft())
         app = opened("fine_tune", **{"from": run_id})
         assert not [text for text in app.query_params["set"] if "path" in text or "csv" in text]
+
+
+@pytest.mark.parametrize("page", ["explore", "tokens"])
+def test_the_replay_opens_like_any_run(opened: Callable[..., AppTest], folder: Path, page: str) -> None:
+    store = Store(folder)
+    run_id = open_replay(store)
+    store.close()
+    app = opened(page, run=run_id)
+    assert not app.error
+    assert not app.warning
+    assert not app.exception
+    assert widget(app, f"{page}.run").value == run_id

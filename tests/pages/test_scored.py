@@ -186,9 +186,9 @@ def test_the_command_line_names_the_probe(made: Made, folder: Path) -> None:
 
 def test_a_replay_shows_accuracies_of_classifiers_only(made: Made, folder: Path, tmp_path: Path) -> None:
     store = Store(folder)
-    write_replay(store, made(0.9, None), tmp_path / "replay.json")
+    write_replay(store, made(0.9, None), tmp_path / "replay.zip")
     with pytest.raises(StoreError, match="classifier"):
-        write_replay(store, made(1.0, 80), tmp_path / "other.json")
+        write_replay(store, made(1.0, 80), tmp_path / "other.zip")
     store.close()
 
 
