@@ -54,7 +54,7 @@ def _from_link(texts: tuple[str, ...]) -> RunConfig:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:
-            state.complain(SET, text, str(error).rstrip("."))
+            state.complain(SET, text, escaped(str(error).rstrip(".")))
         else:
             used.append(text)
     return config

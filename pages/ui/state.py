@@ -53,7 +53,7 @@ def run_in_url(store: Store) -> RunRecord | None:
     try:
         return store.run(store.find(text))
     except PlaygroundError:
-        _complain(RUN, text, "no run has that id")
+        complain(RUN, text, "no run has that id")
         return None
 
 
@@ -70,7 +70,7 @@ def template_in_url(store: Store) -> RunRecord | None:
     try:
         return store.run(store.find(text))
     except PlaygroundError:
-        _complain(FROM, text, "no run has that id")
+        complain(FROM, text, "no run has that id")
         return None
 
 
@@ -93,11 +93,6 @@ def put_all_in_url(name: str, texts: Sequence[str]) -> None:
         st.query_params[name] = list(texts)
 
 
-def complain(name: str, text: str, problem: str) -> None:
-    """Say that the URL has something wrong under a name."""
-    _complain(name, text, problem)
-
-
 def put_in_url(**values: str | float | None) -> None:
     """Set or (None) drop parameters of this page's URL."""
     for name, value in values.items():
@@ -113,7 +108,7 @@ def choice_in_url(name: str, choices: dict[str, Value], default: Value, problem:
     if text is None:
         return default
     if text not in choices:
-        _complain(name, text, problem)
+        complain(name, text, problem)
         st.query_params.pop(name, None)
         return default
     return choices[text]
@@ -126,13 +121,14 @@ def read_in_url(name: str, read: Callable[[str], Value | None], default: Value, 
         return default
     value = read(text)
     if value is None:
-        _complain(name, text, problem)
+        complain(name, text, problem)
         st.query_params.pop(name, None)
         return default
     return value
 
 
-def _complain(name: str, text: str, problem: str) -> None:
+def complain(name: str, text: str, problem: str) -> None:
+    """Say on the page what the URL has wrong under a name. Args: problem: ours, or escaped."""
     sentence = f"The address asks for {name} = {escaped(shown(text))}, but {problem}; showing the default instead."
     remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, _page(), time.monotonic())
     st.warning(sentence)

@@ -726,6 +726,12 @@ class TestLink:
         assert "leave it out" in said
         assert "passwd" not in str(app.query_params["set"])
 
+    def test_what_a_link_has_wrong_is_shown_as_text(self, opened: Callable[..., AppTest]) -> None:
+        app = opened("fine_tune", set=["precision=![x](https://example.org/x.png)"])
+        (warning,) = app.warning
+        assert "![x](" not in warning.value
+        assert warning.value.count(r"\!\[x\]\(https\:") == 2
+
     def test_an_older_address_of_this_session_changes_nothing(self, opened: Callable[..., AppTest]) -> None:
         """A press right behind another brings the address from before."""
         app = opened("fine_tune")
