@@ -156,7 +156,7 @@ class Clicks:
 def change_colours_ms(page: Page, name: str) -> dict[str, float]:
     """From the press on an entry of the list of colours to the map in these colours."""
     page.get_by_role("combobox", name=re.compile("Colour by")).click()
-    box = page.get_by_role("option", name=name, exact=True).bounding_box()
+    box = page.get_by_role("option", name=f"Colour: {name.lower()}", exact=True).bounding_box()
     assert box is not None
     taken = press_ms(page, box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, COLOURS)
     rest(page)
