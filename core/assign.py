@@ -46,7 +46,7 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
     for text in texts:
         path = text.partition("=")[0].strip()
         if path == "task" or path.startswith(NOT_LINKED):
-            raise ConfigError("set", text, "which task or file it is stands elsewhere; leave it out.")
+            raise ConfigError("set", text, "a link does not name the task or its file here; leave it out.")
         if not text.startswith(PRESET):
             assign(given, text)
     return parse_config(given)
@@ -132,7 +132,7 @@ KEPT_BESIDE = {"loss": {"weight", "views"}, "view": set[str]()}
 
 
 def _inside(place: Any, name: str, path: str) -> Any:
-    """What stands under a name or number; an object where there is nothing yet."""
+    """The value under a name or number; an object where there is nothing yet."""
     above = path.rpartition(".")[0]
     if isinstance(place, list):
         if not place:

@@ -18,6 +18,7 @@ from pages.ui.reuse import AS, template_settings
 SET = "set"
 # Browsers and servers let addresses be only so long.
 LINK_CHARS_MAX = 6_000
+LINK_SETTINGS_MAX = 200
 CONFIG_BYTES_MAX = 2**20
 
 
@@ -35,6 +36,7 @@ def form_start(engine: LocalEngine) -> tuple[RunConfig, str]:
     if not given or not origin:
         template = state.template_in_url(engine.store)
         if template is not None:
+            state.forget("form.origin")
             return template_settings(template)
     return state.remembered("draft", RunConfig), origin
 
@@ -50,7 +52,7 @@ def _from_link(texts: tuple[str, ...]) -> RunConfig:
     """The draft of a link; what cannot be used is named and left out."""
     used: list[str] = []
     config = RunConfig()
-    for text in texts:
+    for text in texts[:LINK_SETTINGS_MAX]:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:

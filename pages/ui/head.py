@@ -9,7 +9,7 @@ APP_NAME = "SCL Playground"
 
 
 def page_head(title: str) -> DeltaGenerator:
-    """Draw the page's `<h1>`; what is drawn into the container that is returned stands in the same line."""
+    """Draw the page's `<h1>`; the container that is returned continues that line."""
     head = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page_head")
     head.title(title, anchor=False, width="content")
     return head

@@ -742,6 +742,19 @@ class TestLink:
         assert widget(app, "form.seed").value == 8
         assert list(app.query_params["set"]) == ["precision=float32", "seed=8"]
 
+    def test_settings_of_a_run_are_used_again_after_a_link_was_opened(
+        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+    ) -> None:
+        _, run_id = made_run(folder, draft(batch_size=6))
+        app = opened("fine_tune", set=["seed=7"])
+        assert widget(app, "form.seed").value == 7
+        app.query_params.clear()
+        app.query_params["from"] = run_id
+        app.run()
+        assert widget(app, "form.0.batch_size").value == 6
+        widget(app, "form.0.batch_size").set_value(5).run()
+        assert widget(app, "form.0.batch_size").value == 5
+
     def test_a_file_of_the_one_who_sends_it_is_not_named(
         self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
     ) -> None:
