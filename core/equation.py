@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from core.objectives import ObjectiveConfig
-from core.parameters import Value, whole
+from core.parameters import AUTO, Value, whole
 from core.quantities import counted
 from core.terms import TermConfig
 
@@ -38,7 +38,7 @@ def term_words(term: TermConfig) -> str:
     if term.level == "token":
         clusters = whole(term.parameters, "clusters")
         grouped = f", grouped into {clusters}" if clusters else ""
-        words.append(f"the {counted(whole(term.parameters, 'k'), 'token')} that [CLS] attends to most{grouped}")
+        words.append(f"the {_tokens(term)} that [CLS] attends to most{grouped}")
     if term.level == "logits":
         words.append("the classifier's output")
     if term.layers != "last":
@@ -55,6 +55,11 @@ def term_words(term: TermConfig) -> str:
     if term.views:
         words.append("views: " + ", ".join(view.entry.label.lower() for view in term.views))
     return "; ".join(words)
+
+
+def _tokens(term: TermConfig) -> str:
+    k = term.parameters["k"]
+    return "third of the tokens" if k == AUTO else counted(whole(term.parameters, "k"), "token")
 
 
 def _symbol(key: str, term: TermConfig) -> str:

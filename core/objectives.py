@@ -14,6 +14,8 @@ from core.terms import WEIGHT_MAX, TermConfig
 from core.validation import Part, build
 
 CONVEX_TOLERANCE = 1e-6
+# Where k is left to the texts: so much of a text can still be told from the rest of it.
+K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
 
 class Knob(NamedTuple):
@@ -169,6 +171,26 @@ class ObjectiveConfig(Part):
         for term in terms:
             if term.get("queue") and term["momentum"] == AUTO:
                 term["momentum"] = momentum
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a k was left to the lengths of the texts."""
+        return any(term.level == "token" and term.parameters["k"] == AUTO for term in self.terms)
+
+    def with_tokens(self, tokens: float) -> ObjectiveConfig:
+        """With a number where k was left to the texts: a third of their tokens.
+
+        It is from 2 to 30; where they are clustered up to 90, as the notes have it, and at least twice the clusters.
+
+        Args:
+            tokens: of a text, on average.
+        """
+        terms = [t.model_dump() for t in self.terms]
+        for term in terms:
+            if term.get("level") == "token" and term["k"] == AUTO:
+                most = K_MOST_CLUSTERED if term["clusters"] else K_MOST
+                term["k"] = max(K_LEAST, min(most, round(K_SHARE * tokens)), 2 * term["clusters"])
         return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
 
     def _settings_of(self, key: str) -> set[str]:

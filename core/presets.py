@@ -9,6 +9,7 @@ from typing import Any
 
 from core.errors import ConfigError
 from core.losses.registry import loss_entry
+from core.parameters import AUTO
 
 JSON = dict[str, Any]
 # A classifier alone needs far larger rates than the encoder of the phase before.
@@ -151,7 +152,7 @@ _ALL = (
         TOKENS,
         "The k tokens that [CLS] attends to most stand for a text; λ is the contrastive weight.",
         f"{NOTES}; k 30, 60, 90 and α 0.2, 0.5 there",
-        (_objective(_ce(), _scl(0.2, level="token", k=30)),),
+        (_objective(_ce(), _scl(0.2, level="token", k=AUTO)),),
     ),
     Preset(
         "clustered-tokens",
@@ -159,7 +160,7 @@ _ALL = (
         TOKENS,
         "Those tokens grouped by K-means, each group one view.",
         f"{NOTES}; k 90, α 0.25 and 5, 10, 15 clusters there",
-        (_objective(_ce(), _scl(0.25, level="token", k=90, clusters=5)),),
+        (_objective(_ce(), _scl(0.25, level="token", k=AUTO, clusters=5)),),
     ),
     Preset(
         "multi-layer-sentence",
@@ -175,7 +176,7 @@ _ALL = (
         TOKENS,
         "One contrastive loss on the top tokens of each of the last third of the layers.",
         NOTES,
-        (_objective(_ce(), _scl(0.2, level="token", k=30, layers="last_third")),),
+        (_objective(_ce(), _scl(0.2, level="token", k=AUTO, layers="last_third")),),
     ),
     Preset(
         "dropout-contrast-encoder",

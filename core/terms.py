@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.errors import ConfigError
 from core.losses.registry import LossEntry, loss_entry
-from core.parameters import Value, checked, whole
+from core.parameters import AUTO, Value, checked, whole
 from core.views.registry import ViewEntry, view_entry
 
 WEIGHT_MAX = 1000.0
@@ -133,7 +133,7 @@ def _check_levels(term: TermConfig) -> None:
     if term.level == "logits" and values["projection"] != "none":
         remedy = "the classifier's output is contrasted as it is; choose none, or another level than logits."
         raise ConfigError(f"{term.loss}.projection", values["projection"], remedy)
-    if term.level == "token" and whole(values, "clusters") >= whole(values, "k"):
+    if term.level == "token" and values["k"] != AUTO and whole(values, "clusters") >= whole(values, "k"):
         raise ConfigError(
             f"{term.loss}.clusters", values["clusters"], f"give fewer clusters than the {values['k']} tokens."
         )

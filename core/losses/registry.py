@@ -95,6 +95,7 @@ CONTRAST = (
         low=1,
         high=512,
         slider=(1, 120),
+        automatic="A third of a text's tokens",
     ),
     Parameter(
         "clusters",

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from core.config import FILE_TASK, CheckpointConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
+import numpy as np
+
+from core.config import FILE_TASK, CheckpointConfig, EncoderConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
 from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
@@ -21,6 +23,7 @@ from core.training.defaults import DEFAULT_STEPS, with_rates
 from core.training.momentum import momentum_of
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
+from core.training.token_views import count_tokens
 
 Load = Callable[[TaskConfig, int], TaskData]
 
@@ -85,7 +88,8 @@ def prepare(
     data = load(task, draft.seed)
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
     task = task.model_copy(update=found)
-    phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(draft.phases))
+    counted_phases = _with_tokens(draft.phases, encoder, data)
+    phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(counted_phases))
     _check_whole(phases)
     _check_sampler(task.sampler, phases)
     _check_reinitialised(phases)
@@ -120,6 +124,14 @@ def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:
         raise ConfigError(
             "encoder.max_length", draft.encoder.max_length, f"{shown(draft.encoder.id)} reads {shape.positions} tokens."
         )
+
+
+def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: TaskData) -> tuple[PhaseConfig, ...]:
+    """The phases with a k where it was left to the lengths of the training texts."""
+    if not any(phase.objective.counts_tokens for phase in phases):
+        return phases
+    tokens = float(np.mean(count_tokens(encoder.id, data.train, encoder.max_length).tokens))
+    return tuple(phase.model_copy(update={"objective": phase.objective.with_tokens(tokens)}) for phase in phases)
 
 
 def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) -> PhaseConfig:

@@ -49,18 +49,31 @@ def objective_form(number: int, objective: JSON) -> JSON:
 
 
 def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
-    """Sliders for whatever can be turned, also later while the run is going."""
+    """Sliders for whatever can be turned, also later while the run is going; k of what contrasts tokens beside them."""
     knobs = objective.knobs
-    if not knobs:
+    of_tokens = [place for place, term in enumerate(objective.terms) if term.level == "token"]
+    if not knobs and not of_tokens:
         return objective
-    columns = st.columns(min(COLUMNS, max(2, len(knobs))))
+    columns = st.columns(min(COLUMNS, max(2, len(knobs) + len(of_tokens))))
     for place, (name, knob) in enumerate(knobs.items()):
         about = HELP.get(name.rpartition(".")[2]) or _knob_help(objective, name)
         column = columns[place % len(columns)]
         value = number_slider(column, knob, about, key(number, f"knob.{name}"))
         if value != knob.value:
             objective = objective.turned(name, value)
+    for place, of_term in enumerate(of_tokens, start=len(knobs)):
+        objective = _tokens_of(number, objective, of_term, columns[place % len(columns)])
     return objective
+
+
+def _tokens_of(number: int, objective: ObjectiveConfig, place: int, column: DeltaGenerator) -> ObjectiveConfig:
+    """How many tokens stand for a text in one term."""
+    term = objective.terms[place]
+    parameter = next(parameter for parameter in term.entry.parameters if parameter.name == "k")
+    k = parameter_widget(column, parameter, term.parameters["k"], key(number, f"k.{place}"))
+    given = objective.model_dump(mode="json")
+    given["terms"][place]["k"] = k
+    return build(ObjectiveConfig, given)
 
 
 def _knob_help(objective: ObjectiveConfig, name: str) -> str:
@@ -182,6 +195,8 @@ def _settings(number: int, name: str, term: JSON, entry: LossEntry, views: list[
     read: JSON = {}
     hidden: JSON = {}
     for parameter in entry.parameters:
+        if parameter.name == "k":
+            continue  # in the form itself, beside the weights
         if not _matters(parameter, {**term, **read}, entry, views):
             if not parameter.knob:  # what nobody sees must not stand in the way
                 hidden[parameter.name] = parameter.default
@@ -213,7 +228,7 @@ def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSO
     match parameter.name:
         case "level":
             return len(entry.levels) > 1
-        case "k" | "clusters":
+        case "clusters":
             return bool(term["level"] == "token")
         case "layers" | "projection":
             return bool(term.get("level") != "logits")

@@ -63,6 +63,9 @@ def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str
         return AUTO
     span = parameter.slider or (0.0, 1.0)
     start = span[0] if value == AUTO else float(value)
+    if parameter.kind == "integer":
+        low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
+        return int(place.number_input("Chosen", low, high, int(start), key=f"{key}.chosen"))
     return number_slider(place, Knob("Chosen", start, span), "", f"{key}.chosen")
 
 

@@ -26,7 +26,7 @@ ALLOWED = {
     "config": {"errors", "objectives", "validation"},
     "turns": {"config", "objectives"},
     "settings": {"errors"},
-    "presets": {"errors", "losses.registry"},
+    "presets": {"errors", "losses.registry", "parameters"},
     "equation": {"losses.registry", "objectives", "parameters", "quantities", "terms"},
     "events": set[str](),
     "learning": {"config", "events", "quantities", "turns"},

@@ -375,3 +375,17 @@ class TestTurned:
             objective(CE | {"mixup": 0.2}).turned("cross_entropy.margin", 0.5)
         with pytest.raises(ConfigError, match="all weights 0"):
             objective(CE, SCL | {"weight": 0.0}, SCL | {"weight": 0.0}).turned("cross_entropy.weight", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "clusters", "k"),
+    [(16, 0, 5), (200, 0, 30), (3, 0, 2), (16, 5, 10), (90, 5, 30), (900, 5, 90), (16, 20, 40)],
+)
+def test_a_k_that_was_left_open_follows_the_texts(tokens: float, clusters: int, k: int) -> None:
+    term = {"loss": "supcon", "level": "token", "k": "auto", "clusters": clusters}
+    objective = build(ObjectiveConfig, {"terms": [term]})
+    assert objective.counts_tokens
+    made = objective.with_tokens(tokens)
+    assert made.terms[0].parameters["k"] == k
+    assert not made.counts_tokens
+    assert made.with_tokens(1) == made

@@ -171,7 +171,7 @@ def test_a_mix_that_cannot_go_together_is_explained_and_mended(opened: Callable[
 def test_settings_of_a_term_come_from_the_registry(opened: Callable[..., AppTest], folder: Path) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.term.0.level").set_value("token").run()
-    widget(app, "form.0.term.0.k").set_value(12).run()
+    next(box for box in app.number_input if box.label == "Chosen").set_value(12).run()
     widget(app, "form.0.term.0.clusters").set_value(3).run()
     widget(app, "form.0.term.0.layers").set_value("chosen").run()
     revision = widget(app, "form.0.term.0.layers").key.rpartition(".")[2]
@@ -325,8 +325,8 @@ def test_tokens_are_counted_as_texts_have_them(opened: Callable[..., AppTest]) -
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("token-scl").run()
     (said,) = (caption.value for caption in app.caption if "vectors in a batch" in caption.value)
-    of_a_text, vectors = map(float, re.findall(r"^([\d.]+) of at most 30 tokens of a text: about (\d+) ", said)[0])
-    assert 1 < of_a_text < 30
+    of_a_text, vectors = map(float, re.findall(r"^([\d.]+) of at most 5 tokens of a text: about (\d+) ", said)[0])
+    assert 1 < of_a_text < 5
     assert vectors == pytest.approx(16 * of_a_text, rel=0.02)
 
 

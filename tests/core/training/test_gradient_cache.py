@@ -143,7 +143,8 @@ def test_without_dropout_a_step_has_the_same_gradients_and_losses(draft: Draft, 
     assert found.keys() == whole.keys()
     for gradient in found:
         torch.testing.assert_close(found[gradient], whole[gradient], atol=2e-5, rtol=1e-3, msg=gradient)
-    assert values == pytest.approx(whole_values, rel=1e-4, abs=1e-5)
+    # A cosine near 0 is a difference of float32 sums, the larger the lower τ is.
+    assert values == pytest.approx(whole_values, rel=1e-4, abs=3e-5)
 
 
 @pytest.mark.parametrize(

@@ -298,5 +298,7 @@ class TestRelativeLayers:
 def test_no_preset_computes_more_than_its_paper(
     name: str, passes: int, layers: tuple[int, ...], tokens: tuple[tuple[int, int], ...]
 ) -> None:
-    made = plan_phase(build(ObjectiveConfig, PRESETS[name].objectives[0]), 6)
+    made = plan_phase(
+        build(ObjectiveConfig, PRESETS[name].objectives[0]).with_tokens(270), 6
+    )  # texts as long as theirs
     assert (len(made.passes), made.layers, made.tokens) == (passes, layers, tokens)
