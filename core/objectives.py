@@ -14,7 +14,7 @@ from core.terms import WEIGHT_MAX, TermConfig
 from core.validation import Part, build
 
 CONVEX_TOLERANCE = 1e-6
-# Where k is left to the texts: so much of a text can still be told from the rest of it.
+# Where k follows the texts: of a third of a text's tokens, attention still has something to choose.
 K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
 

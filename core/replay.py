@@ -32,6 +32,7 @@ RUN, MAPS, FRAMES, TOKENS = "run.json", "maps.safetensors", "frames.safetensors"
 BYTES_MAX = 64 * 2**20
 ABOUT = "A replay: it has frames, curves and tokens, but no weights to read a text of your own with."
 TAG = "replay"
+KEYS = {"id", "title", "config", "device", "seconds", "facts", "probe", "frames", "steps", "evaluations"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def bundled_replay() -> Replay:
 
 def read_replay(path: Path) -> Replay:
     """Raises: StoreError for what is no replay."""
-    run, maps = _json(path, RUN), _arrays(path, MAPS)
+    run, maps = _about(path), _arrays(path, MAPS)
     accuracies = {e["step"]: e["values"]["accuracy"] for e in run["evaluations"] if e["split"] == "validation"}
     return Replay(
         title=run["title"],
@@ -65,7 +66,7 @@ def read_replay(path: Path) -> Replay:
 
 def open_replay(store: Store, path: Path = BUNDLED) -> str:
     """Put a replay among the runs, once; returns the run's id. Raises: StoreError for what is no replay."""
-    run = _json(path, RUN)
+    run = _about(path)
     run_id, config = run["id"], parse_config(run["config"])
     if store.bring_back(run_id):
         return run_id
@@ -155,9 +156,13 @@ def _check_frame(arrays: Mapping[str, Any], maps: Mapping[str, Any], step: int, 
         raise StoreError(f"The replay's frame of step {step} is damaged: take another file.")
 
 
-def _json(path: Path, name: str) -> Any:
+def _about(path: Path) -> Any:
+    """What `run.json` says."""
     try:
-        return json.loads(_member(path, name))
+        found = json.loads(_member(path, RUN))
+        if not (isinstance(found, dict) and found.keys() >= KEYS):
+            raise ValueError("something is missing in it")
+        return found
     except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
 

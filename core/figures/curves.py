@@ -50,9 +50,9 @@ class Panel:
 
 
 PANELS = (
-    Panel("Loss, nats", 0.30, "should fall; one batch a step makes it noisy"),
+    Panel("Loss, nats", 0.30, "should fall; single batches make it noisy"),
     Panel("Validation accuracy", 0.22, "above the probe, the fine-tune was worth it"),
-    Panel("Gradient norm", 0.22, "clipped from above where it is large", log=True),
+    Panel("Gradient norm", 0.22, "a jump is an unstable step", log=True),
     Panel("Cosine of the parts' gradients", 0.13, "below 0 the parts pull apart"),
     Panel("Learning rate", 0.13, "how far a step goes"),
 )

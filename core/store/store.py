@@ -218,7 +218,9 @@ class Store:
     def bring_back(self, run_id: str) -> bool:
         """Whether there is such a run that has finished; one that was discarded is restored.
 
-        What an adoption left behind that was cut off goes.
+        What is left of an adoption that was cut off is deleted.
+
+        Raises: StoreError while another process adopts it.
         """
         with self._transaction() as db:
             row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()

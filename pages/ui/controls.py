@@ -97,11 +97,13 @@ def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSumm
             placeholder="Such as thesis, or draft",
         )
         if st.form_submit_button("Save", type="primary"):
-            _ask(lambda: _call(engine, run, name, tags))
+            _ask(lambda: _name_and_tag(engine, run, name, tags))
 
 
-def _call(engine: LocalEngine, run: RunSummary, name: str, tags: Sequence[str]) -> None:
-    checked_name(name), checked_tags(tags)  # both, before either is stored
+def _name_and_tag(engine: LocalEngine, run: RunSummary, name: str, tags: Sequence[str]) -> None:
+    """Raises: ConfigError before either is stored."""
+    checked_name(name)
+    checked_tags(tags)
     engine.store.rename(run.id, name)
     engine.store.tag(run.id, tags)
 

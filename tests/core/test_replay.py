@@ -119,6 +119,10 @@ class TestOpen:
         other = Store(tmp_path / "elsewhere")
         with pytest.raises(StoreError, match="damaged"):
             open_replay(other, damaged)
+        with zipfile.ZipFile(damaged, "w") as file:
+            file.writestr("run.json", "{}")
+        with pytest.raises(StoreError, match="something is missing"):
+            open_replay(other, damaged)
         damaged.write_bytes(b"no zip")
         with pytest.raises(StoreError, match="no replay"):
             open_replay(other, damaged)
