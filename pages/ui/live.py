@@ -74,7 +74,8 @@ def live_view(engine: LocalEngine, run: RunRecord) -> None:
 
 
 def _watch(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> None:
-    _draw(engine, run_id, polling, waiting)
+    with st.container(key="live"):
+        _draw(engine, run_id, polling, waiting)
     if polling:
         beat(
             WAITING_POLL_S if waiting else _poll_s(reads.steps(engine.store, engine.store.run(run_id))), key="live.beat"

@@ -9,6 +9,11 @@ function make(tag, { className, text, ...attributes } = {}, ...children) {
   return node;
 }
 
+// Text that differs from what is there: the browser lays the page out again for any that is set.
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 const ICONS = {
   play: "M7 4.5v15l12-7.5z",
   pause: "M6 5h4v14H6zM14 5h4v14h-4z",

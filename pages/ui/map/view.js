@@ -4,7 +4,8 @@ const FRAME_REST_MS = 150;
 const PLAY_REPORT_MS = 700;
 const VIEW_REST_MS = 400;
 const SAY_REST_MS = 500;
-const GLIDE_MS = 700; // from one frame to a newer one
+const GLIDE_MS = 700; // from one frame to a newer one,
+const GLIDE_REST_MS = 33; //  with rests, since it is drawn on the cores that train
 const LOOP_REST_MS = 2500; // on the last frame, before a replay begins again
 // A picture of more points takes longer than 5 ms. How long one waits for an answer at most, and for what comes with it.
 const SLOW_POINTS = 1500;
@@ -198,14 +199,14 @@ class MapView {
       if (panel.width < 2 || panel.height < 2) continue;
       paint(panel, this);
       panel.missing.hidden = panel.moment.from >= 0;
-      panel.note.textContent = panelWords(panel, this);
+      write(panel.note, panelWords(panel, this));
     }
     updatePlayer(this);
     this.node.dataset.step = String(this.step());
     this.node.dataset.updates = String(this.updates);
     this.node.dataset.settled = String(!moving.includes(true) && this.gliding === null);
     this.drawings = (this.drawings || 0) + 1;
-    if (moving.includes(true)) this.draw();
+    if (moving.includes(true) && !this.gliding) this.draw();
   }
 
   // Move the points smoothly from a frame to the newest one.
@@ -213,19 +214,20 @@ class MapView {
     const to = this.at;
     this.stopGliding();
     if (this.still.matches) return;
-    const began = performance.now();
+    const [mine, began] = [{}, performance.now()];
     const move = (now) => {
+      if (this.gliding !== mine) return;
       const share = clamp((now - began) / GLIDE_MS, 0, 1);
       this.at = share < 1 ? from + (to - from) * share * share * (3 - 2 * share) : to;
-      this.gliding = share < 1 ? requestAnimationFrame(move) : null;
+      if (share < 1) setTimeout(() => requestAnimationFrame(move), GLIDE_REST_MS);
+      else this.gliding = null;
       this.drawNow();
     };
-    this.at = from;
-    this.gliding = requestAnimationFrame(move);
+    [this.at, this.gliding] = [from, mine];
+    requestAnimationFrame(move);
   }
 
   stopGliding() {
-    cancelAnimationFrame(this.gliding);
     this.gliding = null;
   }
 
