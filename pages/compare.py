@@ -14,13 +14,13 @@ from pages.ui.head import page_head
 
 def page() -> None:
     engine = reads.open_engine()
-    page_head("Compare")
+    head = page_head("Compare")
     runs = engine.store.runs()
     seen = [run for run in runs if run.probe_known]
     if len(runs) < 2:
         _too_few(engine, seen)
         return
-    chosen = pick(engine.store, runs)
+    chosen = pick(engine.store, runs, head)
     if not chosen:
         st.info("Choose two to six runs to see what differs, their curves, and their maps side by side.")
         return

@@ -16,9 +16,9 @@ VIEWS = {"browse": "Browse", "file": "Add a file", "hub": "Hugging Face Hub"}
 
 def page() -> None:
     reads.open_engine()
-    page_head("Data")
+    head = page_head("Data")
     view = state.choice_in_url("view", {name: name for name in VIEWS}, "browse", "this page has no such part")
-    picked = st.segmented_control(
+    picked = head.segmented_control(
         "Part of the page",
         list(VIEWS),
         default=view,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.config import RunConfig
 from core.errors import PlaygroundError, shown
@@ -52,21 +53,22 @@ def with_frames(runs: Sequence[Compared]) -> list[Shown]:
     return [Shown(one.name, one.frames) for one in runs if one.frames is not None]
 
 
-def pick(store: Store, runs: Sequence[RunSummary]) -> list[str]:
-    """Draw the list of runs; the ids of the chosen ones, in the order in which they were chosen."""
+def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
+    """Draw the list of runs in the page's first line; the ids of the chosen ones, in the order of choosing."""
     chosen = _chosen(store, runs)
     state.put_in_url(**{RUNS: SEPARATOR.join(chosen)})
     names = dict(zip([run.id for run in runs], run_titles(runs), strict=True))
     by_id = {run.id: run for run in runs}
     if state.widget_value(KEY) != chosen:
         state.set_widget(KEY, chosen)
-    st.multiselect(
+    head.multiselect(
         "Runs",
         list(by_id),
         format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].effective)}",
         max_selections=MOST_RUNS,
         placeholder="Choose two to six runs",
-        help="The others are laid beside the first: its map is the one that they are turned onto.",
+        label_visibility="collapsed",
+        width="stretch",
         key=KEY,
         on_change=_picked,
     )
