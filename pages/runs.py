@@ -53,6 +53,7 @@ def _list(engine: LocalEngine, polling: bool) -> None:
     picked = st.dataframe(
         _table(store, runs, sizes),
         hide_index=True,
+        placeholder="",
         on_select="rerun",
         selection_mode=["multi-row", "single-cell"],
         key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection is of rows: other runs, another table

@@ -18,6 +18,7 @@ from pages.ui import state
 from pages.ui.parts import escaped
 
 NOTICE_S = 12.0
+SAVED = "rename.saved"
 
 
 def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
@@ -86,7 +87,12 @@ def delete_button(engine: LocalEngine, runs: list[RunSummary], label: str, key: 
 def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
     """A small form for a run's name and tags. Args: others: runs whose tags are offered too."""
     known = sorted({tag for one in (run, *others) for tag in one.tags})
-    with st.popover("Rename", icon=":material/edit:"), st.form(f"name.{run.id}", border=False):
+    key = f"rename.{run.id}"
+    if state.remembered(SAVED, lambda: None) == run.id:
+        state.forget(SAVED)
+        state.set_widget(key, False)  # closed
+    popover = st.popover("Rename", icon=":material/edit:", key=key, on_change="rerun")
+    with popover, st.form(f"name.{run.id}", border=False):
         name = st.text_input("Name", run.name, max_chars=NAME_CHARS, placeholder=f"Run {run.number}")
         tags = st.multiselect(
             "Tags",
@@ -106,6 +112,7 @@ def _name_and_tag(engine: LocalEngine, run: RunSummary, name: str, tags: Sequenc
     checked_tags(tags)
     engine.store.rename(run.id, name)
     engine.store.tag(run.id, tags)
+    state.remember(SAVED, run.id)
 
 
 def disk_line(engine: LocalEngine, run: RunSummary) -> None:
@@ -122,9 +129,9 @@ def disk_line(engine: LocalEngine, run: RunSummary) -> None:
         if part
     ]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"On disk: {size_text(size.total)}" + (f" ({', '.join(parts)})" if parts else ""), width="content")
         if run.weights_dropped_at is None:
             _keep_toggle(engine, run)
+        st.caption(f"On disk: {size_text(size.total)}" + (f" ({', '.join(parts)})" if parts else ""), width="content")
 
 
 def _keep_toggle(engine: LocalEngine, run: RunSummary) -> None:

@@ -11,6 +11,7 @@ from core.config import RATE
 from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.objectives import Knob
+from core.store import Store
 from core.store.records import KnobState
 from core.turns import SettingsAt, objective_at
 from pages.ui import state
@@ -35,14 +36,31 @@ class Drawn(NamedTuple):
 def draw_knobs(engine: LocalEngine, run_id: str) -> None:
     """A slider for each knob of the phase that the next step belongs to."""
     now = engine.store.knob_state(run_id)
-    used = objective_at(now.config, now.step)
-    launched = {**now.config.phases[used.phase].objective.knobs, RATE: RATE_KNOB}
+    used, launched = _used_and_launched(now)
     columns = st.columns(min(COLUMNS, max(3, len(launched))))
     for place, (name, knob) in enumerate(launched.items()):
         value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        label = f"{knob.label} · from the next step" if name in now.pending else knob.label
         with columns[place % len(columns)]:
-            _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", label, value, scale)
+            _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob.label, value, scale)
+
+
+def pending_words(store: Store, run_id: str) -> list[str]:
+    """What was turned and no step has used yet: a run that is paused has no next step for a while.
+
+    Said away from the slider, whose label would take a second line and push down what is below.
+    """
+    now = store.knob_state(run_id)
+    _, launched = _used_and_launched(now)
+    return [
+        f"{launched[name].label} {value:g} from the next step"
+        for name, value in now.pending.items()
+        if name in launched
+    ]
+
+
+def _used_and_launched(now: KnobState) -> tuple[SettingsAt, dict[str, Knob]]:
+    used = objective_at(now.config, now.step)
+    return used, {**now.config.phases[used.phase].objective.knobs, RATE: RATE_KNOB}
 
 
 def _value(used: SettingsAt, name: str) -> float:

@@ -34,7 +34,7 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.the_map import panel_of
 from pages.ui.head import tab_title
-from pages.ui.knobs import draw_knobs
+from pages.ui.knobs import draw_knobs, pending_words
 from pages.ui.live_figure import live_figure
 from pages.ui.map_view import map_view
 from pages.ui.parts import (
@@ -160,7 +160,8 @@ def _device(run: RunRecord) -> str:
 
 
 def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
-    st.progress(min(1.0, run.last_step / run.steps), " · ".join(_pace_words(store, run, steps)))
+    words = [*_pace_words(store, run, steps), *pending_words(store, run.id)]
+    st.progress(min(1.0, run.last_step / run.steps), " · ".join(words))
 
 
 def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,32 +12,13 @@ from playwright.sync_api import Browser, Page, expect
 from core.config import RunConfig
 from core.store import Store
 from tests.browser.conftest import Server
+from tests.browser.seen import ADDRESSES, EMPTY, LIGHT_AND_DARK, settled
 from tests.core.analysis.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 expect.set_options(timeout=20_000)
 REFUSED = frozenset({"serious", "critical"})
-THEMES = ("light", "dark")
-ADDRESSES = (
-    "/",
-    "/fine_tune",
-    "/fine_tune?run={0}",
-    "/runs",
-    "/explore?run={0}",
-    "/explore?run={0}&panel=classes",
-    "/explore?run={0}&panel=forces&sel=0",
-    "/tokens?run={0}",
-    "/tokens?run={0}&view=classes",
-    "/compare?runs={0},{1}",
-    "/compare?runs={0},{1}&show=curves",
-    "/compare?runs={0},{1}&show=maps",
-    "/compare?runs={0},{1}&show=twin",
-    "/data?task=nli",
-    "/data?view=file",
-    "/data?view=hub",
-)
-EMPTY = ("/", "/fine_tune", "/runs", "/explore", "/tokens", "/compare")
 
 
 @pytest.fixture
@@ -47,20 +27,11 @@ def run_ids(server_store: Store, draft: Callable[..., RunConfig]) -> list[str]:
     return [recorded(server_store, draft(more=MORE | {"seed": seed})).id for seed in (0, 1)]
 
 
-@pytest.fixture(params=THEMES)
+@pytest.fixture(params=LIGHT_AND_DARK)
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=request.param)
     yield context.new_page()
     context.close()
-
-
-def settled(page: Page, address: str) -> None:
-    page.goto(address)
-    page.locator("h1").first.wait_for()
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    for place in range(page.locator(".live-figure, .map-view").count()):
-        expect(page.locator(".live-figure, .map-view").nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
-    expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
 
 
 def violations(page: Page) -> list[str]:

@@ -39,6 +39,10 @@ def knob(app: AppTest, label: str) -> Any:
     return next(slider for slider in app.slider if slider.label.startswith(label))
 
 
+def progress(app: AppTest) -> str:
+    return str(app.get("progress")[0].proto.text)
+
+
 def pressed(app: AppTest, label: str, value: float) -> None:
     knob(app, label).set_value(value).run()
     assert not app.exception
@@ -49,13 +53,14 @@ def test_a_slider_keeps_its_place_through_its_own_turns(live: AppTest, attempt: 
     pressed(live, "Temperature", 0.31)
     pressed(live, "Temperature", 0.32)
     assert store.pending_turns(attempt.run_id) == {"temperature": 0.32}
-    assert knob(live, "Temperature").label == "Temperature τ · from the next step"
+    assert "Temperature τ 0.32 from the next step" in progress(live)
     attempt.knob_turned(5, "temperature", 0.31)
     attempt.knob_turned(5, "temperature", 0.32)
     live.run()
     assert (knob(live, "Temperature").value, knob(live, "Temperature").id) == (0.32, widget)
     assert "τ 0\\.3 → 0\\.32" in words(live)
-    assert knob(live, "Temperature").label == "Temperature τ"
+    assert "next step" not in progress(live)
+    assert knob(live, "Temperature").label == "Temperature τ"  # no longer than before: it would take a second line
 
 
 def test_a_turn_from_elsewhere_moves_the_slider(live: AppTest, attempt: Attempt) -> None:

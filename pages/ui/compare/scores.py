@@ -207,4 +207,5 @@ def _table(table: pd.DataFrame, *, pinned: str, wide: str | None = None) -> None
     columns[pinned] = st.column_config.TextColumn(width=LABEL_WIDTH, pinned=True)
     if wide is not None:
         columns[wide] = st.column_config.TextColumn(width=SETTINGS_WIDTH)
-    st.dataframe(table, hide_index=True, column_config=columns, height="content", key=f"compare.table.{pinned}")
+    key = f"compare.table.{pinned}"
+    st.dataframe(table, hide_index=True, placeholder="", column_config=columns, height="content", key=key)

@@ -126,9 +126,13 @@ function drawLegend(view) {
   if (view.panels.some((panel) => panel.anchor !== null && panel.rowOf.has(panel.anchor))) all.push(anchorItem(view));
   rows.delete("");
   const filled = [...rows, ["", all]].filter(([, items]) => items.length);
+  const lines = filled.map(([, items]) => make("div", { className: "map-legend-row" }, ...items));
+  const shown = JSON.stringify([lines.map((line) => line.outerHTML), entries.map(({ colouring, code }) => [colouring, code])]);
+  if (shown === view.legend.shown) return; // what is drawn keeps the focus, and a press that has begun
+  view.legend.shown = shown;
   const focused = [...view.legend.querySelectorAll("button")].indexOf(view.legend.getRootNode().activeElement);
-  const places = [...view.legend.children].map((row) => row.scrollLeft); // an update does not scroll a long line back
-  view.legend.replaceChildren(...filled.map(([, items]) => make("div", { className: "map-legend-row" }, ...items)));
+  const places = [...view.legend.children].map((row) => row.scrollLeft); // another look does not scroll a long line back
+  view.legend.replaceChildren(...lines);
   [...view.legend.children].forEach((row, at) => (row.scrollLeft = places[at] ?? 0));
   if (focused >= 0) view.legend.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
 }

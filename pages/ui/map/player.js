@@ -85,8 +85,9 @@ function updatePlayer(view) {
     label.title = words;
     slider.setAttribute("aria-valuetext", words);
   }
-  previous.disabled = view.at <= 0;
-  next.disabled = view.at >= last;
+  // Not `disabled`, which would take the keyboard's focus from whoever has just pressed it.
+  previous.setAttribute("aria-disabled", String(view.at <= 0));
+  next.setAttribute("aria-disabled", String(view.at >= last || view.gliding !== null));
   if (play.playing === view.playing) return;
   play.playing = view.playing;
   const name = view.playing ? "Pause" : "Play";

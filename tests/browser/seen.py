@@ -1,0 +1,55 @@
+"""Which pages are looked at, and how a page is waited for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.conftest import made_rows, write_csv
+
+LIGHT_AND_DARK = ("light", "dark")
+# What people meet, {0} and {1} being finished runs.
+ADDRESSES = (
+    "/",
+    "/fine_tune",
+    "/fine_tune?run={0}",
+    "/runs",
+    "/explore?run={0}",
+    "/explore?run={0}&panel=classes",
+    "/explore?run={0}&panel=forces&sel=0",
+    "/tokens?run={0}",
+    "/tokens?run={0}&view=classes",
+    "/compare?runs={0},{1}",
+    "/compare?runs={0},{1}&show=curves",
+    "/compare?runs={0},{1}&show=maps",
+    "/compare?runs={0},{1}&show=twin",
+    "/data?task=nli",
+    "/data?view=file",
+    "/data?view=hub",
+)
+EMPTY = ("/", "/fine_tune", "/runs", "/explore", "/tokens", "/compare", "/data")
+MANY_CLASSES = 77
+DRAWN = ".live-figure, .map-view"
+
+
+def settled(page: Page, address: str) -> None:
+    """Go there, and wait until the page and its figures are drawn."""
+    page.goto(address)
+    page.locator("h1").first.wait_for()
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    for place in range(page.locator(DRAWN).count()):
+        expect(page.locator(DRAWN).nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
+    expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
+
+
+def many_classes_csv(folder: Path) -> Path:
+    """Six rows of each of 77 classes, whose names are as long as those of intents are."""
+    names = [f"{verb} my {noun} {place}" for place in ("abroad", "online", "by card", "soon")
+             for verb in ("block", "open", "change", "dispute") for noun in PARTS][:MANY_CLASSES]  # fmt: skip
+    texts = [text for text, _ in made_rows(6 * MANY_CLASSES)]
+    return write_csv(folder / "intents.csv", [(f"{text} {i % 77}", names[i % 77]) for i, text in enumerate(texts)])
+
+
+PARTS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")

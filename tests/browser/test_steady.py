@@ -1,0 +1,149 @@
+"""Pages that draw themselves again under somebody's hands: nothing jumps, loses the focus or what was typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from core.engine import LocalEngine
+from core.store import Store
+from tests.browser.conftest import Server
+from tests.browser.hostile import wait_for
+from tests.browser.seen import settled
+from tests.browser.test_runs import press as tick
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+expect.set_options(timeout=20_000)
+UPDATES = 60
+DRAGGED = 15
+POLL_MS = 2_000
+FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}
+FIGURE = "document.querySelector('.live-figure').dataset.updates"
+# Where everything is that can be pressed, turned or typed in, by its name. Within a slider only its thumb is seen.
+PLACES = """() => Object.fromEntries(
+  [...document.querySelectorAll('main button, main input, main a, main canvas, main [data-testid=stSlider]')]
+    .filter((node) => node.checkVisibility() && !node.matches('[data-testid=stSlider] input'))
+    .map((node) => [node, node.getBoundingClientRect()])
+    .map(([node, { x, y, width, height }], place) => [
+      `${place} ${node.tagName} ${node.ariaLabel ?? node.textContent.replace(/[\\d.]+/g, '').slice(0, 30)}`,
+      [x + scrollX, y + scrollY, width, height].map(Math.round),
+    ]),
+)"""
+MARK = "() => { const node = document.activeElement; node.mark = 'held'; return node.outerHTML.slice(0, 150); }"
+HELD = "() => document.activeElement?.mark === 'held' && document.activeElement.isConnected"
+
+
+@pytest.fixture
+def going(server_store: Store, template: Any) -> Iterator[str]:
+    """The id of a run that goes on for longer than the test."""
+    run_id = LocalEngine(server_store).submit(server_store.run(template(steps=100_000, more=FRAMES)).config)
+    wait_for(server_store, run_id, lambda run: run.last_step > 100)
+    yield run_id
+    server_store.send(run_id, "stop")
+    wait_for(server_store, run_id, lambda run: run.status.ended)
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    yield context.new_page()
+    context.close()
+
+
+def updates(page: Page) -> int:
+    return int(page.evaluate(FIGURE))
+
+
+def see_updates(page: Page, more: int = 1) -> None:
+    page.wait_for_function(f"Number({FIGURE}) >= {updates(page) + more}")
+
+
+def moved(before: dict[str, list[int]], after: dict[str, list[int]]) -> list[str]:
+    """What is elsewhere now, came or went."""
+    return [
+        f"{name}: {before.get(name)} → {after.get(name)}"
+        for name in before.keys() | after.keys()
+        if name not in before
+        or name not in after
+        or any(abs(a - b) > 1 for a, b in zip(before[name], after[name], strict=True))
+    ]
+
+
+def test_a_live_page_is_steady_for_sixty_updates(page: Page, server: Server, server_store: Store, going: str) -> None:
+    settled(page, f"{server.url}/fine_tune?run={going}")
+    see_updates(page, 2)
+    first, places = updates(page), page.evaluate(PLACES)
+    lost, visited = [], set()
+    while updates(page) < first + UPDATES - DRAGGED:
+        page.keyboard.press("Tab")
+        here = page.evaluate(MARK)
+        visited.add(here)
+        see_updates(page)
+        if not page.evaluate(HELD):
+            lost.append(here)
+    assert lost == []
+    assert len(visited) > 20
+    assert not moved(places, page.evaluate(PLACES))
+
+    knob = page.get_by_role("slider", name="Temperature τ")
+    box = knob.locator("xpath=..").bounding_box()
+    assert box is not None
+    shown = []
+    thumb = page.evaluate(
+        "(node) => { const { x, y, width, height } = node.parentElement.getBoundingClientRect();"
+        " return [x + width / 2, y + height / 2]; }",
+        knob.element_handle(),
+    )
+    page.mouse.move(*thumb)
+    page.mouse.down()
+    for step in range(1, DRAGGED + 1):
+        page.mouse.move(thumb[0] + 2 * step, thumb[1])
+        see_updates(page)
+        shown.append(float(knob.get_attribute("aria-valuetext") or "nan"))
+    page.mouse.up()
+    assert shown == sorted(shown)
+    assert shown[-1] > shown[0]
+    wait_for(server_store, going, lambda run: run.effective.knob_turns[-1:] != ())
+    assert server_store.run(going).effective.knob_turns[-1].value == pytest.approx(shown[-1])
+    assert not moved(places, page.evaluate(PLACES))
+
+
+def test_words_are_typed_while_explore_follows_a_run(page: Page, server: Server, going: str) -> None:
+    settled(page, f"{server.url}/explore?run={going}")
+    field = page.get_by_role("textbox", name=re.compile("Find"))
+    frames = "document.querySelector('.map-view').map.timeline.playable.length"
+    typed = ""
+    field.focus()
+    for letter in "lovely":
+        known = page.evaluate(frames)
+        page.keyboard.type(letter)
+        typed += letter
+        page.wait_for_function(f"{frames} > {known}")
+        expect(field).to_have_value(typed)
+        expect(field).to_be_focused()
+    field.press("Enter")
+    expect(page.get_by_text(re.compile("Found in"))).to_be_visible()
+    expect(field).to_be_focused()
+
+
+def test_a_name_is_typed_while_the_list_of_runs_follows_a_run(
+    page: Page, server: Server, server_store: Store, going: str
+) -> None:
+    settled(page, f"{server.url}/runs")
+    tick(page, 15, row=1)
+    page.get_by_role("button", name="Rename").click()
+    field = page.get_by_role("textbox", name="Name")
+    field.focus()
+    page.keyboard.type("My ")
+    page.wait_for_timeout(3 * POLL_MS)
+    page.keyboard.type("thesis")
+    page.wait_for_timeout(3 * POLL_MS)
+    expect(field).to_have_value("My thesis")
+    expect(field).to_be_focused()
+    page.get_by_role("button", name="Save").click()
+    wait_for(server_store, going, lambda run: run.title == "My thesis")
