@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,7 +43,12 @@ class LinearProbe:
         self._known = np.unique(np.asarray(labels))
         # One class alone leaves nothing to fit.
         several = len(self._known) > 1
-        self._fitted = LogisticRegression(C=1.0, max_iter=2000).fit(vectors, np.asarray(labels)) if several else None
+        with warnings.catch_warnings():
+            # Labels are classes, however few rows each has.
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            self._fitted = (
+                LogisticRegression(C=1.0, max_iter=2000).fit(vectors, np.asarray(labels)) if several else None
+            )
 
     def logits(self, vectors: FloatArray) -> FloatArray:
         """Log-probabilities [n, C]; a class that was not there has LEAST_LOGIT."""

@@ -31,6 +31,9 @@ ADDRESSES = (
 )
 EMPTY = ("/", "/fine_tune", "/runs", "/explore", "/tokens", "/compare", "/data")
 MANY_CLASSES = 77
+THINGS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")
+VERBS = ("block", "open", "change", "dispute")
+WHERE = ("abroad", "online", "by card", "soon")
 DRAWN = ".live-figure, .map-view"
 
 
@@ -45,11 +48,7 @@ def settled(page: Page, address: str) -> None:
 
 
 def many_classes_csv(folder: Path) -> Path:
-    """Six rows of each of 77 classes, whose names are as long as those of intents are."""
-    names = [f"{verb} my {noun} {place}" for place in ("abroad", "online", "by card", "soon")
-             for verb in ("block", "open", "change", "dispute") for noun in PARTS][:MANY_CLASSES]  # fmt: skip
-    texts = [text for text, _ in made_rows(6 * MANY_CLASSES)]
-    return write_csv(folder / "intents.csv", [(f"{text} {i % 77}", names[i % 77]) for i, text in enumerate(texts)])
-
-
-PARTS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")
+    """Twelve rows of each of 77 classes, whose names are as long as those of intents are."""
+    names = [f"{verb} my {thing} {where}" for where in WHERE for verb in VERBS for thing in THINGS][:MANY_CLASSES]
+    texts = [f"{text} {place % MANY_CLASSES}" for place, (text, _) in enumerate(made_rows(12 * MANY_CLASSES))]
+    return write_csv(folder / "intents.csv", [(text, names[i % MANY_CLASSES]) for i, text in enumerate(texts)])

@@ -4,7 +4,7 @@ const FRAME_REST_MS = 150;
 const PLAY_REPORT_MS = 700;
 const VIEW_REST_MS = 400;
 const SAY_REST_MS = 500;
-const GLIDE_MS = 700; // from one frame to a newer one,
+const GLIDE_MS = 450; // from one frame to a newer one,
 const GLIDE_REST_MS = 33; //  with rests, since it is drawn on the cores that train
 const LOOP_REST_MS = 2500; // on the last frame, before a replay begins again
 // A picture of more points takes longer than 5 ms. How long one waits for an answer at most, and for what comes with it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -98,6 +99,12 @@ class TestLinearProbe:
         probe = LinearProbe(np.ones((3, 2), np.float32), [1, 1, 1], 2)
         assert probe.logits(np.zeros((4, 2), np.float32)).argmax(1).tolist() == [1, 1, 1, 1]
         assert probe.scores(np.zeros((4, 2), np.float32), [1, 1, 0, 1])["accuracy"] == 0.75
+
+    def test_few_rows_a_class_are_no_regression_to_it(self) -> None:
+        vectors, labels = np.eye(30, dtype=np.float32), [row % 20 for row in range(30)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert LinearProbe(vectors, labels, 20).logits(vectors).shape == (30, 20)
 
     def test_its_scores_say_how_many_rows_it_was_fitted_on(self) -> None:
         rng = np.random.default_rng(5)
