@@ -204,7 +204,12 @@ def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str)
     for key in _measured(compared, "shared_grad."):
         label = f"{part_label(key)} on {_blocks(compared)}{pace}"
         traces.append(_dotted(compared, f"shared_grad.{key}", label, 3, part_colour(key)) | {"meta": part_label(key)})
-    return traces
+    return [_positive(trace) for trace in traces]
+
+
+def _positive(trace: Figure) -> Figure:
+    """With a gap at 0, which a logarithmic axis cannot show: a contrastive term without positives has no gradient."""
+    return trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]}
 
 
 def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:

@@ -305,6 +305,13 @@ class TestCosine:
         assert cosine["y"][3] is None
         assert cosine["y"].count(None) == 1
 
+    def test_a_batch_without_positives_leaves_a_gap_on_the_logarithmic_axis(self) -> None:
+        steps = made_steps(20)
+        empty = Step(6, {**steps[5].values, "shared_grad.supcon": 0.0})
+        figure = drawn([*steps[:5], empty, *steps[6:]])
+        line = next(trace for trace in figure["data"] if trace.get("meta") == "SCL" and trace["yaxis"] == "y3")
+        assert dict(zip(line["x"], line["y"], strict=True)) == {1: 0.2, 6: None, 11: 0.2, 16: 0.2}
+
     def test_without_a_comparison_there_is_no_panel(self) -> None:
         figure = drawn([Step(1, {"loss": 1.0, "loss.supcon": 1.0}), Step(2, {"loss": 0.9, "loss.supcon": 0.9})])
         assert titles(figure) == ["Loss, nats", "Validation accuracy", "Gradient norm", "Learning rate"]
