@@ -76,7 +76,8 @@ def _text(place: Place, view: str) -> None:
     longest = max(place.known.longest, len(reading.words))
     known_steps = {*place.frames, *reading.steps}
     compares = view == "text"
-    chosen = choose(reading.shape, reading.steps, longest=longest, known_steps=known_steps, with_before=compares)
+    words = {"longest": longest, "usual": place.known.usual}
+    chosen = choose(reading.shape, reading.steps, **words, known_steps=known_steps, with_before=compares)
     if place.run.config.encoder.pooling == "mean":
         st.caption(MEAN_POOLING)
     step = min(chosen.before, chosen.after) if compares else chosen.after
@@ -94,7 +95,8 @@ def _classes(place: Place) -> None:
         st.info(f"{NOT_KEPT} The part “One text” takes a text of your own.")
         return
     known = place.known
-    over_the_classes(place, choose(shape, place.frames, longest=known.longest, known_steps=place.frames))
+    words = {"longest": known.longest, "usual": known.usual}
+    over_the_classes(place, choose(shape, place.frames, **words, known_steps=place.frames))
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:

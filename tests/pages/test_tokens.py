@@ -266,7 +266,7 @@ def test_every_choice_stands_in_the_address_and_comes_back_from_it(opened: Opene
     assert drawn(again) == drawn(app)
     assert {name: widget(again, name).value for name in choices} == choices
     assert "Layer 1 of 2, head 2 of 3, k 2, punctuation left out." in words(again)
-    widget(again, "k").set_value(8).run()
+    widget(again, "k").set_value(3).run()
     assert "k" not in again.query_params, "the default does not stand there"
 
 
@@ -300,6 +300,11 @@ def test_a_k_for_longer_texts_becomes_the_greatest_that_there_is(opened: Opener,
     app = opened(run=made.run_id, k=60)
     assert not app.warning
     assert widget(app, "k").value == max(len(TEXTS[row].split(" ")) for row in KEPT) == 8
+
+
+def test_k_begins_with_a_third_of_the_middle_text(opened: Opener, made: Made) -> None:
+    assert sorted(len(TEXTS[row].split(" ")) for row in KEPT)[1] == 8
+    assert widget(opened(run=made.run_id), "k").value == 3
 
 
 def test_a_pair_is_shown_as_two_lines(opened: Opener, make: Callable[..., Made]) -> None:
@@ -347,7 +352,7 @@ def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., 
 
 def test_another_run_starts_from_its_own_defaults(opened: Opener, make: Callable[..., Made]) -> None:
     first, second = make(), make()
-    app = opened(run=first.run_id, example=2, layer=1, before=2, k=3)
+    app = opened(run=first.run_id, example=2, layer=1, before=2, k=2)
     app.selectbox[0].set_value(second.run_id).run()
     assert set(app.query_params) == {"run", "k"}
     assert widget(app, "layer").value == LAYERS

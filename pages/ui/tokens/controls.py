@@ -12,7 +12,8 @@ from core.quantities import counted
 from core.representation.tokens import punctuation
 from pages.ui.bound import bound, bound_nearest, bound_switch
 
-K_DEFAULT, K_MAX = 8, 90
+# A third of the words, but no more than can be taken in at a glance.
+K_SHARE, K_LEAST, K_GLANCE, K_MAX = 1 / 3, 2, 8, 90
 MEAN = "mean"
 # Two stand side by side on a phone.
 CONTROL_PX = 160
@@ -61,6 +62,7 @@ def choose(
     steps: Sequence[int],
     *,
     longest: int,
+    usual: float,
     known_steps: Collection[int],
     with_before: bool = True,
 ) -> Settings:
@@ -70,16 +72,18 @@ def choose(
         shape: layers and heads.
         steps: of which attention is known, at least one.
         longest: words of the longest text; k reaches no farther than it has to.
+        usual: words of the run's middle text, which k begins with a third of; 0 where that is not known.
         known_steps: steps that the address may name although this text knows them not.
         with_before: whether there is something to compare with.
     """
     layers, heads = shape
-    most = min(K_MAX, max(longest, K_DEFAULT))
+    first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * usual))) if usual else K_GLANCE
+    most = min(K_MAX, max(longest, first))
     head_names = [MEAN, *(str(number) for number in range(1, heads + 1))]
     # All are read before any is drawn: what the address has wrong is said above the row.
     layer, to_layer = bound("layer", range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
     head, to_head = bound("head", head_names, MEAN, f"this encoder has heads 1 to {heads}")
-    k, to_k = bound_nearest("k", range(1, most + 1), K_DEFAULT, f"k goes from 1 to {most} here", range(1, K_MAX + 1))
+    k, to_k = bound_nearest("k", range(1, most + 1), first, f"k goes from 1 to {most} here", range(1, K_MAX + 1))
     before, to_before = _step("before", steps, steps[0], known_steps) if with_before else (steps[0], {})
     after, to_after = _step("after", steps, steps[-1], known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 import streamlit as st
@@ -81,6 +82,11 @@ class Examples:
     def longest(self) -> int:
         """Words of the text that has most."""
         return max((len(text.words) for text in self.texts), default=0)
+
+    @property
+    def usual(self) -> float:
+        """Words of the middle text; 0 where none is kept."""
+        return median(len(text.words) for text in self.texts) if self.texts else 0
 
 
 def examples(store: Store, run: RunRecord, probe: Probe) -> Examples:
