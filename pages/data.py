@@ -32,7 +32,13 @@ def page() -> None:
         st.rerun()
     show_notice()
     running_fetches()
-    {"browse": browse, "file": add_file, "hub": add_hub}[view]()
+    match view:
+        case "file":
+            add_file()
+        case "hub":
+            add_hub()
+        case _:
+            browse(head)
 
 
 state.require_app()

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.config import TaskConfig
 from core.encoders.source import BUNDLED
@@ -36,12 +37,12 @@ CHART_HEIGHT = 260
 SPLIT_LABELS = {"train": "Train", "validation": "Validation", "test": "Test", "all": "All"}
 
 
-def browse() -> None:
-    """Draw the part of the page that shows one task."""
+def browse(head: DeltaGenerator) -> None:
+    """Draw the part of the page that shows one task; which one is chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
     _offer_undo()
     _damaged()
-    task_id = _picker(own)
+    task_id = _picker(own, head)
     about = st.empty()
     _actions(task_id, own.get(task_id))
     try:
@@ -55,14 +56,16 @@ def browse() -> None:
     _table(task_id, listing)
 
 
-def _picker(own: dict[str, LibraryTask]) -> str:
+def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
     names = [*TASKS, *own]
     default = state.choice_in_url("task", {name: name for name in names}, names[0], "there is no such task")
-    picked = st.selectbox(
+    picked = head.selectbox(
         "Task",
         names,
         index=names.index(default),
         format_func=task_names(own).get,
+        label_visibility="collapsed",
+        width="stretch",
         key="data.task",
     )
     state.put_in_url(task=picked)
@@ -181,7 +184,8 @@ def _overview(listing: Listing) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         if listing.classes:
-            st.markdown("**Classes**")
+            with st.container(key="head_row.classes"):
+                st.markdown("**Classes**")
             counts = {SPLIT_LABELS[split]: listing.counts(split) for split in listing.split_names}
             figure = class_balance_figure(listing.classes, counts)
             height = int(figure["layout"]["height"])

@@ -390,7 +390,7 @@ def _next_steps(run: RunRecord) -> None:
         "Compare": ("compare", "compare_arrows", "runs"),
         "Use again": ("fine_tune", "replay", "from"),
     }
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", key="next_steps"):
         for label, (page, icon, name) in links.items():
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 

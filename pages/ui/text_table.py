@@ -15,6 +15,8 @@ from core.quantities import percent
 Cell = str | float | bool | None
 
 MAX_ROWS = 200
+# What a column of numbers takes, and the space around any; names share the rest.
+NUMBER_REM, PADDING_REM = 3.4, 1.4
 TEXT_CHARS, NAME_CHARS = 600, 80
 # How numbers of a column are written, where it is not three decimals.
 FORMS: Mapping[str, Callable[[float], str]] = {
@@ -36,6 +38,8 @@ def text_table(
         label: what the table is, for those who cannot see it.
     """
     names = [name for name in columns if name != WIDE]
+    worded = max(1, sum(_kind(columns[name]) == "words" for name in names))
+    rest = NUMBER_REM * (len(names) - worded) + PADDING_REM * (len(names) + 1)
     count = len(next(iter(columns.values()), ()))
     head = "".join(f'<th class="{_kind(columns[name])}" scope="col">{html.escape(name)}</th>' for name in names)
     colours = {name: class_colour(label) for label, name in enumerate(classes)}
@@ -45,8 +49,8 @@ def text_table(
         for row in range(min(count, MAX_ROWS))
     )
     st.html(
-        f'<div class="text-table" style="max-height:{height}px" tabindex="0" role="region" '
-        f'aria-label="{html.escape(label)}">'
+        f'<div class="text-table" style="max-height:{height}px;--word-room:calc((100cqw - {rest:.1f}rem) / {worded})" '
+        f'tabindex="0" role="region" aria-label="{html.escape(label)}">'
         f'<table><thead><tr>{head}<td class="rest"></td></tr></thead>{rows}</table></div>'
     )
     if count > MAX_ROWS:

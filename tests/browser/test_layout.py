@@ -30,13 +30,13 @@ MAIN = {
     "/fine_tune": (".st-key-before_launch button",),
     "/fine_tune?run={0}": (PLAYER, ".live-figure .xy"),
     "/runs": ("[data-testid=stDataFrame] canvas",),
-    "/explore?run={0}": (PLAYER, ".text-table th"),
+    "/explore?run={0}": (PLAYER, ".map-stages", ".text-table th"),
     "/explore?run={0}&panel=classes": (PLAYER,),
     "/explore?run={0}&panel=forces&sel=0": (PLAYER,),
     "/tokens?run={0}": (".token-text",),
     "/compare?runs={0},{1}": ("[data-testid=stButtonGroup]",),
     "/compare?runs={0},{1}&show=curves": (".live-figure .xy",),
-    "/compare?runs={0},{1}&show=maps": (PLAYER,),
+    "/compare?runs={0},{1}&show=maps": (PLAYER, ".map-stages"),
     "/data?view=file": ("[data-testid=stFileUploader]",),
 }
 

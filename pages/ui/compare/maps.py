@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -22,20 +23,26 @@ from pages.ui.parts import escaped
 from pages.ui.waiting import complete_since, see_done
 
 COLOURS = ("label", "prediction", "correct")
-HEIGHTS = {1: 520, 2: 460, 3: 360, 4: 380}
-LOWEST = 320
+MOST_IN_A_ROW, LOWER_PX = 3, 340
+ONE_ROW = "clamp(18rem, 100dvh - 21.5rem, 44rem)"
 
 Maps = Mapping[int, Points]
 
 
 def choose_map() -> tuple[MapSpec, str]:
     """Draw the controls; which map, in which colours."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    look: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
+    with st.container(horizontal=True, gap="medium"):
         method, tied = bound("map", PROJECTIONS, "pca", "there is no such map")
-        st.segmented_control("Map", list(PROJECTIONS), format_func=_label, required=True, **tied)
+        st.segmented_control("Map", list(PROJECTIONS), format_func=_label, **look, **tied)
         colour, tied = bound("colour", COLOURS, "label", "there is no such colour")
-        st.segmented_control("Colour by", COLOURS, format_func=lambda c: COLOURINGS[c].label, required=True, **tied)
+        st.segmented_control("Colour by", COLOURS, format_func=_colour_label, **look, **tied)
     return MapSpec(method), colour
+
+
+def _colour_label(colour: str) -> str:
+    label = COLOURINGS[colour].label
+    return f"Colour: {label.lower()}" if colour == COLOURS[0] else label
 
 
 def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
@@ -91,9 +98,9 @@ def panels_of(
     return panels, turns
 
 
-def height_of(panels: int) -> int:
-    """Of one map, pixels: the more there are, the lower."""
-    return HEIGHTS.get(panels, LOWEST)
+def height_of(panels: int) -> str:
+    """Of one map, as CSS has it: one row fills the screen below header and controls, the more rows the lower."""
+    return ONE_ROW if panels <= MOST_IN_A_ROW else f"{LOWER_PX}px"
 
 
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:

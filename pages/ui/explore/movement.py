@@ -38,12 +38,15 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
         f"Turned: 1 − cosine of an example's vectors in the two frames; mean {turned.mean():.3f}. Kept: "
         f"share of its {min(K, len(turned) - 1)} nearest that stayed; mean {percent(kept.mean())}."
     )
-    first_columns: dict[str, list[Cell]] = {
+    known = example_columns(frames.probe, scores, rows)
+    columns: dict[str, list[Cell]] = {
         "Turned": [float(turned[row]) for row in rows],
         "Kept": [float(kept[row]) for row in rows],
         "Before": [frames.probe.classes[before.predicted[row]] for row in rows],
+        # With more beside them, three classes of long names would not fit.
+        **{name: known[name] for name in ("Label", "Prediction", "Text")},
     }
-    text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
+    text_table(columns, classes=frames.probe.classes)
     if st.button("Select these", key="explore.moved.select", icon=":material/select_all:"):
         return tuple(rows)
     return None
