@@ -19,7 +19,6 @@ from pages.ui.controls import leave_notice
 from pages.ui.parameter_widget import Scale, slider_scale
 
 RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0))
-COLUMNS = 4
 
 
 class Drawn(NamedTuple):
@@ -37,11 +36,9 @@ def draw_knobs(engine: LocalEngine, run_id: str) -> None:
     """A slider for each knob of the phase that the next step belongs to."""
     now = engine.store.knob_state(run_id)
     used, launched = _used_and_launched(now)
-    columns = st.columns(min(COLUMNS, max(3, len(launched))))
-    for place, (name, knob) in enumerate(launched.items()):
+    for name, knob in launched.items():
         value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        with columns[place % len(columns)]:
-            _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob.label, value, scale)
+        _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob.label, value, scale)
 
 
 def pending_words(store: Store, run_id: str) -> list[str]:

@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
 
 import streamlit as st
 
@@ -53,6 +52,8 @@ from pages.ui.waiting import complete_since, see_done
 WAITING_POLL_S = 0.3
 # Each look takes a quarter of a second of one core, most of it in the browser, which training on a laptop has to share.
 POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
+# A slim rail of what can be turned, the map, and the curves.
+COLUMNS = (9, 26, 27)
 # With the header, the scores and the player around it the map fills the screen.
 MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
 CURVES = {"smooth": "Smooth", "raw": "Raw"}
@@ -61,8 +62,6 @@ SMOOTHING = Smoothing("exponential", 0.9)
 POOLED = {"cls": "[CLS]", "mean": "mean of tokens", "auto": "the encoder’s own pooling"}
 UMAP = MapSpec("umap")
 METHODS = {"pca": "PCA", "umap": "UMAP"}
-CURVES_LOOK: dict[str, Any] = {"format_func": CURVES.get, "width": "content", "label_visibility": "collapsed"}
-METHOD_LOOK: dict[str, Any] = {"format_func": METHODS.get, "width": "content"}
 LOG_BYTES = 8_000
 
 
@@ -115,26 +114,28 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
     if run.probe is None:
         st.caption(_waiting(engine, run))
         return
-    left, right = st.columns(2, gap="medium")
+    rail, left, right = st.columns(COLUMNS, gap="small")
+    with rail, st.container(key="live_rail"):
+        if run.status.ended:
+            _next_steps(run)
+        else:
+            draw_knobs(engine, run.id)
+        method = _choice("Map", METHODS, "live.method")
+        how = _choice("Curves", CURVES, "live.how")
     with left:
-        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+        with st.container(horizontal=True, gap="medium"):
             _scores(run, config, scores)
-            method = st.segmented_control(
-                "Map", list(METHODS), default="pca", required=True, key="live.method", **METHOD_LOOK
-            )
         _map(engine, run, method)
         _verdict(run, config, steps, evaluations)
     with right:
-        if not run.status.ended:
-            draw_knobs(engine, run.id)
-        with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
-            if run.status.ended:
-                _next_steps(run)
-            how = st.segmented_control(
-                "Curves", list(CURVES), default="smooth", required=True, key="live.how", **CURVES_LOOK
-            )
         _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
-    _files(engine, run, steps)
+        _files(engine, run, steps)  # below what keeps its height: the sentences below the map do not
+
+
+def _choice(label: str, options: Mapping[str, str], key: str) -> str:
+    """One of a few ways to look, the first at first."""
+    names = list(options)
+    return st.segmented_control(label, names, default=names[0], format_func=options.get, required=True, key=key)
 
 
 def _header(engine: LocalEngine, run: RunRecord) -> None:
@@ -390,7 +391,7 @@ def _next_steps(run: RunRecord) -> None:
         "Compare": ("compare", "compare_arrows", "runs"),
         "Use again": ("fine_tune", "replay", "from"),
     }
-    with st.container(horizontal=True, gap="small", key="next_steps"):
+    with st.container(gap="xxsmall", key="next_steps"):
         for label, (page, icon, name) in links.items():
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 

@@ -31,9 +31,10 @@ function loadPlotly(url) {
   return waiting.get(url);
 }
 
-// What a title says beside its name is left out where there is no room for it.
-const NARROW_PX = 520;
-const withoutHint = (note) => ({ ...note, text: note.text.replace(/<span> .*<\/span>/, "") });
+// What a title says beside its name is left out where there is no room for it; a letter's width is a usual one.
+const LETTER_PX = 5.8;
+const wide = (text) => LETTER_PX * text.replace(/<[^>]*>/g, "").length;
+const fitted = (note, room) => (wide(note.text) <= room ? note : { ...note, text: note.text.replace(/<span> .*<\/span>/, "") });
 
 // Text, grid and accent follow the page's theme, light or dark.
 function themed(figure, element) {
@@ -48,7 +49,8 @@ function themed(figure, element) {
     hoverlabel: { ...figure.layout.hoverlabel, bgcolor: background, bordercolor: line, font: { color: text } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
   };
-  if (element.clientWidth < NARROW_PX) layout.annotations = (figure.layout.annotations || []).map(withoutHint);
+  const room = element.clientWidth - (figure.layout.margin?.l ?? 0);
+  layout.annotations = (figure.layout.annotations || []).map((note) => fitted(note, room));
   for (const [name, axis] of Object.entries(figure.layout)) {
     if (/^[xy]axis\d*$/.test(name)) layout[name] = { gridcolor: line, linecolor: line, ...axis };
   }

@@ -76,6 +76,7 @@ def moved(before: dict[str, list[int]], after: dict[str, list[int]]) -> list[str
 
 def test_a_live_page_is_steady_for_sixty_updates(page: Page, server: Server, server_store: Store, going: str) -> None:
     settled(page, f"{server.url}/fine_tune?run={going}")
+    expect(page.locator(".live-figure")).to_have_attribute("data-updates", re.compile(r"\d+"))
     see_updates(page, 2)
     first, places = updates(page), page.evaluate(PLACES)
     lost, visited = [], set()
