@@ -1,0 +1,139 @@
+"""How soon a live page shows a step, and how soon controls answer: in a Chromium, on the app as it is served.
+
+Steps: from the moment at which a step was recorded until the line "Step N of M" has reached it, while the run trains
+and its UMAP computes on the same machine; over all steps of a default run from the first that was seen.
+
+Controls: from the press until the control, or what it opens, is drawn as pressed, on a finished run; that is the first
+that a person sees of an answer, before what had to be computed is there.
+
+Targets: at most 1 s, and at most 150 ms.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from playwright.sync_api import Browser, Locator, Page
+
+from benchmarks.browsing import VIEW, browsing, new_page, rest, served_app, told, wait_until_quiet
+from benchmarks.invented_run import make_run
+from benchmarks.measure import options, own_folders, progress, report
+from core.config import parse_config
+from core.engine import LocalEngine
+from core.engine.starters import WarmStarter, wait_for_launcher
+from core.store import Status, Store
+
+TIMEOUT_S, REST_MS = 400.0, 1_000
+# Every change of the line that counts steps: when, by the clock that the store has too, and which step.
+WATCH_STEPS = r"""() => {
+    window.steps = [];
+    new MutationObserver(() => {
+      const text = document.querySelector('[data-testid=stProgress]')?.textContent ?? '';
+      const step = Number(/Step ([\d,]+) of/.exec(text)?.[1].replaceAll(',', ''));
+      if (step > (steps.at(-1)?.[1] ?? 0)) steps.push([Date.now() / 1000, step]);
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+# From the press until the control looks otherwise than under a resting pointer, on the screen.
+WATCH_PRESS = """(node) => {
+    const style = getComputedStyle(node); // follows the node
+    const look = () => [node.ariaChecked, node.className, style.backgroundColor, style.color].join();
+    const before = look();
+    let pressed = null;
+    addEventListener('pointerdown', (event) => (pressed = event.timeStamp), { capture: true, once: true });
+    window.seen = new Promise((done) => {
+      const watch = () => {
+        if (pressed !== null && look() !== before) afterPicture((now) => done(now - pressed));
+        else requestAnimationFrame(watch);
+      };
+      watch();
+    });
+}"""
+CONTROLS = (
+    # page, what is pressed, and what that is
+    ("explore?run={run}", "Neighbours", "a part beside the map"),
+    ("explore?run={run}", "UMAP", "another map"),
+    ("tokens?run={run}", "Your own text", "a part of Tokens"),
+    ("data", "Add a file", "a part of Data"),
+    ("fine_tune?run={run}", "Raw", "curves as they are"),
+)
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5)
+    with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
+        store = Store(folder)
+        engine = LocalEngine(store, starter=WarmStarter.connected)
+        engine.warm_up()
+        if not wait_for_launcher(store, TIMEOUT_S):
+            raise RuntimeError("There is no launcher on this system: it needs Linux.")
+        ages = steps_on_screen(browser, url, engine)
+        report("seconds", "a step's age when it is on the screen, UMAP computing, all steps", ages, "≤ 1", 2)
+        late = sum(age > 1 for age in ages)
+        print(f"{late} of {len(ages)} steps took longer than 1 s; median {median(ages):.2f} s", flush=True)
+        run = make_run(store, "finished", 200, 20, 200)
+        for name, values in answers(browser, url, run, given.repeats).items():
+            report("milliseconds", f"press to the first that is seen, {name}", values, "≤ 150", 0)
+        store.close()
+
+
+def steps_on_screen(browser: Browser, url: str, engine: LocalEngine) -> list[float]:
+    """Seconds, for each step of a default run since the page was watched."""
+    page = browser.new_context(viewport=VIEW).new_page()
+    wait_until_quiet()
+    run_id = engine.submit(parse_config({"task": {"id": "film_reviews"}}))
+    page.goto(f"{url}/fine_tune?run={run_id}")
+    page.get_by_text("UMAP", exact=True).click(timeout=60_000)
+    page.evaluate(WATCH_STEPS)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not engine.store.run(run_id).status.ended:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The run did not end within {TIMEOUT_S:.0f} s.")
+        page.wait_for_timeout(500)
+    run = engine.store.run(run_id)
+    if run.status != Status.FINISHED:
+        raise RuntimeError(f"The run ended {run.status}: {run.message}")
+    shown = page.evaluate("steps")
+    page.context.close()
+    at = engine.store.newest_times(run_id, run.steps)
+    return [
+        next(seen for seen, newest in shown if newest >= step) - recorded
+        for step, recorded in at.items()
+        if shown[0][1] <= step <= shown[-1][1]
+    ]
+
+
+def answers(browser: Browser, url: str, run: str, repeats: int) -> dict[str, list[float]]:
+    """Milliseconds of each control; every repetition opens its page anew."""
+    found: dict[str, list[float]] = {name: [] for _, _, name in CONTROLS}
+    for repetition in range(repeats + 1):
+        taken = {}
+        for address, label, name in CONTROLS:
+            page = new_page(browser)
+            page.goto(f"{url}/{address.format(run=run)}")
+            radio, button = (page.get_by_role(role, name=label, exact=True) for role in ("radio", "button"))
+            control = radio.or_(button).first
+            control.wait_for()
+            rest(page)
+            page.wait_for_timeout(REST_MS)
+            taken[name] = _pressed(page, control)
+            page.context.close()
+        progress(repetition, taken, 0)
+        for name, value in taken.items():
+            found[name] += [value] if repetition else []
+    return found
+
+
+def _pressed(page: Page, control: Locator) -> float:
+    box = control.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.wait_for_timeout(REST_MS)
+    control.evaluate(WATCH_PRESS)
+    page.mouse.click(x, y)
+    return float(told(page, "seen"))
+
+
+if __name__ == "__main__":
+    main()
