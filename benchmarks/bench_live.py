@@ -53,7 +53,7 @@ CONTROLS = (
     # page, what is pressed, and what that is
     ("explore?run={run}", "Neighbours", "a part beside the map"),
     ("explore?run={run}", "UMAP", "another map"),
-    ("tokens?run={run}", "Your own text", "a part of Tokens"),
+    ("tokens?run={run}", "Delete a word", "a part of Tokens"),
     ("data", "Add a file", "a part of Data"),
     ("fine_tune?run={run}", "Raw", "curves as they are"),
 )
