@@ -16,12 +16,11 @@ from statistics import median
 
 from playwright.sync_api import Browser, Locator, Page
 
-from benchmarks.browsing import VIEW, browsing, new_page, rest, served_app, told, wait_until_quiet
+from benchmarks.browsing import VIEW, awaited, browsing, new_page, rest, served_app, wait_until_quiet
 from benchmarks.invented_run import make_run
-from benchmarks.measure import options, own_folders, progress, report
+from benchmarks.measure import options, own_folders, progress, report, warm_engine
 from core.config import parse_config
 from core.engine import LocalEngine
-from core.engine.starters import WarmStarter, wait_for_launcher
 from core.store import Status, Store
 
 TIMEOUT_S, REST_MS = 400.0, 1_000
@@ -63,10 +62,7 @@ def main() -> None:
     given = options(__doc__, repeats=5)
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         store = Store(folder)
-        engine = LocalEngine(store, starter=WarmStarter.connected)
-        engine.warm_up()
-        if not wait_for_launcher(store, TIMEOUT_S):
-            raise RuntimeError("There is no launcher on this system: it needs Linux.")
+        engine = warm_engine(store)
         ages = steps_on_screen(browser, url, engine)
         report("seconds", "a step's age when it is on the screen, UMAP computing, all steps", ages, "≤ 1", 2)
         late = sum(age > 1 for age in ages)
@@ -104,7 +100,7 @@ def steps_on_screen(browser: Browser, url: str, engine: LocalEngine) -> list[flo
 
 
 def answers(browser: Browser, url: str, run: str, repeats: int) -> dict[str, list[float]]:
-    """Milliseconds of each control; every repetition opens its page anew."""
+    """Milliseconds of each control; each repetition opens the page in a new context."""
     found: dict[str, list[float]] = {name: [] for _, _, name in CONTROLS}
     for repetition in range(repeats + 1):
         taken = {}
@@ -132,7 +128,7 @@ def _pressed(page: Page, control: Locator) -> float:
     page.wait_for_timeout(REST_MS)
     control.evaluate(WATCH_PRESS)
     page.mouse.click(x, y)
-    return float(told(page, "seen"))
+    return float(awaited(page, "seen"))
 
 
 if __name__ == "__main__":

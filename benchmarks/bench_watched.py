@@ -16,10 +16,9 @@ import time
 from playwright.sync_api import Browser
 
 from benchmarks.browsing import VIEW, browsing, served_app, wait_until_quiet
-from benchmarks.measure import in_turn, own_folders, progress, report, spread
+from benchmarks.measure import in_turn, own_folders, progress, report, spread, warm_engine
 from core.config import parse_config
 from core.engine import LocalEngine
-from core.engine.starters import WarmStarter, wait_for_launcher
 from core.store import Status, Store
 
 WAYS = ("unwatched", "PCA", "UMAP")
@@ -36,10 +35,7 @@ def main() -> None:
     found: dict[str, list[float]] = {way: [] for way in WAYS}
     with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
         store = Store(folder)
-        engine = LocalEngine(store, starter=WarmStarter.connected)
-        engine.warm_up()
-        if not wait_for_launcher(store, TIMEOUT_S):
-            raise RuntimeError("There is no launcher on this system: it needs Linux.")
+        engine = warm_engine(store)
         watched(browser, url, engine, "unwatched", 2, given.precision)  # caches the untrained encoder's vectors
         for repetition in range(given.repeats):
             now = {

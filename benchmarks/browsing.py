@@ -115,12 +115,12 @@ def new_page(browser: Browser) -> Page:
 def open_map(page: Page, address: str) -> float:
     """Milliseconds from setting out for the address until the map was on the screen; returns once the page rests."""
     page.goto(address, wait_until="commit")
-    shown_ms = float(told(page, "drawn"))
+    shown_ms = float(awaited(page, "drawn"))
     rest(page)
     return shown_ms
 
 
-def told(page: Page, promise: str) -> Any:
+def awaited(page: Page, promise: str) -> Any:
     """What a promise of the page's window gives."""
     late = f"new Promise((_, fail) => setTimeout(() => fail(new Error('no answer')), {TIMEOUT_MS}))"
     return page.evaluate(f"Promise.race([window.{promise}, {late}])")
@@ -149,7 +149,7 @@ def press_ms(page: Page, x: float, y: float, look: str) -> dict[str, float]:
     page.evaluate("new Promise((done) => afterPicture(() => afterPicture(done)))")  # what the pointer lies on is shown
     page.evaluate(ARM, look)
     page.mouse.click(x, y)
-    marks = told(page, "answered")
+    marks = awaited(page, "answered")
     return {
         "asking": marks["sent"] - marks["pressed"],
         "server": marks["heard"] - marks["sent"],

@@ -19,6 +19,9 @@ from typing import Any
 
 import psutil
 
+from core.engine import LocalEngine
+from core.engine.starters import WarmStarter, wait_for_launcher
+from core.store import Store
 from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
 
@@ -26,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Real film review sentences (SST-2), where this checkout has the shared folder.
 SST2 = ROOT.parent / "shared" / "data" / "sst2" / "train.csv"
 FALLBACK_TASK = "film_reviews"
-END_TIMEOUT_S = 10.0
+END_TIMEOUT_S, LAUNCHER_TIMEOUT_S = 10.0, 120.0
 
 
 def options(doc: str | None, **defaults: int) -> argparse.Namespace:
@@ -52,6 +55,15 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
 def report(kind: str, name: str, values: Sequence[float], target: str, digits: int = 3) -> None:
     """The last line of a measure; `kind` is ratio, seconds or milliseconds."""
     print(f"{kind} {name} {spread(values, digits)} over {len(values)} repetitions, target {target}", flush=True)
+
+
+def warm_engine(store: Store) -> LocalEngine:
+    """An engine whose launcher is warm. Raises: RuntimeError where there is none."""
+    engine = LocalEngine(store, starter=WarmStarter.connected)
+    engine.warm_up()
+    if not wait_for_launcher(store, LAUNCHER_TIMEOUT_S):
+        raise RuntimeError("There is no launcher on this system: it needs Linux.")
+    return engine
 
 
 def progress(repetition: int, values: Mapping[str, float], digits: int = 3) -> None:

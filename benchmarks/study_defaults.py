@@ -145,10 +145,9 @@ def precision() -> Iterator[JSON]:
 
 def confirm() -> Iterator[JSON]:
     sizes = (100, 1000, 20)
-    for seed, rows, name, weight in product(SEEDS, sizes, SENTENCES, WEIGHTS):
-        yield trial(name, rows, weight, seed, **defaults())
-    for rows, name, weight in product(sizes, HARD, WEIGHTS):
-        yield trial(name, rows, weight, **defaults())
+    for names in (SENTENCES, HARD):
+        for seed, rows, name, weight in product(SEEDS, sizes, names, WEIGHTS):
+            yield trial(name, rows, weight, seed, **defaults())
 
 
 PARTS = {"rates": rates, "length": length, "parts": parts, "precision": precision, "confirm": confirm}

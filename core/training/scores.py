@@ -46,9 +46,8 @@ class LinearProbe:
         with warnings.catch_warnings():
             # Labels are classes, however few rows each has.
             warnings.filterwarnings("ignore", "The number of unique classes")
-            self._fitted = (
-                LogisticRegression(C=1.0, max_iter=2000).fit(vectors, np.asarray(labels)) if several else None
-            )
+            model = LogisticRegression(C=1.0, max_iter=2000)
+            self._fitted = model.fit(vectors, np.asarray(labels)) if several else None
 
     def logits(self, vectors: FloatArray) -> FloatArray:
         """Log-probabilities [n, C]; a class that was not there has LEAST_LOGIT."""
