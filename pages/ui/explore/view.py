@@ -118,6 +118,8 @@ def _draw(frames: Frames, choices: Choices) -> bool:
     found = the_map.found(frames, choices)
     near = None if beside.near is None else find_near(frames, looked.number, looked.anchor, beside.near)
     try:
+        with right:  # before the map, which takes longer: a click on it is answered here
+            _draw_beside(beside, frames, spec, looked, near)
         with above:
             _offer_found(frames, found)
             panel = the_map.panel_of(frames, spec, maps, choices.colour, **_extras(frames, maps, spec, beside))
@@ -126,8 +128,6 @@ def _draw(frames: Frames, choices: Choices) -> bool:
             st.caption(the_map.method_line(frames, spec, choices.spec, choices))
         with below:
             downloads(frames, spec, maps, looked.number)
-        with right:
-            _draw_beside(beside, frames, spec, looked, near)
         return measures(frames, looked.number) or busy or beside.reading
     finally:  # last, since a browser that writes its address lets the answer to a click wait
         _follow(frames, on_map, looked)
