@@ -110,7 +110,7 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
         who = "1 run has" if lost == 1 else f"{lost} runs have"
         words += f" {who} lost weights to stay within it; curves and frames are kept."
     elif total <= budget_gb * GB:
-        words += " Beyond that, finished runs lose their weights, the oldest first."
+        words += " Beyond that, finished runs lose snapshots, then weights, the oldest first."
     if total > budget_gb * GB:
         st.warning(
             escaped(

@@ -104,18 +104,15 @@ def numbered(names: Iterable[str]) -> tuple[str, ...]:
 def _task(config: RunConfig) -> list[Setting]:
     task = config.task
     name = task.name or Path(task.path or task.id).name
-    rows = Setting(
-        "task.content_hash",
-        "Rows of the task",
-        task.content_hash,
-        (task.content_hash or labels.ABSENT)[:8],
-        follows=row_source(task, config.seed),
-    )
+    # Of a draft the rows are not known yet, which is no difference.
+    hashes = [task.content_hash] if task.content_hash else []
+    follows = row_source(task, config.seed)
+    rows = [Setting("task.content_hash", "Rows of the task", h, h[:8], listed=False, follows=follows) for h in hashes]
     return [
         Setting("task.id", "Task", (task.id, task.path), name),
         *_plain(task, labels.SOURCE, "task"),
         *_plain(task.reading, labels.READING, "task.reading"),
-        rows,
+        *rows,
         *_plain(task, labels.TASK, "task"),
     ]
 

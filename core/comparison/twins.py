@@ -7,7 +7,7 @@ from typing import Any
 
 from core.comparison.differences import SEED, config_differences
 from core.comparison.settings import numbered, settings
-from core.config import RATE, RunConfig, parse_config
+from core.config import RATE, KnobTurn, RunConfig, parse_config
 from core.errors import ConfigError
 from core.presets import preset
 from core.turns import as_launched
@@ -19,7 +19,8 @@ CHANGE_LENGTH, VALUE_LENGTH = 60, 20
 def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConfig:
     """The config of a run's twin: one setting changed, everything else kept, frame steps among it.
 
-    Knob turns that were made are made again. What cannot stay with the change goes: the rows' content hash when the
+    Knob turns that were made are made again, but for those of the setting that is changed, which would undo the change.
+    What cannot stay with the change goes: the rows' content hash when the
     rows change, the steps of snapshots when more weights learn (their number depends on what they take on disk),
     rows on the map beyond those that are left, turns of an objective that is replaced.
 
@@ -38,6 +39,8 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     if names[-1] == "objective":
         value = _preset_objective(value)
         given["knob_turns"] = [t.model_dump() for t in config.knob_turns if t.name == RATE]
+    else:
+        given["knob_turns"] = [t.model_dump() for t in config.knob_turns if not _turns(t, path, config)]
     if names[-2:] == ["objective", "lambda"]:
         objective = config.phases[_phase(config, path)].objective
         names, value = names[:-1], objective.turned("lambda", value).model_dump(mode="json")
@@ -47,7 +50,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
 
 
 def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
-    """A name for a twin, such as "Run 7, τ 0.1, not 0.3"; a long title is cut so that the change is read.
+    """A name for a twin, such as "Run 7, τ 0.1 instead of 0.3"; a long title is cut so that the change is read.
 
     Args:
         title: of the original. It came from outside and is not escaped here.
@@ -60,11 +63,20 @@ def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
     first = differences[0]
     before, after = map(_in_a_sentence, first.values)
     # An arrow would read like a knob that was turned.
-    change = f"{_cut(after, VALUE_LENGTH)}, not {_cut(before, VALUE_LENGTH)}"
+    change = f"{_cut(after, VALUE_LENGTH)} instead of {_cut(before, VALUE_LENGTH)}"
     if not first.path.endswith("objective.terms"):  # losses name themselves
         change = f"{_short_label(first.label, config)} {change}"
     change = _cut(change, CHANGE_LENGTH)
     return f"{_cut(title, NAME_LENGTH - len(change) - 2)}, {change}"
+
+
+def _turns(turn: KnobTurn, path: str, config: RunConfig) -> bool:
+    """Whether a knob turn changes the setting of a path, such as `phases.0.objective.terms.supcon.temperature`."""
+    names = path.split(".")
+    if names[0] != "phases" or "objective" not in names or names[1] != str(config.phase_at(turn.step)):
+        return False
+    own, _, knob = turn.name.rpartition(".")
+    return names[-1] == knob and own in ("", names[-2])
 
 
 def _phase(config: RunConfig, path: str) -> int:

@@ -35,7 +35,7 @@ DATABASE = "runs.sqlite3"
 MIGRATIONS = 5
 BUSY_TIMEOUT_S = 10.0
 # How long a deleted run can be brought back.
-UNDO_S = 30.0
+UNDO_S = 600.0
 # Shorter beginnings of an id could be taken for a run's number.
 SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")

@@ -27,6 +27,7 @@ from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listin
 from core.tasks.survey import DuplicateGroup, duplicates, search
 from core.training.prepare import validation_size
 from pages.ui import reads, state
+from pages.ui.controls import leave_notice
 from pages.ui.lengths import lengths
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, task_names
@@ -170,14 +171,24 @@ def _offer_undo() -> None:
     since, task_id, name = state.remembered("discarded_task", lambda: (0.0, "", ""))
     if time.time() - since > UNDO_S:
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Deleted {escaped(name)}. Runs that were made with it keep their rows.", width="content")
-        if st.button("Undo", key="undo.task", icon=":material/undo:"):
+
+    def undo() -> None:
+        state.forget("discarded_task")
+        try:
             reads.library().restore(task_id)
-            state.forget("discarded_task")
-            state.forget_widget("data.task")
-            state.put_in_url(task=task_id)
-            st.rerun()
+        except PlaygroundError as error:
+            leave_notice(str(error))
+            return
+        state.forget_widget("data.task")
+        state.put_in_url(task=task_id)
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        minutes = f"{UNDO_S / 60:.0f} minutes"
+        st.markdown(
+            f"Deleted {escaped(name)}. Runs that were made with it keep their rows. This can be undone for {minutes}.",
+            width="content",
+        )
+        st.button("Undo", key="undo.task", icon=":material/undo:", on_click=undo)
 
 
 def _overview(listing: Listing) -> None:

@@ -22,14 +22,12 @@ SAVED = "rename.saved"
 
 
 def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
-    """Stop, pause, continue or resume, whichever the run's status allows."""
+    """Stop, pause or resume, whichever the run's status allows."""
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
         if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:"):
             _ask(lambda: engine.pause(run.id))
-        if run.status == Status.PAUSED and st.button(
-            "Continue", key=f"continue.{run.id}", icon=":material/play_arrow:"
-        ):
+        if run.status == Status.PAUSED and st.button("Resume", key=f"continue.{run.id}", icon=":material/play_arrow:"):
             _ask(lambda: engine.unpause(run.id))
         stoppable = run.status.active or run.status == Status.QUEUED
         if stoppable and st.button(
@@ -79,7 +77,7 @@ def delete_button(engine: LocalEngine, runs: list[RunSummary], label: str, key: 
     """Delete runs, after saying how much room that makes."""
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
-    about = f"Frees {freed}. It can be undone for {UNDO_S:.0f} s." if runs else None
+    about = f"Frees {freed}. It can be undone for {UNDO_S / 60:.0f} minutes." if runs else None
     if st.button(label, icon=":material/delete:", key=key, help=about, disabled=not runs):
         delete_with_undo(engine, runs)
 
@@ -142,7 +140,7 @@ def _keep_toggle(engine: LocalEngine, run: RunSummary) -> None:
         try:
             engine.store.keep_weights(run.id, bool(state.widget_value(key)))
         except PlaygroundError as error:
-            state.remember("notice", str(error))
+            leave_notice(str(error))
 
     st.toggle(
         "Keep its weights",
@@ -159,9 +157,20 @@ def offer_undo(engine: LocalEngine) -> None:
     since, discarded, freed = state.remembered("discarded", lambda: (0.0, [], 0))
     if time.time() - since > UNDO_S:
         return
+
+    def undo() -> None:
+        # Before the page is drawn: a button that a browser still shows is answered also when its time is over.
+        state.forget("discarded")
+        try:
+            for run_id, _ in discarded:
+                engine.store.restore(run_id)
+        except PlaygroundError as error:
+            leave_notice(str(error))
+
     names = ", ".join(escaped(title) for _, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Deleted {names}. {size_text(freed)} will be free.", width="content")
-        if st.button("Undo", key="undo", icon=":material/undo:"):
-            state.forget("discarded")
-            _ask(lambda: [engine.store.restore(run_id) for run_id, _ in discarded])
+        minutes = f"{UNDO_S / 60:.0f} minutes"
+        st.markdown(
+            f"Deleted {names}. This can be undone for {minutes}; then {size_text(freed)} are free.", width="content"
+        )
+        st.button("Undo", key="undo", icon=":material/undo:", on_click=undo)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.objectives import ObjectiveConfig
-from core.presets import OWN_RATES, PRESETS
+from core.presets import OWN_RATES, PRESETS, SHOWING
 from core.terms import TermConfig
 from core.validation import build
 from pages.ui import state
@@ -23,9 +23,22 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
     """The phases being edited; those given, when they come from somewhere else than the ones before."""
     if state.remembered("phases.origin", lambda: None) != origin:
         state.remember("phases.origin", origin)
-        state.remember("phases.preset", "")
+        state.remember("phases.preset", _made_for_showing(phases))
         _replace(phases)
     return state.remembered("phases", lambda: phases)
+
+
+def _made_for_showing(phases: list[JSON]) -> str:
+    """The preset for showing something whose settings these are, as a link or a run has them; "" where none is."""
+    for name, entry in PRESETS.items():
+        if entry.group != SHOWING or len(entry.objectives) != len(phases):
+            continue
+        if all(
+            full_objective(objective) == phase["objective"] and entry.rates.items() <= phase["optimiser"].items()
+            for objective, phase in zip(entry.objectives, phases, strict=True)
+        ):
+            return name
+    return ""
 
 
 def key(number: int, name: str) -> str:

@@ -177,7 +177,7 @@ def test_knobs_pause_and_resume_from_the_page(page: Page, server: Server, server
     assert (turn.name, turn.value) == ("lambda", 0.0)
     page.get_by_role("button", name="Pause").click()
     wait_for(server_store, run_id, lambda run: run.status == Status.PAUSED)
-    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Resume").click()
     wait_for(server_store, run_id, lambda run: run.status == Status.RUNNING)
     page.get_by_role("button", name="Stop").click()
     wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)

@@ -144,7 +144,7 @@ def test_the_only_run_is_offered_a_twin_that_joins_the_comparison(
     assert newest.config.phases[0].objective.weight == pytest.approx(0.1)
     assert newest.config.seed == original.config.seed
     assert newest.config.probe.frame_steps == original.config.probe.frame_steps
-    assert newest.name == "only one, λ 0.1, not 0.9"
+    assert newest.name == "only one, λ 0.1 instead of 0.9"
     assert f"step 0 of {newest.steps}" in words(app)
 
 
@@ -243,7 +243,7 @@ def test_a_turned_run_shows_what_it_did(opened: Callable[..., AppTest], made: Ma
     assert table(app, "Setting").values.tolist() == [["Temperature τ of SCL", "0.3", "0.3 → 0.08 at step 5"]]
     assert list(table(app, "Measure").columns)[1:3] == ["plain", "turned"]
     app = opened(runs=",".join(runs), show="twin", twin=runs[1])
-    assert "a twin with another objective does not repeat that" in words(app)
+    assert "its twin does not repeat turns of what is changed here" in words(app)
     app = opened(runs=",".join(runs), show="twin", twin=runs[1], change="phases.0.batch_size")
     assert "repeats the knob turns of its original" in words(app)
     assert "0\\.3 → 0\\.08 at step 5" in words(app)

@@ -439,7 +439,7 @@ def test_every_status_has_its_words_and_its_buttons(
 
     store.send(queued, "pause")
     store.attempt(queued, 1).take_controls()
-    assert {"Continue", "Stop"} <= seen(queued)[1]
+    assert {"Resume", "Stop"} <= seen(queued)[1]
 
     store.attempt(queued, 1).end(Status.FAILED, "There was <b>no</b> memory")
     text, buttons = seen(queued)

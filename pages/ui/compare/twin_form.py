@@ -71,10 +71,13 @@ def _turns(original: Compared, made: RunConfig) -> None:
         return
     repeated = config_differences([made, as_launched(made)])
     if not repeated:
-        st.caption("The original's knobs were turned; a twin with another objective does not repeat that.")
+        st.caption("The original's knobs were turned; its twin does not repeat turns of what is changed here.")
         return
     turned = "; ".join(f"{one.label} {one.values[0]}" for one in repeated)
-    st.caption(f"The twin repeats the knob turns of its original at the same steps: {escaped(turned)}.")
+    more = (
+        "" if len(made.knob_turns) == len(original.config.knob_turns) else " Those of the changed setting are left out."
+    )
+    st.caption(f"The twin repeats the knob turns of its original at the same steps: {escaped(turned)}.{more}")
 
 
 def changes_of(config: RunConfig) -> dict[str, TwinSetting]:

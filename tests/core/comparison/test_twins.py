@@ -138,6 +138,14 @@ class TestParts:
         assert told(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
 
 
+def test_a_repetition_with_another_seed_differs_in_the_seed_alone() -> None:
+    """Of the twin's rows nothing is known before it is prepared."""
+    run = prepare(parse_config({"phases": [{"steps": 3}]}), gpu=False)[0]
+    repetition = twin(run, "seed", 1)
+    assert told(run, repetition) == {"Seed": ("0", "1")}
+    assert twin_name("R", run, repetition) == "R, seed 1 instead of 0"
+
+
 class TestObjective:
     TURNED = parse_config(
         {
@@ -154,12 +162,31 @@ class TestObjective:
     def test_turns_are_made_again(self) -> None:
         assert twin(self.TURNED, RATE, 1e-4).knob_turns == self.TURNED.knob_turns
 
+    @pytest.mark.parametrize(
+        ("path", "left"),
+        [
+            ("phases.0.objective.terms.supcon.temperature", ["learning_rate"]),
+            ("phases.0.objective.lambda", ["learning_rate", "temperature"]),
+            ("phases.0.batch_size", ["learning_rate", "temperature"]),
+        ],
+    )
+    def test_turns_that_would_undo_the_change_go(self, path: str, left: list[str]) -> None:
+        made = twin(self.TURNED, path, 8 if path.endswith("size") else 0.2)
+        assert [turn.name for turn in made.knob_turns] == left
+
+    def test_turns_of_another_term_stay(self) -> None:
+        terms = [{"loss": "supcon"}, {"loss": "supcon"}]
+        turns = [{"step": 2, "name": f"{key}.temperature", "value": 0.1} for key in ("supcon", "supcon_2")]
+        both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}], "knob_turns": turns})
+        made = twin(both, "phases.0.objective.terms.supcon_2.temperature", 0.5)
+        assert [turn.name for turn in made.knob_turns] == ["supcon.temperature"]
+
     def test_turns_of_a_replaced_objective_go(self) -> None:
         assert [turn.name for turn in twin(self.TURNED, "phases.0.objective", "ce").knob_turns] == ["learning_rate"]
 
     def test_a_name_has_the_change_and_not_the_turns_that_both_make(self) -> None:
         tau = "phases.0.objective.terms.supcon.temperature"
-        assert twin_name("R", self.TURNED, twin(self.TURNED, tau, 0.5)) == "R, τ 0.5, not 0.3"
+        assert twin_name("R", self.TURNED, twin(self.TURNED, tau, 0.5)) == "R, τ 0.5 instead of 0.3"
 
     @pytest.mark.parametrize(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
     def test_what_is_no_objective(self, original: RunConfig, name: str, message: str) -> None:
@@ -196,12 +223,12 @@ class TestName:
     @pytest.mark.parametrize(
         ("path", "value", "name"),
         [
-            (TAU, 0.1, "Run 7, τ 0.1, not 0.3"),
-            (LAMBDA, 0.5, "Run 7, λ 0.5, not 0.9"),
-            (RATE, 2e-4, "Run 7, learning rate 2e-04, not 5e-05"),
-            ("task.train_size", None, "Run 7, training rows all, not 100"),
-            ("phases.0.objective", "ce", "Run 7, CE, not CE + SCL"),
-            ("phases.0.trainable.part", "lora", "Run 7, what learns LoRA, not all weights"),
+            (TAU, 0.1, "Run 7, τ 0.1 instead of 0.3"),
+            (LAMBDA, 0.5, "Run 7, λ 0.5 instead of 0.9"),
+            (RATE, 2e-4, "Run 7, learning rate 2e-04 instead of 5e-05"),
+            ("task.train_size", None, "Run 7, training rows all instead of 100"),
+            ("phases.0.objective", "ce", "Run 7, CE instead of CE + SCL"),
+            ("phases.0.trainable.part", "lora", "Run 7, what learns LoRA instead of all weights"),
             (TAU, 0.3, "Run 7"),
         ],
     )
@@ -211,15 +238,15 @@ class TestName:
     def test_a_symbol_that_two_settings_have_keeps_its_owner(self) -> None:
         terms = [{"loss": "supcon"}, {"loss": "simcse", "views": [{"view": "dropout"}]}]
         both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}]})
-        assert twin_name("R", both, twin(both, TAU, 0.1)) == "R, τ of SCL 0.1, not 0.3"
+        assert twin_name("R", both, twin(both, TAU, 0.1)) == "R, τ of SCL 0.1 instead of 0.3"
 
     def test_a_phase_is_named(self) -> None:
         both = TestTwoPhases.BOTH
-        assert twin_name("R", both, twin(both, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8, not 16"
+        assert twin_name("R", both, twin(both, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
 
     def test_lora_keeps_its_capitals(self) -> None:
         lora = parse_config({"phases": [{"trainable": {"part": "lora"}}]})
-        assert twin_name("R", lora, twin(lora, "phases.0.trainable.lora_rank", 4)) == "R, LoRA rank 4, not 8"
+        assert twin_name("R", lora, twin(lora, "phases.0.trainable.lora_rank", 4)) == "R, LoRA rank 4 instead of 8"
 
     @pytest.mark.parametrize("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
     @pytest.mark.parametrize(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])
@@ -229,6 +256,6 @@ class TestName:
         changed = twin(original, path, value)
         name = twin_name(title, original, changed)
         assert len(name) <= NAME_LENGTH
-        assert ", not " in name
+        assert " instead of " in name
         assert "\n" not in name
         assert twin(original, path, value, name=name).name == name
