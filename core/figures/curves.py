@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
@@ -66,6 +66,8 @@ TICK_SIZE = 11
 BLOCK = "shared_block"
 # Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
 GAP_FACTOR = 1.5
+# What the label of a turned knob takes: a share of the steps, and a line's height.
+LABEL_SHARE, LABEL_PX = 0.12, 13
 
 
 def curves_figure(
@@ -109,12 +111,15 @@ def curves_figure(
         dragmode="zoom",
         showlegend=False,
         margin={"l": 60, "r": margin_px(traces), "t": TOP_PX, "b": BOTTOM_PX},
-        shapes=[*map(_phase_line, phase_ends[:-1]), *map(_turn_line, turns)],
+        shapes=[
+            *(line for end in phase_ends[:-1] for line in _phase_lines(end, panels)),
+            *(line for turn in turns for line in _turn_lines(turn, panels)),
+        ],
         annotations=[
             *_titles(panels),
             *line_ends(traces, axes, HEIGHT_PX - TOP_PX - BOTTOM_PX),
             *map(_phase_label, phase_ends[:-1]),
-            *map(_turn_label, turns),
+            *_turn_labels(turns, total_steps),
         ],
         **axes,
     )
@@ -418,16 +423,34 @@ def _titles(panels: Mapping[int, Panel]) -> list[Figure]:
     return [panel_title(f"<b>{panel.title}</b><span>  {panel.hint}</span>", 0, high) for panel, (_, high) in places]
 
 
-def _phase_line(end: int) -> Figure:
-    return _upright(end + 0.5, {"color": QUIET, "width": 1.2})
+def _phase_lines(end: int, panels: Iterable[int]) -> list[Figure]:
+    return _upright(end + 0.5, {"color": QUIET, "width": 1.2}, panels)
 
 
 def _phase_label(end: int) -> Figure:
     return _upright_label(end + 0.5, "next phase", QUIET) | {"y": 0, "yanchor": "bottom"}
 
 
-def _turn_line(turn: KnobTurn) -> Figure:
-    return _upright(turn.step - 0.5, {"color": ACCENT, "width": 1, "dash": "dot"})
+def _turn_lines(turn: KnobTurn, panels: Iterable[int]) -> list[Figure]:
+    return _upright(turn.step - 0.5, {"color": ACCENT, "width": 1, "dash": "dot"}, panels)
+
+
+def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
+    """Where a knob was turned several times within a label's width, the last says it; others move below each other."""
+    ordered = sorted(turns, key=lambda turn: turn.step)
+    room = LABEL_SHARE * total_steps
+    last = [
+        turn
+        for place, turn in enumerate(ordered)
+        if not any(later.name == turn.name and later.step - turn.step < room for later in ordered[place + 1 :])
+    ]
+    labels: list[Figure] = []
+    rows: list[int] = []  # the step of the last label in each row
+    for turn in last:
+        row = next((row for row, step in enumerate(rows) if turn.step - step >= room), len(rows))
+        rows[row : row + 1] = [turn.step]
+        labels.append(_turn_label(turn) | {"yshift": -LABEL_PX * row})
+    return labels
 
 
 def _turn_label(turn: KnobTurn) -> Figure:
@@ -437,18 +460,10 @@ def _turn_label(turn: KnobTurn) -> Figure:
     return _upright_label(turn.step - 0.5, f"{owner}{symbol} {turn.value:g}", ACCENT)
 
 
-def _upright(place: float, line: Figure) -> Figure:
-    """A line through all panels."""
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": place,
-        "x1": place,
-        "y0": 0,
-        "y1": 1,
-        "line": line,
-    }
+def _upright(place: float, line: Figure, panels: Iterable[int]) -> list[Figure]:
+    """A line through every panel, and not through the titles between them."""
+    along = {"type": "line", "xref": "x", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line}
+    return [along | {"yref": f"y{number if number > 1 else ''} domain"} for number in panels]
 
 
 def _upright_label(place: float, text: str, colour: str) -> Figure:

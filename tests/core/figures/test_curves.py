@@ -120,8 +120,7 @@ def test_a_value_that_is_no_number_leaves_a_gap() -> None:
 @pytest.mark.parametrize("name", KNOB_SYMBOLS)
 def test_a_turn_is_marked_between_the_steps(name: Any) -> None:
     layout = drawn(made_steps(10), turns=[KnobTurn(step=4, name=name, value=0.25)])["layout"]
-    (shape,) = layout["shapes"]
-    assert (shape["x0"], shape["x1"]) == (3.5, 3.5)
+    assert {(shape["x0"], shape["x1"]) for shape in layout["shapes"]} == {(3.5, 3.5)}
     assert layout["annotations"][-1]["text"] == f"{KNOB_SYMBOLS[name]} 0.25"
 
 
@@ -226,8 +225,7 @@ class TestTerms:
 class TestPhases:
     def test_a_line_between_the_steps_marks_the_next(self) -> None:
         layout = drawn(made_steps(10), phase_ends=(40, 100))["layout"]
-        (shape,) = layout["shapes"]
-        assert (shape["x0"], shape["x1"]) == (40.5, 40.5)
+        assert {(shape["x0"], shape["x1"]) for shape in layout["shapes"]} == {(40.5, 40.5)}
         (note,) = [note for note in layout["annotations"] if note["text"] == "next phase"]
         assert note["x"] == 40.5
         assert layout["xaxis"]["range"] == [0, 100]
@@ -245,7 +243,27 @@ class TestPhases:
 
 def test_every_turn_has_its_mark() -> None:
     turns = [KnobTurn(step=s, name="learning_rate", value=2.0) for s in (2, 5, 9)]
-    assert [shape["x0"] for shape in drawn(turns=turns)["layout"]["shapes"]] == [1.5, 4.5, 8.5]
+    shapes = drawn(turns=turns)["layout"]["shapes"]
+    panels = sorted({shape["yref"] for shape in shapes})
+    assert [(shape["x0"], shape["yref"]) for shape in shapes] == [(x, y) for x in (1.5, 4.5, 8.5) for y in panels]
+
+
+def test_marks_run_through_the_panels_and_not_through_their_titles() -> None:
+    layout = drawn(made_steps(10), turns=[KnobTurn(step=4, name="lambda", value=0.5)])["layout"]
+    axes = [name for name in layout if name.startswith("yaxis")]
+    assert [shape["yref"] for shape in layout["shapes"]] == [f"y{axis.removeprefix('yaxis')} domain" for axis in axes]
+    assert {(shape["y0"], shape["y1"]) for shape in layout["shapes"]} == {(0, 1)}
+
+
+def test_labels_of_turns_never_meet() -> None:
+    """Of a knob that is turned again at once the last value is said; another knob's label moves below it."""
+    turns = [KnobTurn(step=step, name="temperature", value=step / 100) for step in (20, 21, 22, 60)]
+    turns += [KnobTurn(step=23, name="lambda", value=0.5)]
+    notes = drawn(made_steps(10), turns=turns, phase_ends=(100,))["layout"]["annotations"]
+    found = {note["text"]: note["yshift"] for note in notes if "yshift" in note and note["text"][0] in "τλ"}
+    assert list(found) == ["τ 0.22", "λ 0.5", "τ 0.6"]
+    assert found["τ 0.22"] == found["τ 0.6"] == 0
+    assert found["λ 0.5"] < 0
 
 
 def test_only_validation_moves_on_screen() -> None:
