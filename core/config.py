@@ -19,6 +19,7 @@ from core.objectives import ObjectiveConfig
 from core.validation import Part, build
 
 MAX_STEPS = 1_000_000
+LARGEST_SEED = 2**32 - 1
 Precision = Literal["auto", "float32", "bfloat16"]
 FILE_TASK = "file"
 
@@ -215,7 +216,7 @@ class RunConfig(Part):
     checkpoint: CheckpointConfig = CheckpointConfig()
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Precision = "auto"
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 0
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
 
     @model_validator(mode="before")

@@ -6,6 +6,7 @@ import re
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from core.errors import ConfigError, PlaygroundError
 
@@ -31,18 +32,46 @@ def build(model: type[Model], given: Any) -> Model:
         if isinstance(cause, PlaygroundError):
             raise cause from None
         field = ".".join(str(part) for part in first["loc"]) or "config"
-        remedy = re.sub(r"^\w+ should", "it should", first["msg"])
-        match first["type"]:
-            case "extra_forbidden":
-                names = _fields_at(model, first["loc"][:-1])
-                remedy = f"there is no such field; {f'known are {names}' if names else 'remove it'}"
-            case "missing":
-                remedy = "it is missing, and has no default"
-            case "model_type":
-                remedy = f"give an object with {_fields_at(model, first['loc'])}"
-            case "tuple_type":
-                remedy = "give a list"
-        raise ConfigError(field, first["input"], f"{remedy.rstrip('.')}.") from None
+        raise ConfigError(field, first["input"], f"{_remedy(model, first).rstrip('.')}.") from None
+
+
+def _remedy(model: type[BaseModel], error: ErrorDetails) -> str:
+    """What would work instead; pydantic's own words where they say it."""
+    bounds = error.get("ctx", {})
+    match error["type"]:
+        case "int_parsing" | "int_type" | "int_from_float":
+            return "give a whole number"
+        case "float_parsing" | "float_type":
+            return "give a number"
+        case "greater_than_equal":
+            return f"give {_bound(bounds['ge'])} or more"
+        case "less_than_equal":
+            return f"give {_bound(bounds['le'])} or less"
+        case "greater_than":
+            return f"give a number above {_bound(bounds['gt'])}"
+        case "less_than":
+            return f"give a number below {_bound(bounds['lt'])}"
+        case "literal_error":
+            return f"choose {bounds['expected']}"
+    return _structural(model, error)
+
+
+def _structural(model: type[BaseModel], error: ErrorDetails) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            names = _fields_at(model, error["loc"][:-1])
+            return f"there is no such field; {f'known are {names}' if names else 'remove it'}"
+        case "missing":
+            return "it is missing, and has no default"
+        case "model_type":
+            return f"give an object with {_fields_at(model, error['loc'])}"
+        case "tuple_type":
+            return "give a list"
+    return re.sub(r"^\w+ should", "it should", error["msg"])
+
+
+def _bound(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.comparison.labels import problem_text
 from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.engine import LocalEngine
 from core.errors import PlaygroundError
@@ -50,7 +51,7 @@ def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
     try:
         draft = draft_form(start, origin)
     except PlaygroundError as error:
-        return None, str(error)
+        return None, problem_text(error)
     state.remember("draft", draft)
     state.put_in_url(task=None if draft.task.id == FILE_TASK else draft.task.id)
     put_link(draft)
@@ -64,7 +65,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
             with st.spinner("Checking", show_time=False):
                 ready = reads.prepared(draft)
         except PlaygroundError as error:
-            problem = str(error)
+            problem = problem_text(error)
     if ready is None:
         st.error(escaped(problem))
     else:
@@ -82,7 +83,7 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
         try:
             run_id = engine.submit(ready[0])
         except PlaygroundError as error:
-            st.error(escaped(str(error)))
+            st.error(escaped(problem_text(error)))
             return
         forget_start()
         state.put_in_url(run=run_id)

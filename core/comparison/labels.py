@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from core.errors import ConfigError, PlaygroundError
 from core.parameters import Parameter
 
 ABSENT = "–"
@@ -93,8 +94,18 @@ WHOLE = {
     "device": Named("Device", {"auto": "Chosen by itself", "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}),
     "precision": Named("Precision", {"auto": "The default"}),
 }
+# Whose names are those of one field alone, wherever it is.
+FIELDS = TASK | ENCODER | TRAINABLE | OPTIMISER | LENGTH
 LAYERS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
 SWITCH = {True: "On", False: "Off"}
+
+
+def problem_text(error: PlaygroundError) -> str:
+    """An error's sentence, with the label that people know a config's field by in place of its name."""
+    name = error.field.rpartition(".")[2] if isinstance(error, ConfigError) else ""
+    if not isinstance(error, ConfigError) or name not in FIELDS:
+        return str(error)
+    return str(ConfigError(FIELDS[name].label, error.value, error.remedy))
 
 
 def value_text(value: object, named: Named | None = None) -> str:

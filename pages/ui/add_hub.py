@@ -12,6 +12,7 @@ from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.validation import build
 from pages.ui import reads, state
 from pages.ui.add_file import KINDS
+from pages.ui.number_field import number_field
 from pages.ui.parts import ago, escaped
 
 POLL_S = 1.0
@@ -48,11 +49,12 @@ def add_hub() -> None:
         "is ever run, and what was fetched once is kept."
     )
     most = settings().max_rows
-    rows = right.number_input(
+    rows = number_field(
+        right,
         "Rows of each split",
-        min_value=10,
-        max_value=most,
-        value=min(10_000, most),
+        10,
+        most,
+        min(10_000, most),
         step=1_000,
         help="Larger data sets are read no further than this; rows come shuffled, so that every class is met.",
         key="hub.rows",

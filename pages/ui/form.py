@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import RunConfig, parse_config
+from core.config import LARGEST_SEED, RunConfig, parse_config
 from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
@@ -14,6 +14,7 @@ from core.training.defaults import DEFAULT_STEPS
 from core.training.prepare import TRAIN_POINTS_MAX
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui import state
+from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
@@ -27,12 +28,15 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
 
     Args:
         origin: where `start` comes from, such as the run whose settings are used again.
-    Raises: ConfigError for a value that no widget bound could refuse.
+    Raises: ConfigError for a value that cannot be used.
     """
+    begin_fields()
     task = task_form(start.task)
     encoder = _encoder(start)
     phases = phases_form(list(start.phases), origin, encoder["id"])
     more = _more(start, sum(phase["steps"] for phase in phases))
+    if (problem := field_problem()) is not None:
+        raise problem
     return parse_config(
         {
             "device": start.device,
@@ -70,11 +74,12 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         "Sentence encoders were trained with one of them, plain language models with [CLS].",
         key=state.form_key("pooling"),
     )
-    length = right.number_input(
+    length = number_field(
+        right,
         "Tokens read",
-        min_value=4,
-        max_value=8192,
-        value=start.encoder.max_length,
+        4,
+        8192,
+        start.encoder.max_length,
         step=32,
         help="Of each text; a longer one is cut. More tokens take more time and memory.",
         key=state.form_key("max_length"),
@@ -102,9 +107,7 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         name = left.text_input(
             "Name", start.name, max_chars=80, placeholder="Run and number", key=state.form_key("name")
         )
-        seed = middle.number_input(
-            "Seed", min_value=0, max_value=2**32 - 1, value=start.seed, key=state.form_key("seed")
-        )
+        seed = number_field(middle, "Seed", 0, LARGEST_SEED, start.seed, key=state.form_key("seed"))
         precision = right.selectbox(
             "Precision",
             list(PRECISION),
@@ -115,29 +118,32 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             key=state.form_key("precision"),
         )
         left, middle, right = st.columns(3)
-        points = left.number_input(
+        points = number_field(
+            left,
             "Validation texts on the map",
-            min_value=2,
-            max_value=20_000,
-            value=start.probe.size,
+            2,
+            20_000,
+            start.probe.size,
             placeholder="120 on a CPU, 500 on a GPU",
             help="Examples that every frame encodes; more points, slower frames. By itself at least two of each class.",
             key=state.form_key("probe"),
         )
-        beside = middle.number_input(
+        beside = number_field(
+            middle,
             "Training texts beside them",
-            min_value=0,
-            max_value=TRAIN_POINTS_MAX,
-            value=start.probe.train_size,
+            0,
+            TRAIN_POINTS_MAX,
+            start.probe.train_size,
             placeholder="a third as many",
             help="Drawn open, so that one sees what the model was shown and what it was not.",
             key=state.form_key("probe_train"),
         )
-        frames = right.number_input(
+        frames = number_field(
+            right,
             "Frames",
-            min_value=2,
-            max_value=1_000,
-            value=_frames(start),
+            2,
+            1_000,
+            _frames(start),
             help="How often the map is drawn and validation is scored: denser at the start, where it moves most.",
             key=state.form_key("frames"),
         )

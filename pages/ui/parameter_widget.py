@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import ConfigError
 from core.objectives import Knob
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
+from pages.ui.number_field import number_field
 
 RELATIVE_LABELS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
 CHOSEN = "chosen"
@@ -43,7 +44,7 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
             return _layers(place, parameter, value, key)
         case "integer":
             low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
-            return int(place.number_input(parameter.label, low, high, int(value), help=parameter.help, key=key))
+            return int(number_field(place, parameter.label, low, high, int(value), help=parameter.help, key=key))
     knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
     return number_slider(place, knob, parameter.help, key)
 
@@ -65,7 +66,7 @@ def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str
     start = span[0] if value == AUTO else float(value)
     if parameter.kind == "integer":
         low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
-        return int(place.number_input("Chosen", low, high, int(start), key=f"{key}.chosen"))
+        return int(number_field(place, "Chosen", low, high, int(start), key=f"{key}.chosen"))
     return number_slider(place, Knob("Chosen", start, span), "", f"{key}.chosen")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import PhaseConfig, TrainableConfig
+from core.config import MAX_STEPS, PhaseConfig, TrainableConfig
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
 from core.objectives import ObjectiveConfig
@@ -14,6 +14,7 @@ from core.presets import PRESETS, SHOWING
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from core.validation import build
 from pages.ui import phases_state
+from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure
 from pages.ui.phases_state import JSON, key
 
@@ -143,14 +144,20 @@ def _trainable(number: int, start: JSON) -> JSON:
     read = start | {"part": part}
     columns = st.columns(3)
     if part == "last_blocks":
-        read["blocks"] = columns[0].number_input("Blocks", 1, 100, start["blocks"], key=key(number, "blocks"))
+        read["blocks"] = number_field(columns[0], "Blocks", 1, 100, start["blocks"], key=key(number, "blocks"))
     if part == "lora":
-        read["lora_rank"] = columns[0].number_input("Rank r", 1, 512, start["lora_rank"], key=key(number, "lora_rank"))
-        read["lora_alpha"] = columns[1].number_input(
-            "Scale α", 0.5, 1024.0, start["lora_alpha"], help="Adapters count α/r.", key=key(number, "lora_alpha")
+        read["lora_rank"] = number_field(columns[0], "Rank r", 1, 512, start["lora_rank"], key=key(number, "lora_rank"))
+        read["lora_alpha"] = number_field(
+            columns[1],
+            "Scale α",
+            0.5,
+            1024.0,
+            start["lora_alpha"],
+            help="Adapters count α/r.",
+            key=key(number, "lora_alpha"),
         )
-        read["lora_dropout"] = columns[2].number_input(
-            "Dropout", 0.0, 0.9, start["lora_dropout"], step=0.05, key=key(number, "lora_dropout")
+        read["lora_dropout"] = number_field(
+            columns[2], "Dropout", 0.0, 0.9, start["lora_dropout"], step=0.05, key=key(number, "lora_dropout")
         )
     return read
 
@@ -158,9 +165,10 @@ def _trainable(number: int, start: JSON) -> JSON:
 def _optimiser(number: int, phase: JSON, default: Rates | None) -> tuple[JSON, JSON]:
     start = phase["optimiser"]
     left, middle, right = st.columns(3)
-    steps = left.number_input("Steps", 1, 1_000_000, phase["steps"], key=key(number, "steps"))
-    batch = middle.number_input("Batch size", 1, 4096, phase["batch_size"], key=key(number, "batch_size"))
-    rate = right.number_input(
+    steps = number_field(left, "Steps", 1, MAX_STEPS, phase["steps"], key=key(number, "steps"))
+    batch = number_field(middle, "Batch size", 1, 4096, phase["batch_size"], key=key(number, "batch_size"))
+    rate = number_field(
+        right,
         "Learning rate",
         1e-7,
         1.0,
@@ -191,7 +199,8 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
         help="Adafactor keeps far smaller moments.",
         key=key(number, "optimiser"),
     )
-    classifier = middle.number_input(
+    classifier = number_field(
+        middle,
         "Classifier's rate",
         1e-7,
         1.0,
@@ -202,13 +211,14 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
         help="Of the layers behind the encoder, which start from random weights. Empty: the default.",
         key=key(number, "classifier_rate"),
     )
-    decay = right.number_input(
+    decay = number_field(
+        right,
         "Layer-wise decay",
         0.01,
         1.0,
         start["layer_decay"],
         step=0.05,
-        help="Multiplies the rate once for each block below the last; 1 is the same everywhere. The notes use 0.95.",
+        help="Multiplies the rate once for each block below the last; 1 is the same everywhere.",
         key=key(number, "layer_decay"),
     )
     correction = left.toggle(
@@ -218,14 +228,15 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
         help="Adam without it was BERT's own; short fine-tunes are steadier with it (Zhang et al. 2020).",
         key=key(number, "bias_correction"),
     )
-    micro = middle.number_input(
+    micro = number_field(
+        middle,
         "Texts at a time",
         1,
         4096,
         phase["micro_batch"],
         placeholder="the whole batch",
-        help="A contrastive batch may be larger than memory: the encoder reads so many texts at a time, twice, for the "
-        "same gradients (gradient cache).",
+        help="A contrastive batch may be larger than memory: the encoder reads this many texts at a time, twice, for "
+        "the same gradients (gradient cache).",
         key=key(number, "micro_batch"),
     )
     checkpointing = right.toggle(
@@ -235,14 +246,15 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
         key=key(number, "checkpointing"),
     )
     learns = part in ("all", "last_blocks") and number == 0
-    drawn = left.number_input(
+    drawn = number_field(
+        left,
         "Re-initialised top blocks",
         0,
         100,
         phase["trainable"]["reinitialised_blocks"] if learns else 0,
         disabled=not learns,
-        help="Draw the weights of so many top blocks at random, once, before the first frame (Zhang et al. 2020). They "
-        "have to learn, from the first phase on.",
+        help="Draw the weights of this many top blocks at random, once, before the first frame (Zhang et al. 2020). "
+        "They have to learn, from the first phase on.",
         key=key(number, f"reinitialised.{learns}"),
     )
     more = {

@@ -11,6 +11,7 @@ from core.errors import shown
 from core.quantities import counted
 from core.tasks import TASKS, LibraryTask
 from pages.ui import reads, state
+from pages.ui.number_field import number_field
 from pages.ui.parts import escaped, task_names
 
 SAMPLERS = {"random": "Random", "class_balanced": "Class-balanced"}
@@ -63,10 +64,12 @@ def use_balanced_sampler() -> None:
 
 def _rows(start: TaskConfig) -> dict[str, Any]:
     left, right = st.columns(2)
-    size = left.number_input(
+    size = number_field(
+        left,
         "Training rows",
-        min_value=2,
-        value=start.train_size,
+        2,
+        None,
+        start.train_size,
         placeholder="all",
         help="Few-shot: a stratified sample of that many rows; with one seed, the 20 are among the 100. "
         "Empty: all rows that validation leaves.",
@@ -90,7 +93,8 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
     untouched = start.label_noise == start.text_noise == 0.0 and start.imbalance == 1.0
     with st.expander("Make it harder: noise and imbalance", expanded=not untouched):
         left, middle, right = st.columns(3)
-        label_noise = left.number_input(
+        label_noise = number_field(
+            left,
             "Label noise ρ",
             0.0,
             1.0,
@@ -99,7 +103,8 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
             help="That share of each class's training rows gets another label.",
             key=state.form_key("label_noise"),
         )
-        text_noise = middle.number_input(
+        text_noise = number_field(
+            middle,
             "Text noise r",
             0.0,
             1.0,
@@ -108,7 +113,8 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
             help="That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA).",
             key=state.form_key("text_noise"),
         )
-        imbalance = right.number_input(
+        imbalance = number_field(
+            right,
             "Imbalance",
             1.0,
             1000.0,

@@ -245,7 +245,7 @@ def test_a_turned_run_shows_what_it_did(opened: Callable[..., AppTest], made: Ma
     app = opened(runs=",".join(runs), show="twin", twin=runs[1])
     assert "its twin does not repeat turns of what is changed here" in words(app)
     app = opened(runs=",".join(runs), show="twin", twin=runs[1], change="phases.0.batch_size")
-    assert "repeats the knob turns of its original" in words(app)
+    assert "repeats these knob turns of its original" in words(app)
     assert "0\\.3 → 0\\.08 at step 5" in words(app)
 
 
@@ -315,11 +315,11 @@ def test_the_mean_over_seeds_is_offered_where_there_are_seeds(opened: Callable[.
 
 def test_losses_that_are_different_sums_are_said_to_be(opened: Callable[..., AppTest], made: Made) -> None:
     runs = [made("a"), made("b", optimiser={"learning_rate": 1e-3}), made("c", batch_size=4)]
-    assert "not the same quantity" not in words(opened(runs=",".join(runs[:2]), show="curves"))
+    assert "do not compare" not in words(opened(runs=",".join(runs[:2]), show="curves"))
     app = opened(runs=",".join(runs), show="curves", curves="loss,loss.cross_entropy,grad_norm")
-    assert "Loss: not the same quantity in these runs" in words(app)
+    assert "Loss: these runs add up different things" in words(app)
     app = opened(runs=",".join(runs), show="curves", curves="loss.cross_entropy")
-    assert "not the same quantity" not in words(app)
+    assert "do not compare" not in words(app)
 
 
 @pytest.mark.parametrize("amount", ["nan", "<b>", "-3", "1e9"])

@@ -269,6 +269,11 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(
     assert "Deleted" not in said(app)
     assert len(rows_shown(app)) == 40
 
+    button(app, "Delete").click().run()
+    library.purge_discarded(0.0)
+    button(app, "Undo").click().run()
+    assert "is deleted for good" in said(app)
+
 
 def test_a_name_that_another_task_has_is_refused(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
     own(library, made_rows(40), "First")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig, parse_config
-from core.events import Frame, Started, Step
+from core.events import Evaluation, Frame, Started, Step
 from core.presets import PRESETS
 from core.replay import open_replay
 from core.representation.projections import pca_map
@@ -23,6 +25,7 @@ from core.tasks import TaskLibrary
 from core.tasks.rows import Rows
 from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
+from pages.ui.live import curves_csv
 from pages.ui.parts import duration, escaped
 from tests.conftest import made_rows
 
@@ -294,9 +297,9 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
     app = opened("fine_tune", task=task.id)
     assert widget(app, "form.task").value == task.id
     widget(app, "form.0.batch_size").set_value(8).run()
-    assert any("will find no positive" in warning.value for warning in app.warning)
+    assert any("will find no other of their class" in warning.value for warning in app.warning)
     button(app, "Use class-balanced batches").click().run()
-    assert not any("will find no positive" in warning.value for warning in app.warning)
+    assert not any("will find no other of their class" in warning.value for warning in app.warning)
 
 
 def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable[..., AppTest], folder: Path) -> None:
@@ -615,6 +618,86 @@ def test_the_rates_of_a_preset_for_showing_come_and_go_with_it(opened: Callable[
     assert widget(app, "form.0.preset").value == "hard-negatives"
 
 
+@pytest.mark.parametrize("name", ["collapse", "hard-negatives"])
+def test_a_preset_for_showing_comes_back_from_its_link(opened: Callable[..., AppTest], name: str) -> None:
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value(name).run()
+    assert app.query_params["set"] == f"preset={name}"
+    again = opened("fine_tune", set=[f"preset={name}"])
+    assert widget(again, "form.0.preset").value == name
+    assert any(PRESETS[name].summary in caption.value for caption in again.caption)
+
+
+def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_name(
+    opened: Callable[..., AppTest],
+) -> None:
+    app = opened("fine_tune", set=["objective.terms.0.temperature=0.06"])
+    assert widget(app, "form.0.preset").value == "ce-scl"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("form.0.steps", 0, "Steps = 0 cannot be used: give 1 to 1,000,000."),
+        ("form.0.steps", 20_000_000, "Steps = 20000000 cannot be used: give 1 to 1,000,000."),
+        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give 1e-07 to 1."),
+        ("form.train_size", 1, "Training rows = 1 cannot be used: give 2 or more."),
+        ("form.seed", -1, "Seed = -1 cannot be used: give 0 to 4,294,967,295."),
+    ],
+)
+def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
+    opened: Callable[..., AppTest], key: str, value: float, sentence: str
+) -> None:
+    app = opened("fine_tune")
+    widget(app, key).set_value(value).run()
+    assert any(sentence in markdown.value.replace("\\", "") for markdown in app.markdown)
+    assert [error.value.replace("\\", "") for error in app.error] == [sentence]
+    assert button(app, "Launch").disabled
+    assert widget(app, key).value == value
+    widget(app, key).set_value(None if value == 5.0 else 30).run()
+    assert not app.error
+    assert not button(app, "Launch").disabled
+
+
+class TestUndo:
+    @staticmethod
+    def deleted(opened: Callable[..., AppTest], store: Store, run_id: str) -> AppTest:
+        store.discard(run_id)
+        app = opened("runs")
+        app.session_state["remembered.discarded"] = (time.time(), [(run_id, "Gone")], 0)
+        app.run()
+        assert any("Deleted Gone. This can be undone for 10 minutes" in text.value for text in app.markdown)
+        return app
+
+    def test_it_brings_the_run_back(
+        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+    ) -> None:
+        store, run_id = finished(folder, draft())
+        app = self.deleted(opened, store, run_id)
+        button(app, "Undo").click().run()
+        assert [run.id for run in store.runs()] == [run_id]
+        assert not any("Deleted" in text.value for text in app.markdown)
+
+    def test_a_press_that_comes_too_late_says_so(
+        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+    ) -> None:
+        store, run_id = finished(folder, draft())
+        app = self.deleted(opened, store, run_id)
+        store.purge_discarded(0.0)
+        button(app, "Undo").click().run()
+        assert any("is deleted for good" in warning.value for warning in app.warning)
+
+
+def test_curves_as_csv_have_scores_beside_steps() -> None:
+    scored = [Evaluation(0, "validation", {"accuracy": 0.5}), Evaluation(2, "validation", {"accuracy": 0.75})]
+    text = curves_csv([Step(1, {"loss": 1.5}), Step(2, {"loss": 1.25})], scored)
+    assert list(csv.DictReader(text.splitlines())) == [
+        {"step": "0", "loss": "", "validation.accuracy": "0.5"},
+        {"step": "1", "loss": "1.5", "validation.accuracy": ""},
+        {"step": "2", "loss": "1.25", "validation.accuracy": "0.75"},
+    ]
+
+
 def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("scl-classifier").run()
@@ -722,7 +805,7 @@ class TestLink:
         assert widget(app, "form.precision").value == "float32"
         assert widget(app, "form.seed").value == 0
         said = " ".join(warning.value for warning in app.warning)
-        assert "greater than or equal to 0" in said
+        assert "give 0 or more" in said
         assert "leave it out" in said
         assert "passwd" not in str(app.query_params["set"])
 

@@ -475,7 +475,10 @@ def test_deleting_is_offered_at_the_nearest_step_with_weights(
 ) -> None:
     snapshot_path(made.folder, 2).write_bytes(b"")
     app = opened(run=made.run_id, view="delete", example=2)
-    assert "Step 2: of those whose weights are kept (0, 2), the nearest to step 4" in words(app)
+    assert (
+        "**Step 2**, not 4: the model has to read the text again, and its weights are kept of steps 0, 2 only."
+        in words(app)
+    )
     press(app, "Delete each word in turn")
     request = {"kind": "inspect", "run": made.run_id, "what": "deletions"}
     assert asked == [request | {"text": TEXTS[2], "second": None, "step": 2}]

@@ -10,7 +10,7 @@ import streamlit as st
 from core.comparison.differences import SEED, Difference, config_differences
 from core.comparison.offers import Suggestion, TwinSetting, twin_settings
 from core.comparison.twins import twin, twin_name
-from core.config import RunConfig
+from core.config import LARGEST_SEED, RunConfig
 from core.engine import LocalEngine
 from core.errors import ConfigError, PlaygroundError
 from core.figures.compare import MOST_RUNS
@@ -19,12 +19,12 @@ from core.turns import as_launched
 from pages.ui import state
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
+from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 
 OTHER = "other"
 CHOICES = ("twin", "change", "to", "value")
-LARGEST_SEED = 2**32 - 1
 
 
 def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str]) -> None:
@@ -42,6 +42,7 @@ def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str])
         original = _original(runs)
     with right:
         change = _change(original.config)
+    begin_fields()
     value = _value(original, change)
     try:
         made = twin(original.config, change.path, value)
@@ -60,7 +61,7 @@ def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str])
         type="primary",
         icon=":material/rocket_launch:",
         key="compare.launch",
-        disabled=full or not different,
+        disabled=full or not different or field_problem() is not None,
     ):
         _launch(engine, made, ids)
 
@@ -74,10 +75,9 @@ def _turns(original: Compared, made: RunConfig) -> None:
         st.caption("The original's knobs were turned; its twin does not repeat turns of what is changed here.")
         return
     turned = "; ".join(f"{one.label} {one.values[0]}" for one in repeated)
-    more = (
-        "" if len(made.knob_turns) == len(original.config.knob_turns) else " Those of the changed setting are left out."
-    )
-    st.caption(f"The twin repeats the knob turns of its original at the same steps: {escaped(turned)}.{more}")
+    st.caption(f"The twin repeats these knob turns of its original, at the same steps: {escaped(turned)}.")
+    if len(made.knob_turns) < len(original.config.knob_turns):
+        st.caption("Turns of the setting that is changed here are left out: they would undo the change.")
 
 
 def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
@@ -150,11 +150,12 @@ def _any_value(parameter: Parameter, start: Value, key: str) -> Value:
         return parameter_widget(st, parameter, start, key)  # type: ignore[arg-type]
     low, high = parameter.low or 0.0, parameter.high
     return float(
-        st.number_input(
+        number_field(
+            st,  # type: ignore[arg-type]
             parameter.label,
-            min_value=float(low),
-            max_value=None if high is None else float(high),
-            value=float(start),  # type: ignore[arg-type]
+            float(low),
+            None if high is None else float(high),
+            float(start),  # type: ignore[arg-type]
             step=float(f"{float(start) / 10 or 0.1:.0e}"),  # type: ignore[arg-type]
             format="%g",
             help=parameter.help or None,
