@@ -107,8 +107,8 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     low, high = last.values["accuracy_low"], last.values["accuracy_high"]
     relation = "level with" if score == start else "above" if score > start else "below"
     probe = "its linear probe at step 0" if by_probe else "a linear probe of the untrained encoder"
-    both = ", which holds both" if low <= start <= high and score != start else ""
-    return (
-        f"{percent(score)} on validation, {relation} the {percent(start)} of {probe}; 95% interval {percent(low)} to "
-        f"{percent(high)}{both}."
-    )
+    bounds = f"{percent(low)} to {percent(high)}"
+    by_chance = low <= start <= high and score != start
+    interval = f"chance may explain it: the 95% interval is {bounds}" if by_chance else f"95% interval {bounds}"
+    remedy = " More steps, or a higher learning rate, may lift it." if start > high and not by_probe else ""
+    return f"{percent(score)} on validation, {relation} the {percent(start)} of {probe}; {interval}.{remedy}"

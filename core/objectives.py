@@ -18,12 +18,16 @@ CONVEX_TOLERANCE = 1e-6
 K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
 
+WEIGHT = "How much this term counts in the sum."
+
+
 class Knob(NamedTuple):
-    """A setting that can be turned while a run is going: what people read, where it stands, what a slider shows."""
+    """A setting that can be turned while a run is going: its label, its value, what a slider shows, what it does."""
 
     label: str
     value: float
     slider: tuple[float, float]
+    help: str = ""
 
 
 class ObjectiveConfig(Part):
@@ -104,20 +108,26 @@ class ObjectiveConfig(Part):
         """What can be turned: λ or each weight, τ, and the terms' own knobs."""
         knobs: dict[str, Knob] = {}
         if self.weight is not None:
-            knobs["lambda"] = Knob("Weight λ", self.weight, (0.0, 1.0))
+            knobs["lambda"] = Knob("Weight λ", self.weight, (0.0, 1.0), self._about_lambda)
         for key, term in zip(self.keys, self.terms, strict=True):
             label = f" of {self._called(key, term)}" if len(self.terms) > 1 else ""
             bound = self.weight is not None and term.entry.contrastive
             if not bound and len(self.terms) > 1 and self.combine == "additive":
-                knobs[f"{key}.weight"] = Knob(f"Weight{label}", term.weight, (0.0, 1.0))
+                knobs[f"{key}.weight"] = Knob(f"Weight{label}", term.weight, (0.0, 1.0), WEIGHT)
             for parameter in term.entry.parameters:
                 if parameter.knob and parameter.slider and self._worth_turning(term, parameter):
                     value = number(term.parameters, parameter.name)
+                    shown = (value, parameter.slider, parameter.help)
                     if parameter.name == "temperature" and self.temperature is not None:
-                        knobs["temperature"] = Knob(parameter.label, value, parameter.slider)
+                        knobs["temperature"] = Knob(parameter.label, *shown)
                     else:
-                        knobs[f"{key}.{parameter.name}"] = Knob(f"{parameter.label}{label}", value, parameter.slider)
+                        knobs[f"{key}.{parameter.name}"] = Knob(f"{parameter.label}{label}", *shown)
         return knobs
+
+    @property
+    def _about_lambda(self) -> str:
+        rest = "The other loss has the rest, 1 − λ." if self.combine == "convex" else "The other loss counts in full."
+        return f"How much the contrastive loss counts. {rest}"
 
     @staticmethod
     def _called(key: str, term: TermConfig) -> str:

@@ -80,7 +80,9 @@ def _list(engine: LocalEngine, polling: bool) -> None:
         st.switch_page("pages/fine_tune.py", query_params={"run": clicked[0].id})
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     if not chosen:
-        st.caption("Click a run to open it. Tick runs to rename, compare, steer or delete them.")
+        st.caption(
+            "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete them."
+        )
     elif len(chosen) == 1:
         _one(engine, chosen[0], every_run)
     else:

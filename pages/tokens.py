@@ -23,7 +23,8 @@ from pages.ui.tokens.source import NOT_KEPT, Place, choose_text
 WATCH_S = 2.0
 VIEWS = {"text": "One text", "delete": "Delete a word", "classes": "Over the classes"}
 MEAN_POOLING = (
-    "This run classifies the mean of all tokens' vectors, not that of [CLS], so what [CLS] attends to tells even less."
+    "This run classifies the mean of all tokens' vectors, not that of [CLS], so what [CLS] attends to says little "
+    "about its predictions."
 )
 UNTRAINED = (
     "This run's classifier had learned nothing at step {step:,}: predictions for examples are a linear probe's where "

@@ -55,11 +55,12 @@ def _temperature(default: float) -> Parameter:
         "temperature",
         "Temperature τ",
         default,
-        "Divides every cosine before the softmax. Small values let the hardest negatives dominate.",
+        "Divides every similarity before the softmax. Small: nearly all the push goes to the most similar negatives, "
+        "the hard ones. Large: all negatives are pushed about alike. Forces on Explore draws it.",
         low=0.0,
         high=100.0,
         above=True,
-        slider=(0.01, 2.0),
+        slider=(0.01, 1.0),
         knob=True,
     )
 
@@ -102,7 +103,7 @@ CONTRAST = (
         "Clusters",
         0,
         "At token level: group the k tokens by K-means into so many groups, each the mean of its members; 0 takes "
-        "every token on its own. The notes tried 5, 10 and 15.",
+        "every token on its own.",
         kind="integer",
         low=0,
         high=64,
@@ -161,7 +162,7 @@ LOSSES: Mapping[str, LossEntry] = {
         symbol="CE",
         latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
         summary="The usual fine-tuning loss, with label smoothing, an additive margin or Mixup where asked.",
-        source="the usual fine-tuning loss; label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
+        source="label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
         "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412",
         reads="logits",
         views=(1, None),
@@ -197,7 +198,7 @@ LOSSES: Mapping[str, LossEntry] = {
                 slider=(0.0, 2.0),
             ),
         ),
-        others_compute="The notes cite L-Softmax, which multiplies the angle instead; the idea is the same.",
+        others_compute="L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, for the same aim.",
         latex_notes={
             "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
             "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",

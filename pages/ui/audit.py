@@ -64,7 +64,8 @@ def classifier_audit(config: RunConfig) -> None:
 
 def _readings(plan: Plan) -> str:
     times = {1: "once", 2: "twice"}.get(plan.readings, f"{plan.readings} times")
-    return "A step reads a premise and two sentences." if plan.reads_triplets else f"A step reads every text {times}."
+    read = "a premise and two sentences" if plan.reads_triplets else f"every text of its batch {times}"
+    return f"Each step reads {read}."
 
 
 def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
@@ -142,8 +143,8 @@ def _starving(sampler: str, batch: int, share: float) -> None:
         st.warning("A class with a single training row has no positive in any batch: give it more rows.")
         return
     st.warning(
-        f"Up to {percent(share)} of the anchors of a class will find no positive. "
-        "A larger batch or class-balanced batches help."
+        f"In some classes {percent(share)} of the texts will find no other of their class in the batch, so nothing "
+        "pulls them. A larger batch or class-balanced batches help."
     )
     if batch >= SMALLEST_BALANCED:
         st.button("Use class-balanced batches", on_click=use_balanced_sampler)

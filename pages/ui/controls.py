@@ -89,9 +89,12 @@ def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSumm
     if state.remembered(SAVED, lambda: None) == run.id:
         state.forget(SAVED)
         state.set_widget(key, False)  # closed
-    popover = st.popover("Rename", icon=":material/edit:", key=key, on_change="rerun")
+    popover = st.popover("Name and tags", icon=":material/edit:", key=key, on_change="rerun")
     with popover, st.form(f"name.{run.id}", border=False):
-        name = st.text_input("Name", run.name, max_chars=NAME_CHARS, placeholder=f"Run {run.number}")
+        # Beside the name: below the tags, the list of known ones would cover it.
+        left, right = st.columns([4, 1], vertical_alignment="bottom")
+        name = left.text_input("Name", run.name, max_chars=NAME_CHARS, placeholder=f"Run {run.number}")
+        saved = right.form_submit_button("Save", type="primary")
         tags = st.multiselect(
             "Tags",
             known,
@@ -100,7 +103,7 @@ def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSumm
             max_selections=TAGS_MAX,
             placeholder="Such as thesis, or draft",
         )
-        if st.form_submit_button("Save", type="primary"):
+        if saved:
             _ask(lambda: _name_and_tag(engine, run, name, tags))
 
 
@@ -169,8 +172,6 @@ def offer_undo(engine: LocalEngine) -> None:
 
     names = ", ".join(escaped(title) for _, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
-        minutes = f"{UNDO_S / 60:.0f} minutes"
-        st.markdown(
-            f"Deleted {names}. This can be undone for {minutes}; then {size_text(freed)} are free.", width="content"
-        )
+        words = f"This can be undone for {UNDO_S / 60:.0f} minutes; then {size_text(freed)} is free."
+        st.markdown(f"Deleted {names}. {words}", width="content")
         st.button("Undo", key="undo", icon=":material/undo:", on_click=undo)

@@ -18,7 +18,8 @@ from pages.ui import state
 from pages.ui.controls import leave_notice
 from pages.ui.parameter_widget import Scale, slider_scale
 
-RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0))
+RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0), "Multiplies the rate that the schedule gives: 0 stops learning.")
+WHEN = "The next step uses it, and the curves mark it."
 
 
 class Drawn(NamedTuple):
@@ -38,7 +39,7 @@ def draw_knobs(engine: LocalEngine, run_id: str) -> None:
     used, launched = _used_and_launched(now)
     for name, knob in launched.items():
         value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob.label, value, scale)
+        _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob, value, scale)
 
 
 def pending_words(store: Store, run_id: str) -> list[str]:
@@ -72,7 +73,7 @@ def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
     return slider_scale(knob.slider, [knob.value, *turns, *pending])
 
 
-def _slider(engine: LocalEngine, run_id: str, name: str, key: str, label: str, value: float, scale: Scale) -> None:
+def _slider(engine: LocalEngine, run_id: str, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
     """One slider at the value that counts.
 
     It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
@@ -95,13 +96,13 @@ def _slider(engine: LocalEngine, run_id: str, name: str, key: str, label: str, v
             state.remember(key, drawn._replace(shown=math.nan))
 
     st.slider(
-        label,
+        knob.label,
         scale.low,
         scale.high,
         drawn.start,
         step=scale.step,
         format=scale.format,
-        help="Turn it while the run goes on: the next step uses it, and the curves mark it.",
+        help=f"{knob.help} {WHEN}",
         on_change=turned,
         key=drawn.key(key),
     )

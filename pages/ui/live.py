@@ -129,7 +129,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
         _verdict(run, config, steps, evaluations)
     with right:
         _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
-        _files(engine, run, steps)  # below what keeps its height: the sentences below the map do not
+        _files(engine, run, steps, evaluations)  # below what keeps its height: the sentences below the map do not
 
 
 def _choice(label: str, options: Mapping[str, str], key: str) -> str:
@@ -174,8 +174,8 @@ def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step]) -> list[str
     found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
     if found is not None:
         words.append(f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f} texts/s")
-    if run.status == Status.RUNNING and run.last_step < run.steps:
-        words.append(_left(found, run))
+    if run.status == Status.RUNNING:
+        words.append(_left(found, run) if run.last_step < run.steps else "scoring the test split and saving")
     return words
 
 
@@ -238,7 +238,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
         (
             "Probe now" if probed else "Validation",
             _percent(validation),
-            f"{_about(validation, probed)} Scored on validation at every frame.",
+            f"{_about(validation, probed)} Scored on validation at every frame{_last_at(validation)}.",
             None,
         ),
         (
@@ -284,6 +284,10 @@ def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:
 
 def _percent(evaluation: Evaluation | None) -> str:
     return "–" if evaluation is None else percent(evaluation.values["accuracy"])
+
+
+def _last_at(evaluation: Evaluation | None) -> str:
+    return "" if evaluation is None else f", last at step {evaluation.step:,}"
 
 
 def _about(evaluation: Evaluation | None, probed: bool) -> str:
@@ -387,7 +391,7 @@ def _curves(
 def _next_steps(run: RunRecord) -> None:
     links = {
         "Explore": ("explore", "scatter_plot", "run"),
-        "Words": ("tokens", "format_ink_highlighter", "run"),
+        "Tokens": ("tokens", "format_ink_highlighter", "run"),
         "Compare": ("compare", "compare_arrows", "runs"),
         "Use again": ("fine_tune", "replay", "from"),
     }
@@ -396,7 +400,7 @@ def _next_steps(run: RunRecord) -> None:
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 
 
-def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
+def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Config",
@@ -407,11 +411,15 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step]) -> None:
         )
         if run.status.ended:
             st.download_button(
-                "Curves as CSV", lambda: _steps_csv(steps), f"{file_stem(run)}.csv", "text/csv", key="download.csv"
+                "Curves as CSV",
+                lambda: curves_csv(steps, evaluations),
+                f"{file_stem(run)}.csv",
+                "text/csv",
+                key="download.csv",
             )
     disk_line(engine, run)
     with st.expander("Log"):
-        st.code(log_tail(engine, run) or "Nothing was written.", language=None)
+        st.code(log_tail(engine, run) or "The log is empty.", language=None)
 
 
 def log_tail(engine: LocalEngine, run: RunSummary) -> str:
@@ -428,10 +436,16 @@ def _config_json(engine: LocalEngine, run_id: str) -> str:
     return engine.store.effective_config(run_id).model_dump_json(indent=2)
 
 
-def _steps_csv(steps: Sequence[Step]) -> str:
-    names = sorted({name for step in steps for name in step.values})
+def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
+    """A row for each step: what was measured while it was taken, and scores by split where it was scored."""
+    rows: dict[int, dict[str, float]] = {}
+    for step in steps:
+        rows.setdefault(step.step, {}).update(step.values)
+    for scores in evaluations:
+        rows.setdefault(scores.step, {}).update({f"{scores.split}.{name}": v for name, v in scores.values.items()})
+    names = sorted({name for values in rows.values() for name in values})
     text = io.StringIO()
     writer = csv.DictWriter(text, ["step", *names], restval="")
     writer.writeheader()
-    writer.writerows({"step": step.step, **step.values} for step in steps)
+    writer.writerows({"step": step, **rows[step]} for step in sorted(rows))
     return text.getvalue()

@@ -49,7 +49,7 @@ def test_a_run_is_renamed_tagged_and_found_by_its_tag(
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(f"{server.url}/runs")
     press(page, 15, row=1)
-    rename = page.get_by_role("button", name="Rename")
+    rename = page.get_by_role("button", name="Name and tags")
     rename.wait_for()
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
     rename.click()

@@ -133,7 +133,7 @@ def test_a_name_is_typed_while_the_list_of_runs_follows_a_run(
 ) -> None:
     settled(page, f"{server.url}/runs")
     tick(page, 15, row=1)
-    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("button", name="Name and tags").click()
     field = page.get_by_role("textbox", name="Name")
     field.focus()
     page.keyboard.type("My ")

@@ -141,7 +141,8 @@ def test_a_run_is_compared_with_the_probe_to_beat(last: float, said: str) -> Non
     found = outcome_sentence(mixed(0.9), [score(0, 0.5), score(0, 0.8, "baseline", 400), score(10, last)])
     assert found is not None
     assert found.startswith(said)
-    assert found.endswith("which holds both.") == (last == 0.82)
+    assert ("chance may explain it: the 95% interval is 77.0% to 87.0%." in found) == (last == 0.82)
+    assert found.endswith("More steps, or a higher learning rate, may lift it.") == (last == 0.6)
 
 
 def test_a_probe_is_compared_with_that_of_step_0() -> None:

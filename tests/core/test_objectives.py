@@ -212,10 +212,13 @@ class TestWeights:
 
 class TestKnobs:
     def test_of_the_papers_objective(self) -> None:
-        assert ObjectiveConfig().knobs == {
+        found = ObjectiveConfig().knobs
+        assert {name: knob._replace(help="") for name, knob in found.items()} == {
             "lambda": Knob("Weight λ", 0.9, (0.0, 1.0)),
-            "temperature": Knob("Temperature τ", 0.3, (0.01, 2.0)),
+            "temperature": Knob("Temperature τ", 0.3, (0.01, 1.0)),
         }
+        assert "hard ones" in found["temperature"].help
+        assert "1 − λ" in found["lambda"].help
 
     def test_of_cross_entropy_alone_there_are_those_in_use(self) -> None:
         assert objective(CE).knobs == {}

@@ -63,13 +63,13 @@ PROBLEMS: Mapping[str, ProblemKind] = {
             "duplicate",
             "repeated rows",
             False,
-            "The same text with the same label stands above; in two splits, it makes a test look better than it is.",
+            "The same text with the same label came before; in two splits, it makes a test look better than it is.",
         ),
         ProblemKind(
             "two_labels",
             "rows whose text has two labels",
             False,
-            "The same text stands with different labels, so that one of them is likely to be wrong.",
+            "The same text has different labels, so one of them is likely to be wrong.",
         ),
         ProblemKind(
             "formula",

@@ -10,7 +10,7 @@ import streamlit as st
 from core.analysis.measures import measures_folder, read_measures
 from core.comparison.axes import AXES, Axis, places
 from core.comparison.seeds import seed_groups
-from core.comparison.sums import TOTAL, is_loss, same_loss
+from core.comparison.sums import is_loss, same_loss
 from core.events import Step
 from core.figures.compare import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.curves import part_label
@@ -113,7 +113,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     unlike = _unlike(records, chosen)
     panels = [
         MeasurePanel(
-            f"{labels[name]} · {unlike[name]}" if name in unlike else labels[name],
+            f"{labels[name]} · not comparable" if name in unlike else labels[name],
             curve_of(name),
             log=name.startswith(LOGARITHMIC),
             percent=name in SHARES,
@@ -142,23 +142,22 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     )
 
 
-def _unlike(records: Sequence[Record], names: Sequence[str]) -> dict[str, str]:
-    """The losses among these measures that are not the same quantity in all runs that have them, and in what."""
+def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
+    """The losses among these measures that are not the same quantity in all runs that have them."""
     known = [(run.one.config, set(run.names())) for run in records]
-    found = {}
-    for name in filter(is_loss, names):
-        having = [config for config, of_run in known if name in of_run]
-        if not same_loss(having, name):
-            found[name] = "different sums" if name == TOTAL else "different settings"
-    return found
+    return [
+        name
+        for name in filter(is_loss, names)
+        if not same_loss([config for config, of_run in known if name in of_run], name)
+    ]
 
 
 def _warning(labels: Sequence[str]) -> str:
     """Why the heights of these curves do not compare."""
     named = " and ".join(label.removesuffix(", nats") for label in labels)
     return (
-        f"{named}: not the same quantity in these runs, since their objectives or, for a contrastive loss, their batch "
-        "sizes differ. Compare the course of each curve, not the heights; validation scores compare."
+        f"{named}: these runs add up different things (another objective, temperature or batch size), so their heights "
+        "do not compare. Compare the course of each curve; validation scores compare."
     )
 
 

@@ -145,7 +145,8 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     life, probe = own.life, frames.probe
     at = life.steps.index(number)
     start = f"step {life.steps[0]:,}"
-    exact = ", ".join(f"{step:,}" for step, known in zip(life.steps, life.exact, strict=True) if known)
+    known = [step for step, exact in zip(life.steps, life.exact, strict=True) if exact]
+    exact = f"{'step' if len(known) == 1 else 'steps'} {', '.join(f'{step:,}' for step in known)}"
     predicted = predicted_steps(frames, life)
     changed = ""
     if number in predicted:
@@ -154,7 +155,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         st.markdown("The classifier had learned nothing at this step, so it predicts nothing for your sentence.")
     st.caption(
         f"{changed}Of its {life.neighbours.shape[1]} nearest examples, {life.stayed[at]} were among them at {start}. "
-        f"Exact at steps {exact}, where weights are kept (filled star); in between it moves as the examples near it do "
+        f"Exact at {exact}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
         "(hollow star)."
     )
     if predicted:

@@ -130,11 +130,11 @@ function listenToPointer(panel, view) {
   canvas.addEventListener("dblclick", (event) => {
     if (rowAt(panel, ...placeIn(event), REACH_PX) === null) view.choose([], false);
   });
-  // A wheel scrolls the page, and zooms a map that one has clicked or when Ctrl is held.
+  // A wheel scrolls the page, and zooms where Ctrl or ⌘ is held, as a pinch on a trackpad does.
   canvas.addEventListener(
     "wheel",
     (event) => {
-      if (!event.ctrlKey && document.activeElement !== canvas) return;
+      if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       view.look(panel, zoomed(panel, Math.exp(-clamp(event.deltaY, -200, 200) / 400), ...placeIn(event)));
     },

@@ -49,7 +49,7 @@ class MapView {
       make(
         "span",
         { className: "map-tools" },
-        iconButton("in", "Zoom in", () => zoomAll(1.4)),
+        iconButton("in", "Zoom in (or Ctrl + wheel)", () => zoomAll(1.4)),
         iconButton("out", "Zoom out", () => zoomAll(1 / 1.4)),
         iconButton("whole", "Show the whole map", () => zoomAll(null)),
       ),

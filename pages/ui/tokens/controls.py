@@ -8,7 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from core.quantities import counted
 from core.representation.tokens import punctuation
 from pages.ui.bound import bound, bound_nearest, bound_switch
 
@@ -51,9 +50,7 @@ class Settings:
 
     @property
     def where(self) -> str:
-        heads = (
-            f"mean of {counted(self.heads, 'head')}" if self.head is None else f"head {self.head + 1} of {self.heads}"
-        )
+        heads = _mean_of(self.heads) if self.head is None else f"head {self.head + 1} of {self.heads}"
         return f"layer {self.layer} of {self.layers}, {heads}"
 
 
@@ -79,7 +76,7 @@ def choose(
     layers, heads = shape
     first = min(K_GLANCE, max(K_LEAST, round(K_SHARE * usual))) if usual else K_GLANCE
     most = min(K_MAX, max(longest, first))
-    head_names = [MEAN, *(str(number) for number in range(1, heads + 1))]
+    head_names = [MEAN, *(str(number) for number in range(1, heads + 1) if heads > 1)]
     # All are read before any is drawn: what the address has wrong is said above the row.
     layer, to_layer = bound("layer", range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
     head, to_head = bound("head", head_names, MEAN, f"this encoder has heads 1 to {heads}")
@@ -107,7 +104,12 @@ def _step(name: str, steps: Sequence[int], default: int, known: Collection[int])
 
 
 def _head_label(name: str, heads: int) -> str:
-    return f"Mean of {heads}" if name == MEAN else f"Head {name}"
+    return _mean_of(heads).capitalize() if name == MEAN else f"Head {name}"
+
+
+def _mean_of(heads: int) -> str:
+    """A replay holds the mean alone, and no longer of how many it is."""
+    return f"mean of {heads} heads" if heads > 1 else "mean of all heads"
 
 
 def _slider(label: str, most: int, about: str, widget: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     if found is None:
         _offer(request, reading)
     elif len(found.read.words) != len(reading.words):
-        st.warning("The words of this text are told apart in another way by now, so nothing can be compared.")
+        st.warning("This text is split into other words by now, so nothing can be compared.")
     else:
         _draw(place, reading, chosen, step, found)
 
@@ -75,10 +75,11 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
 def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
     if step == chosen.after:
         return f"Step {step:,}, whose weights are kept."
+    steps = "step" if len(kept) == 1 else "steps"
     listed = ", ".join(f"{known:,}" for known in kept)
     return (
-        f"Step {step:,}: of those whose weights are kept ({listed}), the nearest to step {chosen.after:,}, which is "
-        "chosen above."
+        f"**Step {step:,}**, not {chosen.after:,}: the model has to read the text again, and its weights are kept of "
+        f"{steps} {listed} only."
     )
 
 
