@@ -107,8 +107,7 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     low, high = last.values["accuracy_low"], last.values["accuracy_high"]
     relation = "level with" if score == start else "above" if score > start else "below"
     probe = "its linear probe at step 0" if by_probe else "a linear probe of the untrained encoder"
-    bounds = f"{percent(low)} to {percent(high)}"
-    by_chance = low <= start <= high and score != start
-    interval = f"chance may explain it: the 95% interval is {bounds}" if by_chance else f"95% interval {bounds}"
+    chance = ", perhaps by chance" if low <= start <= high and score != start else ""
+    interval = f"{chance}; 95% interval {percent(low)} to {percent(high)}"
     remedy = " More steps, or a higher learning rate, may lift it." if start > high and not by_probe else ""
-    return f"{percent(score)} on validation, {relation} the {percent(start)} of {probe}; {interval}.{remedy}"
+    return f"{percent(score)} on validation, {relation} the {percent(start)} of {probe}{interval}.{remedy}"

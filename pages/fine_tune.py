@@ -74,9 +74,6 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
             f"{len(data.train):,} texts to train on, {len(data.validation):,} to validate, {len(data.test):,} to test; "
             f"{len(data.classes)} classes. Those to validate are on the map and scored at every frame."
         )
-        task_audit(config, data)
-        classifier_audit(config)
-        batch_audit(config, data)
         cost(engine.store, config, data)
     if st.button("Launch", type="primary", disabled=ready is None, width="stretch", icon=":material/rocket_launch:"):
         assert ready is not None
@@ -88,6 +85,10 @@ def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> 
         forget_start()
         state.put_in_url(run=run_id)
         st.rerun()
+    if ready is not None:  # below the button, which many classes would push out of sight
+        task_audit(*ready)
+        classifier_audit(ready[0])
+        batch_audit(*ready)
 
 
 def _examples(draft: RunConfig) -> None:

@@ -59,7 +59,7 @@ def _replay(replay: Replay) -> None:
         name="replay",
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"A replay: {escaped(replay.title)}. Every point is a text; hover to read it.", width="stretch")
+        st.caption(f"{escaped(replay.title)}: hover a point to read its text.", width="stretch")
         for page, label, icon in OPENED_IN:
             if st.button(label, icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
                 name = "runs" if page == "compare" else "run"

@@ -28,7 +28,7 @@ from pages.ui.parts import duration
 from pages.ui.task_form import use_balanced_sampler
 
 STARVING = 0.1
-MAX_CLASS_ROWS = 8
+MAX_CLASS_ROWS, TABLE_PX = 5, 180
 
 
 def batch_audit(config: RunConfig, data: TaskData) -> None:
@@ -109,18 +109,18 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     queue = whole(term.term.parameters, "queue")
     columns = {"Class": data.classes, "Rows": counts, "Per anchor": positives}
     columns |= {"In the queue": [queue * share for share in shares]} if queue else {}
-    _table(columns | {"No positive": hundredths(starving)})
     if queue:
         _queue(phase, term, queue)
     elif max(starving) > STARVING and phase.objective.contrastive:
         _starving(sampler, batch, max(starving))
+    _table(columns | {"No positive": hundredths(starving)})
 
 
 def _table(columns: dict[str, Sequence[object]]) -> None:
     st.dataframe(
         pd.DataFrame(columns),
         hide_index=True,
-        height="content" if len(columns["Class"]) <= MAX_CLASS_ROWS else 320,
+        height="content" if len(columns["Class"]) <= MAX_CLASS_ROWS else TABLE_PX,
         column_config={
             "Class": st.column_config.TextColumn(help="Training rows by class"),
             "Per anchor": st.column_config.NumberColumn(

@@ -92,9 +92,9 @@ def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSumm
     popover = st.popover("Name and tags", icon=":material/edit:", key=key, on_change="rerun")
     with popover, st.form(f"name.{run.id}", border=False):
         # Beside the name: below the tags, the list of known ones would cover it.
-        left, right = st.columns([4, 1], vertical_alignment="bottom")
+        left, right = st.columns([5, 3], vertical_alignment="bottom")
         name = left.text_input("Name", run.name, max_chars=NAME_CHARS, placeholder=f"Run {run.number}")
-        saved = right.form_submit_button("Save", type="primary")
+        saved = right.form_submit_button("Save", type="primary", width="stretch")
         tags = st.multiselect(
             "Tags",
             known,

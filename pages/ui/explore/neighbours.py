@@ -71,20 +71,21 @@ def find_near(frames: Frames, number: int, anchor: int | None, near: Near) -> Ne
     return NearOne(anchor, near.metric, found.indices.tolist(), found.values.tolist(), before, now.width)
 
 
-def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None) -> None:
-    """Draw the nearest examples of the one that was clicked last."""
+def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int = 1) -> None:
+    """Draw the nearest examples of the one that was clicked last. Args: selected: how many examples are."""
     if found is None:
         st.caption("Click a point to see which examples are nearest to it, in all dimensions of this frame.")
         return
     rows, anchor = found.rows, found.anchor
     stayed = sum(row in found.before for row in rows)
+    if selected > 1:
+        st.caption(f"Of {selected:,} selected texts, the one that was clicked last, or the first:")
     st.markdown(_about(frames, scores, anchor))
     first = "the first layer" if frames.layers_at is not None else f"step {frames.numbers[0]:,}"
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
     st.caption(
         f"Of its {len(rows)} nearest, {stayed} were among them at {first}; {same} have its label. Out of "
-        f"{counted(len(frames.probe.ids), 'example')}, vectors as they are, {found.dimensions} dimensions. On the map "
-        "they stand out."
+        f"{counted(len(frames.probe.ids), 'example')}, vectors as they are, {found.dimensions} dimensions."
     )
     first_columns: dict[str, Sequence[Cell]] = {
         "Cosine" if found.metric == "cosine" else "Distance": found.values,

@@ -41,6 +41,8 @@ SIDES = {
     "forces": "Forces",
     "sentence": "Sentence",
 }
+# More of them would cover the points.
+MOST_CENTROIDS = 12
 SIDE, SELECTED, VIEW, ANCHOR = "panel", "sel", "view", "at"
 
 
@@ -154,7 +156,7 @@ def _extras(frames: Frames, maps: Mapping[int, Points], spec: MapSpec, beside: B
     return {
         "arrows": () if acts is None else arrows_of(frames, acts),
         "own": [own_point(beside.own, frames, maps, spec)] if beside.own is not None else (),
-        "centroids": beside.side == "classes",
+        "centroids": beside.side == "classes" and len(frames.probe.classes) <= MOST_CENTROIDS,
         "anchor": None if acts is None else frames.probe.ids[acts.anchor],
     }
 
@@ -232,7 +234,7 @@ def _draw_beside(beside: Beside, frames: Frames, spec: MapSpec, looked: Looked, 
     chosen = None
     match beside.side:
         case "neighbours":
-            neighbours(frames, scores, near)
+            neighbours(frames, scores, near, len(looked.rows))
         case "classes":
             chosen = classes(frames, looked.number, scores)
         case "moved":
