@@ -22,7 +22,7 @@ from core.jobs import Jobs
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.tasks.listing import csv_file
-from pages.ui.compare.curves import measure_labels
+from pages.ui.compare.curves import Record, measure_labels, records_csv
 from pages.ui.compare.linked import linked_ids
 from pages.ui.compare.maps import turn_onto
 from pages.ui.compare.pair import mcnemar_sentence
@@ -320,6 +320,27 @@ def test_losses_that_are_different_sums_are_said_to_be(opened: Callable[..., App
     assert "Loss: these runs add up different things" in words(app)
     app = opened(runs=",".join(runs), show="curves", curves="loss.cross_entropy")
     assert "do not compare" not in words(app)
+
+
+def test_curves_as_csv_have_every_value_of_every_run() -> None:
+    def record(name: str, losses: list[float]) -> Record:
+        one = SimpleNamespace(name=name, run=SimpleNamespace(id=f"id-{name}", steps=4))
+        steps = [Step(place, {"loss": loss}) for place, loss in enumerate(losses, start=1)]
+        return Record(one, steps, {0: {"validation.accuracy": 0.5}, 2: {"validation.accuracy": None}})  # type: ignore[arg-type]
+
+    records = [record("one", [0.5, 0.25]), record("=two", [1.0])]
+    text = records_csv(records, ["loss", "validation.accuracy"], "progress").decode("utf-8-sig")
+    found = [tuple(line.values()) for line in csv.DictReader(text.splitlines())]
+    assert text.splitlines()[0] == "run,id,measure,step,progress,value"
+    assert found == [
+        ("one", "id-one", "loss", "1", "0.25", "0.5"),
+        ("one", "id-one", "loss", "2", "0.5", "0.25"),
+        ("one", "id-one", "validation.accuracy", "0", "0", "0.5"),
+        ("one", "id-one", "validation.accuracy", "2", "0.5", ""),
+        ("'=two", "id-=two", "loss", "1", "0.25", "1"),
+        ("'=two", "id-=two", "validation.accuracy", "0", "0", "0.5"),
+        ("'=two", "id-=two", "validation.accuracy", "2", "0.5", ""),
+    ]
 
 
 @pytest.mark.parametrize("amount", ["nan", "<b>", "-3", "1e9"])

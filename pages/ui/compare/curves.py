@@ -133,7 +133,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     st.caption(_about(smoothing, gathered, axis))
     st.download_button(
         "Curves as CSV",
-        lambda: _csv(records, chosen, axis),
+        lambda: records_csv(records, chosen, axis),
         "curves.csv",
         "text/csv",
         key="compare.curves.csv",
@@ -271,17 +271,18 @@ def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
     return " ".join([*words, "Drag to zoom, double-click to see everything."])
 
 
-def _csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:
-    records = []
+def records_csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:
+    """A line for each run, measure and step, with the values as they were measured."""
+    lines = []
     for run in records:
         for name in names:
             curve = run.curve(name, axis)
             if curve is None:
                 continue
             at, values = run.values(name)
-            records += [
+            lines += [
                 {"run": run.one.name, "id": run.one.run.id, "measure": name, "step": str(step), axis: f"{place:.9g}"}
                 | {"value": "" if value is None else f"{value:.9g}"}
                 for step, place, value in zip(at, curve.x, values, strict=True)
             ]
-    return csv_file(records)
+    return csv_file(lines)
