@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from benchmarks.measure import own_folders
 from core.config import ReadingConfig, parse_config
 from core.encoders.source import BUNDLED
-from core.engine.machine import has_bfloat16, has_gpu
 from core.errors import PlaygroundError
 from core.events import Evaluation
 from core.tasks import TaskLibrary, load_task
@@ -32,6 +31,7 @@ from core.tasks.splits import stratified_order
 from core.tasks.survey import language_of
 from core.training.loop import train
 from core.training.prepare import prepare
+from core.workers.machine import has_bfloat16, has_gpu
 
 FLOOR_MARGIN = 0.10
 # Every set's rows are read and kept; so many of its test rows, and so many tokens of a text, keep a run short.

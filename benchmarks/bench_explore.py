@@ -40,10 +40,10 @@ from benchmarks.browsing import (
 )
 from benchmarks.invented_run import make_run
 from benchmarks.measure import in_turn, options, own_folders, progress, report
-from core.jobs import JobRecord, Jobs
-from core.jobs.group import WarmGroup, WarmProcess
 from core.representation.geometry import normalised
 from core.store import Store
+from core.workers import JobRecord, Jobs
+from core.workers.warm_group import WarmGroup, WarmProcess
 from tests.browser.test_map_view import lonely, place
 
 STEPS, WIDTH = 400, 384

@@ -31,8 +31,8 @@ from transformers import (
 from benchmarks.bench_training import SKIPPED, Clock
 from benchmarks.measure import in_turn, need, options, progress, report, spread
 from core.config import RunConfig, parse_config
+from core.config.objective import mixed_objective
 from core.events import Step
-from core.objectives import mixed_objective
 from core.tasks import TaskData
 from core.training.loop import train
 from core.training.prepare import prepare

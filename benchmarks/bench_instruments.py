@@ -25,18 +25,18 @@ from torch import nn
 from benchmarks.bench_training import BATCH, SKIPPED, Timed, our_run, prepared
 from benchmarks.measure import in_turn, options, progress, report
 from core.config import RunConfig, peak_rates
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS
+from core.config.validation import build
 from core.encoders.model import load_encoder
 from core.encoders.trainable import apply_trainable, training_mode
 from core.losses import scl_objective
-from core.objectives import ObjectiveConfig
-from core.presets import PRESETS
 from core.tasks import TaskData
 from core.training import phase
 from core.training.batches import make_sampler
 from core.training.gradients import EVERY_STEPS
 from core.training.schedule import learning_rate_factor
 from core.training.untrained import MemoryCache
-from core.validation import build
 
 WEIGHT = 0.5
 TARGET = "≤ 1.05"

@@ -16,9 +16,9 @@ from pathlib import Path
 from benchmarks.browsing import browsing, new_page, served_app
 from benchmarks.measure import in_turn, options, own_folders, progress, report
 from core.config import RunConfig, parse_config
-from core.engine import LocalEngine
-from core.engine.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
 from core.store import Status, Store
+from core.workers import LocalEngine
+from core.workers.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
 
 POLL_S = 0.005
 TIMEOUT_S = 120.0

@@ -20,8 +20,8 @@ from benchmarks.browsing import VIEW, awaited, browsing, new_page, rest, served_
 from benchmarks.invented_run import make_run
 from benchmarks.measure import options, own_folders, progress, report, warm_engine
 from core.config import parse_config
-from core.engine import LocalEngine
 from core.store import Status, Store
+from core.workers import LocalEngine
 
 TIMEOUT_S, REST_MS = 400.0, 1_000
 # Every change of the line that counts steps: when, by the clock that the store has too, and which step.

@@ -35,16 +35,16 @@ from transformers import (
 
 from benchmarks.measure import in_turn, need, options, progress, report, sentences, spread
 from core.config import RunConfig, parse_config
+from core.config.objective import mixed_objective
 from core.encoders.source import BUNDLED, encoder_folder
-from core.engine.machine import has_bfloat16
-from core.engine.worker import Link, Recorder
 from core.events import Step
-from core.objectives import mixed_objective
 from core.store import Store
 from core.tasks import TaskData
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import MemoryCache, VectorCache
+from core.workers.machine import has_bfloat16
+from core.workers.run_worker import Link, Recorder
 
 BATCH, LEARNING_RATE, MAX_LENGTH = 16, 5e-5, 128
 # Steps before the clock starts.

@@ -18,8 +18,8 @@ from playwright.sync_api import Browser
 from benchmarks.browsing import VIEW, browsing, served_app, wait_until_quiet
 from benchmarks.measure import in_turn, own_folders, progress, report, spread, warm_engine
 from core.config import parse_config
-from core.engine import LocalEngine
 from core.store import Status, Store
+from core.workers import LocalEngine
 
 WAYS = ("unwatched", "PCA", "UMAP")
 TIMEOUT_S = 400.0

@@ -19,11 +19,11 @@ from typing import Any
 
 import psutil
 
-from core.engine import LocalEngine
-from core.engine.starters import WarmStarter, wait_for_launcher
 from core.store import Store
 from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
+from core.workers import LocalEngine
+from core.workers.starters import WarmStarter, wait_for_launcher
 
 ROOT = Path(__file__).resolve().parents[1]
 # Real film review sentences (SST-2), where this checkout has the shared folder.

@@ -29,10 +29,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from core.config import TaskConfig, parse_config
+from core.config.objective import mixed_objective
 from core.encoders.source import BUNDLED
-from core.engine.machine import has_bfloat16, has_gpu
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
-from core.objectives import mixed_objective
 from core.tasks import load_task
 from core.tasks.registry import TASKS
 from core.tasks.splits import stratified_order
@@ -40,6 +39,7 @@ from core.training.defaults import DEFAULT_STEPS, RATES
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import FolderCache
+from core.workers.machine import has_bfloat16, has_gpu
 
 JSON = dict[str, Any]
 Table = list[list[str]]  # a heading and rows

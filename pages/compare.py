@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.engine import LocalEngine
 from core.store import RunSummary
+from core.workers import LocalEngine
 from pages.ui import reads, state
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis.layers import layer_steps
-from core.analysis.weights import weight_steps
+from core.artifacts.layers import layer_steps
+from core.artifacts.weights import weight_steps
 from core.errors import PlaygroundError
 from core.store import RunRecord, Store
 from pages.ui import reads, state

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.comparison.labels import problem_text
 from core.config import FILE_TASK, RunConfig, TaskConfig
-from core.engine import LocalEngine
+from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.tasks import TaskData
+from core.workers import LocalEngine
 from pages.ui import reads, state
 from pages.ui.audit import batch_audit, classifier_audit, cost
 from pages.ui.form import draft_form

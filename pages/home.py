@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
+from core.artifacts.replay import Replay, bundled_replay, open_replay
 from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
 from core.quantities import percent
-from core.replay import Replay, bundled_replay, open_replay
 from core.store import RunSummary
 from pages.ui import reads, state
 from pages.ui.map_view import Panel, map_view

@@ -8,15 +8,15 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
-from core.engine import LocalEngine
 from core.events import Evaluation
-from core.figures.compare import MOST_RUNS
-from core.learning import classifier_learns_from, classifier_note, scored
+from core.figures.run_curves import MOST_RUNS
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
+from core.training.score_source import classifier_learns_from, classifier_note, scored
+from core.workers import LocalEngine
 from pages.ui import reads, state
 from pages.ui.bound import bound_several
 from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
-from core.learning import classifier_learned
 from core.quantities import counted
 from core.store import Store
+from core.training.score_source import classifier_learned
 from pages.ui import reads, state
 from pages.ui.bound import bound_segments, forget
 from pages.ui.head import page_head, tab_title

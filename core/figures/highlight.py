@@ -19,7 +19,7 @@ from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
 from core.quantities import signed
-from core.representation.tokens import entered_and_left, top_words
+from core.representation.attention import entered_and_left, top_words
 
 Weights = Sequence[float] | NDArray[np.floating]
 

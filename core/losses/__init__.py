@@ -19,8 +19,8 @@ _HOMES = {
     "simcse_loss": "core.losses.simcse",
     "rdrop_loss": "core.losses.rdrop",
     "RDropLoss": "core.losses.rdrop",
-    "Objective": "core.losses.objective",
-    "ObjectiveValue": "core.losses.objective",
+    "Objective": "core.losses.evaluate",
+    "ObjectiveValue": "core.losses.evaluate",
 }
 
 __all__ = sorted(_HOMES)

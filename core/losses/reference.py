@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.losses.objective import Contrasted, Settings, TermInput
+from core.losses.evaluate import Contrasted, Settings, TermInput
 from core.losses.supcon import collapse_line
 from core.parameters import number
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.representation.checks import Whole, checked_labels, checked_rows
+from core.representation.array_checks import Whole, checked_labels, checked_rows
 from core.representation.geometry import Array
 
 STARTS, SEED = 10, 0

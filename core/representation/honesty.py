@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.representation.checks import Whole, checked_rows
+from core.representation.array_checks import Whole, checked_rows
 from core.representation.neighbours import all_neighbours, checked_k, key_blocks
 
 

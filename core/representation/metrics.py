@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.representation import geometry
-from core.representation.checks import Whole, checked_labels, checked_rows
+from core.representation.array_checks import Whole, checked_labels, checked_rows
 from core.representation.clusters import SETTINGS as KMEANS
 from core.representation.clusters import cluster
 from core.representation.geometry import Array, normalised

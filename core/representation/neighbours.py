@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import shown
-from core.representation.checks import Whole, checked_rows
+from core.representation.array_checks import Whole, checked_rows
 from core.representation.geometry import Array, normalised
 
 Metric = Literal["cosine", "euclidean"]

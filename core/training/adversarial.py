@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT, Tokens
-from core.losses.objective import TERMS, Contrasted, TermInput
+from core.losses.evaluate import TERMS, Contrasted, TermInput
 from core.training.outputs import projected
 from core.training.plan import TermPlan
 

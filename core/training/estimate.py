@@ -15,10 +15,10 @@ import psutil
 from core.config import PhaseConfig, RunConfig, TrainableConfig
 from core.encoders.source import EncoderShape
 from core.events import Step
-from core.learning import PROBE_ROWS, classifier_learns_from
 from core.tasks import TaskData
 from core.training.frozen import KEPT_BYTES
 from core.training.plan import Plan, plan_phase
+from core.training.score_source import PROBE_ROWS, classifier_learns_from
 
 # English word pieces; every character of scripts beyond Latin counts as a token of its own.
 CHARACTERS_PER_TOKEN = 4.3

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from core.encoders.model import Encoder
-from core.losses.objective import ObjectiveValue, Term
+from core.losses.evaluate import ObjectiveValue, Term
 from core.training.plan import Plan
 
 # A comparison walks one block once more for every term: each fifth step costs less than 5 % of the time.

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import torch
 
+from core.config.term import ViewConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.parameters import number
 from core.tasks import TaskData
 from core.tasks.dataset import Input
-from core.terms import ViewConfig
 from core.training.plan import Pass
 from core.views.back_translation import MemoryTranslationCache, RoundTrip, TranslationCache, Translations
 from core.views.eda import eda, row_generator

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from core.config import KnobTurn, RunConfig, check_turn
+from core.config.turns import objective_at
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.trainable import merge_adapters, merged_names, plain_name, reinitialise
 from core.errors import ConfigError, TrainingError
@@ -26,7 +27,6 @@ from core.events import (
     Step,
     TurnRefused,
 )
-from core.learning import classifier_learned, classifier_note
 from core.tasks import TaskData
 from core.training.baseline import Baseline
 from core.training.checkpoints import (
@@ -40,12 +40,13 @@ from core.training.checkpoints import (
 )
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
-from core.training.frames import ProbeFrames
 from core.training.momentum import slow_queues
 from core.training.passes import Machine
 from core.training.phase import Phase
 from core.training.precision import encoder_autocast
 from core.training.prepare import inert_terms
+from core.training.probe import ProbeFrames
+from core.training.score_source import classifier_learned, classifier_note
 from core.training.scores import classification_scores
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.training.untrained import (
@@ -55,7 +56,6 @@ from core.training.untrained import (
     Vectors,
     cache_key,
 )
-from core.turns import objective_at
 from core.views.synonyms import synonym_source
 
 

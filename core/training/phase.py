@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from core.config import PhaseConfig, RunConfig, peak_rates
+from core.config.objective import ObjectiveConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.trainable import (
     apply_trainable,
@@ -20,9 +21,8 @@ from core.encoders.trainable import (
     training_mode,
 )
 from core.errors import TrainingError
-from core.losses.objective import Objective, ObjectiveValue, Term
+from core.losses.evaluate import Objective, ObjectiveValue, Term
 from core.losses.reference import reference_lines
-from core.objectives import ObjectiveConfig
 from core.parameters import number, whole
 from core.tasks import TaskData
 from core.training.batches import RandomSampler, Sampler, make_sampler

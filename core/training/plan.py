@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig, ViewConfig
 from core.errors import ConfigError
-from core.objectives import ObjectiveConfig
 from core.parameters import number, resolve_layers, whole
-from core.terms import TermConfig, ViewConfig
 
 Source = Literal["rows", "premise", "entailment", "contradiction"]
 TRIPLET: tuple[Source, ...] = ("premise", "entailment", "contradiction")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.objectives import ObjectiveConfig
+from core.config.objective import ObjectiveConfig
 
 ACTIVE = "active_anchors."
 STEPS_IN_A_ROW = 5

@@ -12,7 +12,7 @@ from typing import Any
 _HOMES = {
     "RoundTrip": "core.views.back_translation",
     "TranslationCache": "core.views.back_translation",
-    "cluster_views": "core.views.clusters",
+    "cluster_views": "core.views.token_clusters",
     "row_generator": "core.views.eda",
     "synonym_source": "core.views.synonyms",
     "topk_token_views": "core.views.topk_tokens",

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.config import ReadingConfig, TaskConfig
-from core.engine.machine import has_gpu
+from core.config.validation import build
 from core.errors import PlaygroundError
 from core.quantities import counted
 from core.settings import settings
@@ -26,7 +26,7 @@ from core.tasks.library import MAX_NAME_CHARS
 from core.tasks.load import joined, options_of_test, split_rows
 from core.tasks.rows import Rows
 from core.training.prepare import validation_size
-from core.validation import build
+from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.parts import escaped
 

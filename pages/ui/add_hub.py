@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.config.validation import build
 from core.errors import PlaygroundError
-from core.jobs import JobRecord
 from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
-from core.validation import build
+from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.add_file import KINDS
 from pages.ui.number_field import number_field

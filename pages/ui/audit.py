@@ -11,8 +11,6 @@ import streamlit as st
 
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
-from core.engine.machine import has_gpu, memory_bytes
-from core.learning import classifier_learns_from, classifier_note
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, counted, hundredths, percent
 from core.store import RunSummary, Status, Store
@@ -23,7 +21,9 @@ from core.training.momentum import slow_queues
 from core.training.plan import Plan, TermPlan, plan_phase
 from core.training.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
 from core.training.prepare import inert_terms
+from core.training.score_source import classifier_learns_from, classifier_note
 from core.training.token_views import TokenCounts, count_tokens, token_class_views
+from core.workers.machine import has_gpu, memory_bytes
 from pages.ui.parts import duration
 from pages.ui.task_form import use_balanced_sampler
 

@@ -15,7 +15,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.config import TaskConfig
 from core.encoders.source import BUNDLED
-from core.engine.machine import has_gpu
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
@@ -26,6 +25,7 @@ from core.tasks.library import is_own
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
 from core.tasks.survey import DuplicateGroup, duplicates, search
 from core.training.prepare import validation_size
+from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.controls import leave_notice
 from pages.ui.lengths import lengths

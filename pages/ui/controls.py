@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
 from core.store.store import UNDO_S
+from core.workers import LocalEngine
 from pages.ui import state
 from pages.ui.parts import escaped
 

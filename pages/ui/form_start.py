@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.assign import from_settings, settings_text
 from core.config import RunConfig, TaskConfig, parse_config
-from core.engine import LocalEngine
+from core.config.assign import from_settings, settings_text
+from core.config.turns import as_launched
 from core.errors import PlaygroundError
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import default_frame_steps
-from core.turns import as_launched
+from core.workers import LocalEngine
 from pages.ui import state
 from pages.ui.parts import escaped
 from pages.ui.reuse import AS, template_settings

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import streamlit as st
 
 from core.config import RATE
-from core.engine import LocalEngine
+from core.config.objective import Knob
+from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
-from core.objectives import Knob
 from core.store import Store
 from core.store.records import KnobState
-from core.turns import SettingsAt, objective_at
+from core.workers import LocalEngine
 from pages.ui import state
 from pages.ui.controls import leave_notice
 from pages.ui.parameter_widget import Scale, slider_scale

@@ -14,10 +14,10 @@ from core.encoders.counting import TokenCounts, token_counter
 from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
-from core.jobs import JobRecord
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
+from core.workers import JobRecord
 from pages.ui import reads
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped

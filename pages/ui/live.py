@@ -9,23 +9,29 @@ from statistics import median
 
 import streamlit as st
 
-from core.analysis.maps import LIVE, map_request
+from core.artifacts.maps import LIVE, map_request
 from core.config import RunConfig
-from core.engine import LocalEngine
+from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.learning import classifier_learned, classifier_learns_from, classifier_note, outcome_sentence, scored
-from core.newest_contrast import newest_contrast
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
+from core.training.newest_contrast import newest_contrast
 from core.training.pace import PACE_STEPS, Pace, pace
+from core.training.score_source import (
+    classifier_learned,
+    classifier_learns_from,
+    classifier_note,
+    outcome_sentence,
+    scored,
+)
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
-from core.turns import objective_at
+from core.workers import LocalEngine
 from pages.ui import reads, state
 from pages.ui.beat import beat
 from pages.ui.controls import disk_line, run_buttons, show_notice

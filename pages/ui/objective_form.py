@@ -9,12 +9,12 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.equation import term_latex, term_words, total_latex
+from core.config.equation import term_latex, term_words, total_latex
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig, ViewConfig
+from core.config.validation import build
 from core.losses.registry import LOSSES, LossEntry
-from core.objectives import ObjectiveConfig
 from core.parameters import Parameter
-from core.terms import TermConfig, ViewConfig
-from core.validation import build
 from core.views.registry import VIEWS
 from pages.ui import phases_state
 from pages.ui.parameter_widget import number_slider, parameter_widget

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from streamlit.delta_generator import DeltaGenerator
 
+from core.config.objective import Knob
 from core.errors import ConfigError
-from core.objectives import Knob
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
 from pages.ui.number_field import number_field
 

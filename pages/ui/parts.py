@@ -10,14 +10,14 @@ from pathlib import Path
 import streamlit as st
 
 from core.config import RunConfig, TrainableConfig
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig
+from core.config.turns import settings_at_end
 from core.events import Probe
-from core.objectives import ObjectiveConfig
 from core.quantities import counted
 from core.store import RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS, LibraryTask
-from core.terms import TermConfig
-from core.turns import settings_at_end
 
 STATUS_COLOURS = {
     Status.QUEUED: "gray",

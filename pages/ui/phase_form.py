@@ -7,12 +7,12 @@ from typing import Any
 import streamlit as st
 
 from core.config import MAX_STEPS, PhaseConfig, TrainableConfig
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS, SHOWING
+from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
-from core.objectives import ObjectiveConfig
-from core.presets import PRESETS, SHOWING
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
-from core.validation import build
 from pages.ui import phases_state
 from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure

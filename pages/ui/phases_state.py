@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.objectives import ObjectiveConfig
-from core.presets import OWN_RATES, PRESETS, SHOWING
-from core.terms import TermConfig
-from core.validation import build
+from core.config.objective import ObjectiveConfig
+from core.config.presets import OWN_RATES, PRESETS, SHOWING
+from core.config.term import TermConfig
+from core.config.validation import build
 from pages.ui import state
 
 JSON = dict[str, Any]

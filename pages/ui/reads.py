@@ -8,15 +8,15 @@ import threading
 import streamlit as st
 
 from core.config import RunConfig
-from core.engine import LocalEngine, rows
-from core.engine.machine import has_bfloat16, has_gpu
 from core.events import Step
-from core.jobs import Jobs
 from core.store import RunRecord, Store, default_folder
 from core.store.store import UNDO_S
 from core.tasks import TaskData, TaskLibrary
 from core.tasks.library import is_own
 from core.training.prepare import prepare
+from core.workers import Jobs, LocalEngine
+from core.workers import run_rows as rows
+from core.workers.machine import has_bfloat16, has_gpu
 
 
 @st.cache_resource(show_spinner=False)

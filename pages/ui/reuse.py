@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.comparison.differences import config_differences
 from core.config import RunConfig
+from core.config.diff import config_differences
+from core.config.turns import as_ended, as_launched, rate_carries_over, settings_at_end
 from core.store import RunRecord
-from core.turns import as_ended, as_launched, rate_carries_over, settings_at_end
 from pages.ui.bound import bound_segments
 from pages.ui.parts import escaped
 

@@ -10,11 +10,11 @@ import streamlit as st
 from core.encoders.counting import token_strings
 from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
-from core.jobs import JobRecord
 from core.parameters import Value
 from core.tasks.dataset import Input
 from core.views.preview import Segment, ViewPreview, segments_of, text_views
 from core.views.registry import view_entry
+from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped

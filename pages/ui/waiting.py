@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.jobs import JobRecord
 from core.store import RunSummary
+from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parts import escaped
 

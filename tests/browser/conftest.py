@@ -19,10 +19,10 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.config import RunConfig
-from core.engine.starters import WarmStarter
-from core.jobs.group import WarmGroup
-from core.jobs.kinds import groups
 from core.store import Store
+from core.workers.job_kinds import groups
+from core.workers.starters import WarmStarter
+from core.workers.warm_group import WarmGroup
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import carried_out, hostile_draft
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from core.config import RunConfig, parse_config
-from core.engine import LocalEngine
-from core.engine.starters import SpawnStarter
 from core.store import RunRecord, Status, Store
+from core.workers import LocalEngine
+from core.workers.starters import SpawnStarter
 from tests.conftest import made_rows, write_csv
 
 IMAGE = "<img src=x onerror=window.hacked=1>"

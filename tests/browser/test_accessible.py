@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.seen import ADDRESSES, EMPTY, LIGHT_AND_DARK, settled
-from tests.core.analysis.made import MORE, recorded
+from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -59,7 +59,7 @@ def test_a_page_with_runs(page: Page, server: Server, run_ids: list[str], addres
 
 
 def test_a_run_that_is_going_on(page: Page, server: Server, server_store: Store, template: Any) -> None:
-    from core.engine import LocalEngine
+    from core.workers import LocalEngine
     from tests.browser.hostile import wait_for
 
     more = {"probe": {"frame_steps": list(range(0, 30_001, 100))}}

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.comparison.twins import twin
+from core.config.twins import twin
 from core.store import Status, Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran, wait_for

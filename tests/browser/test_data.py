@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.jobs import Jobs
 from core.store import Status, Store
 from core.tasks import TaskLibrary
 from core.tasks.rows import Rows
+from core.workers import Jobs
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran, wait_for
 from tests.conftest import made_rows, write_csv

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.cli import draft_from
+from core.cli.main import draft_from
 from tests.browser.conftest import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]

@@ -15,7 +15,7 @@ from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
 from tests.browser.seen import ADDRESSES, EMPTY, many_classes_csv, settled
-from tests.core.analysis.made import MORE, recorded
+from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -196,7 +196,7 @@ def test_the_replay_on_home_rests_where_reduced_motion_is_preferred(browser: Bro
 def test_a_watched_run_is_followed_from_its_newest_frame_only(
     browser: Browser, server: Server, server_store: Store, template: Any
 ) -> None:
-    from core.engine import LocalEngine
+    from core.workers import LocalEngine
 
     started = template(steps=30_000, more={"probe": {"frame_steps": list(range(0, 30_001, 100))}})
     run_id = LocalEngine(server_store).submit(server_store.run(started).config)

@@ -14,7 +14,7 @@ from core.config import RunConfig
 from core.store import Store
 from pages.ui.live_figure import plotly_script
 from tests.browser.conftest import Server
-from tests.core.analysis.made import MORE, recorded
+from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from core.config import RunConfig
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.core.analysis.made import MORE, recorded
+from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.engine import LocalEngine
 from core.store import Store
+from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
 from tests.browser.seen import settled

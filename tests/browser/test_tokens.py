@@ -10,13 +10,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.config import RunConfig
-from core.jobs import Jobs
 from core.store import RunRecord, Status, Store
+from core.workers import Jobs
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
 from tests.browser.test_data import PHONE, fits, settled
 from tests.conftest import made_rows, write_csv
-from tests.core.analysis.made import MORE, recorded
+from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,51 +15,36 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
 APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 
-# What a part of core may import from the others; "losses.registry" allows that one module.
+# What a room of core may import from the others; "losses.registry" allows that one module.
 ALLOWED = {
     "errors": set[str](),
     "quantities": set[str](),
-    "threads": set[str](),
-    "parameters": {"errors", "quantities"},
-    "validation": {"errors"},
-    "terms": {"errors", "losses.registry", "parameters", "views.registry"},
-    "objectives": {"errors", "losses.registry", "parameters", "terms", "validation"},
-    "config": {"errors", "objectives", "validation"},
-    "turns": {"config", "objectives"},
-    "settings": {"errors"},
-    "presets": {"errors", "losses.registry", "parameters"},
-    "equation": {"losses.registry", "objectives", "parameters", "quantities", "terms"},
     "events": set[str](),
-    "learning": {"config", "events", "quantities", "turns"},
-    "newest_contrast": {"events", "objectives", "parameters", "representation", "terms"},
+    "parameters": {"errors", "quantities"},
+    "settings": {"errors"},
     "losses": {"errors", "parameters"},
     # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.
     "views": {"encoders.packing", "encoders.source", "errors", "parameters"},
+    "config": {"errors", "losses.registry", "parameters", "quantities", "views.registry"},
     "encoders": {"config", "errors", "events", "quantities", "views.topk_tokens"},
     "representation": {"errors", "parameters", "quantities"},
     "figures": {"config", "errors", "events", "losses.registry", "quantities", "representation"},
     # Noise in a training text is a view of it that is made once.
-    "tasks": {"config", "encoders.source", "errors", "quantities", "settings", "validation", "views.eda"},
-    "jobs": {"errors", "store.liveness", "store.records", "threads"},
+    "tasks": {"config", "encoders.source", "errors", "quantities", "settings", "views.eda"},
     "training": {
         "config",
         "encoders",
         "errors",
         "events",
-        "learning",
         "losses",
-        "objectives",
         "parameters",
         "quantities",
         "representation",
         "tasks",
-        "terms",
-        "turns",
         "views",
     },
     "store": {"config", "errors", "events", "representation", "settings"},
-    "replay": {"config", "errors", "events", "learning", "representation", "store"},
-    "engine": {
+    "workers": {
         "config",
         "encoders",
         "errors",
@@ -67,67 +53,39 @@ ALLOWED = {
         "settings",
         "store",
         "tasks",
-        "threads",
         "training",
     },
-    "analysis": {
+    "artifacts": {
         "config",
         "encoders",
-        "engine.rows",
         "errors",
         "events",
-        "jobs",
         "losses.law",
-        "objectives",
         "parameters",
         "quantities",
         "representation",
         "settings",
         "store",
         "tasks",
-        "terms",
         "training",
-        "turns",
+        "workers",
     },
-    "comparison": {
-        "config",
-        "errors",
-        "events",
-        "objectives",
-        "parameters",
-        "presets",
-        "representation",
-        "terms",
-        "turns",
-        "validation",
-    },
-    "assign": {"config", "errors", "objectives", "presets", "validation"},
-    "cli_options": {"tasks.files.problems"},
-    "cli_tasks": {"cli_options", "config", "engine", "errors", "quantities", "store", "tasks", "validation"},
     "cli": {
-        "assign",
-        "cli_options",
-        "cli_tasks",
+        "artifacts",
         "config",
-        "engine",
         "errors",
         "events",
-        "learning",
-        "objectives",
-        "presets",
         "quantities",
-        "replay",
         "settings",
         "store",
         "tasks",
         "training",
-        "turns",
-        "validation",
+        "workers",
     },
     "__main__": {"cli"},
     "__init__": set[str](),
 }
-LIGHT = ["core.engine.local", "core.figures.map_data", "core.figures.curves", "core.training.prepare"]
+LIGHT = ["core.workers.local", "core.figures.map_data", "core.figures.curves", "core.training.prepare"]
 LIGHT += [
     "core.training.estimate",
     "core.training.plan",
@@ -135,17 +93,29 @@ LIGHT += [
     "core.config",
     "core.losses.registry",
 ]
-LIGHT += ["core.analysis.sentence", "core.analysis.biography", "core.analysis.projector", "core.analysis.weights"]
-LIGHT += ["core.comparison.offers", "core.comparison.seeds", "core.comparison.alignment", "core.figures.compare"]
-LIGHT += ["core.figures.tokens", "core.figures.highlight", "core.turns"]
-LIGHT += ["core.views.registry", "core.views.eda", "core.presets", "core.equation", "core.replay"]
-LIGHT += ["core.learning", "core.newest_contrast", "core.representation.verdict"]
-LIGHT += ["core.analysis.contrast", "core.losses.registry", "core.quantities", "core.training.pace"]
+LIGHT += [
+    "core.artifacts.sentence",
+    "core.artifacts.text_history",
+    "core.artifacts.projector",
+    "core.artifacts.weights",
+]
+LIGHT += [
+    "core.config.suggestions",
+    "core.artifacts.seeds",
+    "core.artifacts.shared_examples",
+    "core.figures.run_curves",
+]
+LIGHT += ["core.figures.words", "core.figures.highlight", "core.config.turns"]
+LIGHT += [
+    "core.views.registry",
+    "core.views.eda",
+    "core.config.presets",
+    "core.config.equation",
+    "core.artifacts.replay",
+]
+LIGHT += ["core.training.score_source", "core.training.newest_contrast", "core.representation.verdict"]
+LIGHT += ["core.artifacts.frame_loss", "core.losses.registry", "core.quantities", "core.training.pace"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
-
-
-def named(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -159,77 +129,91 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
-def part_of(path: Path) -> str:
+def room_of(path: Path) -> str:
     inner = path.relative_to(ROOT / "core")
     return inner.parts[0] if len(inner.parts) > 1 else inner.stem
 
 
-def is_allowed(part: str, imported: str) -> bool:
+def is_allowed(room: str, imported: str) -> bool:
     inner = imported.removeprefix("core.")
-    other = inner.split(".")[0]
-    if other in (part, "__version__"):
+    if inner.split(".")[0] in (room, "__version__"):
         return True
-    return any(inner == allowed or inner.startswith(f"{allowed}.") for allowed in ALLOWED[part])
+    return any(inner == allowed or inner.startswith(f"{allowed}.") for allowed in ALLOWED[room])
 
 
-@pytest.mark.parametrize("path", CORE, ids=named)
-class TestCore:
-    def test_it_imports_neither_streamlit_nor_pages(self, path: Path) -> None:
-        roots = {name.split(".")[0] for name in imports(path)}
-        assert not roots & {"streamlit", "pages", "app", "tests"}
-
-    def test_it_imports_only_what_lies_below_it(self, path: Path) -> None:
-        inside = {name for name in imports(path) if name.split(".")[0] == "core"}
-        assert [name for name in sorted(inside) if not is_allowed(part_of(path), name)] == []
+def offenders(paths: Sequence[Path], is_offence: Callable[[Path, str], bool]) -> list[str]:
+    """Imports that break a rule, each with the file that has it."""
+    assert paths
+    return [f"{path.relative_to(ROOT)}: {name}" for path in paths for name in imports(path) if is_offence(path, name)]
 
 
-@pytest.mark.parametrize("path", [p for p in CORE if part_of(p) == "losses"], ids=named)
-def test_losses_import_torch_and_nothing_else_from_outside(path: Path) -> None:
-    roots = {name.split(".")[0] for name in imports(path)} - {"core"}
-    assert roots - set(sys.stdlib_module_names) <= {"torch"}
+def is_from(name: str, *roots: str) -> bool:
+    return name.split(".", maxsplit=1)[0] in roots
 
 
-@pytest.mark.parametrize("path", [p for p in CORE if part_of(p) in ("figures", "representation")], ids=named)
-def test_figures_and_representation_take_arrays(path: Path) -> None:
-    roots = {name.split(".")[0] for name in imports(path)}
-    assert not roots & {"torch", "transformers", "plotly"}
+def in_rooms(*rooms: str) -> list[Path]:
+    return [path for path in CORE if room_of(path) in rooms]
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*.py")) + CORE, ids=named)
-def test_only_the_app_and_its_pages_import_streamlit(path: Path) -> None:
-    assert path.name == "app.py" or "streamlit" not in {name.split(".")[0] for name in imports(path)}
+def test_core_imports_neither_streamlit_nor_pages() -> None:
+    assert offenders(CORE, lambda _, name: is_from(name, "streamlit", "pages", "app", "tests")) == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "pages" / "ui").glob("*.py")), ids=named)
-def test_pieces_of_pages_do_not_import_pages(path: Path) -> None:
-    assert [name for name in imports(path) if name.startswith("pages.") and not name.startswith("pages.ui")] == []
+def test_every_room_imports_only_what_lies_below_it() -> None:
+    assert offenders(CORE, lambda path, name: is_from(name, "core") and not is_allowed(room_of(path), name)) == []
 
 
-@pytest.mark.parametrize("path", APP, ids=named)
-def test_only_state_touches_session_state_and_the_address(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    names = {name.split(".")[-1] for name in imports(path)}
-    touched = (attributes | names) & {"session_state", "query_params"}
-    assert not touched or path == ROOT / "pages" / "ui" / "state.py"
+def test_losses_import_torch_and_nothing_else_from_outside() -> None:
+    known = ("core", "torch", *sys.stdlib_module_names)
+    assert offenders(in_rooms("losses"), lambda _, name: not is_from(name, *known)) == []
+
+
+def test_figures_and_representation_take_arrays() -> None:
+    heavy = ("torch", "transformers", "plotly")
+    assert offenders(in_rooms("figures", "representation"), lambda _, name: is_from(name, *heavy)) == []
+
+
+def test_of_loose_files_only_the_app_imports_streamlit() -> None:
+    paths = [path for path in ROOT.glob("*.py") if path.name != "app.py"]
+    assert all(not is_from(name, "streamlit") for path in paths for name in imports(path))
+
+
+def test_pieces_of_pages_do_not_import_pages() -> None:
+    pieces = sorted((ROOT / "pages" / "ui").rglob("*.py"))
+    assert offenders(pieces, lambda _, name: is_from(name, "pages") and not name.startswith("pages.ui")) == []
+
+
+def test_only_state_touches_session_state_and_the_address() -> None:
+    found = []
+    for path in APP:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        touched = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        touched |= {name.split(".")[-1] for name in imports(path)}
+        if touched & {"session_state", "query_params"}:
+            found.append(path)
+    assert found == [ROOT / "pages" / "ui" / "state.py"]
 
 
 def test_the_rules_catch_an_arrow_that_runs_back() -> None:
     assert not is_allowed("losses", "core.training.loop.train")
-    assert not is_allowed("store", "core.engine.LocalEngine")
+    assert not is_allowed("store", "core.workers.LocalEngine")
     assert not is_allowed("config", "core.losses.supcon.supcon_loss")
     assert not is_allowed("figures", "core.store")
-    assert not is_allowed("objectives", "core.losses.supcon.supcon_loss")
-    assert not is_allowed("objectives", "core.config.RunConfig")
-    assert not is_allowed("encoders", "core.views.clusters.cluster_views")
-    assert not is_allowed("presets", "core.training.prepare")
-    assert is_allowed("objectives", "core.losses.registry.loss_entry")
+    assert not is_allowed("encoders", "core.views.token_clusters.cluster_views")
+    assert not is_allowed("config", "core.training.prepare")
+    assert is_allowed("config", "core.losses.registry.loss_entry")
     assert is_allowed("encoders", "core.views.topk_tokens.topk_token_views")
     assert is_allowed("training", "core.training.schedule.frame_steps")
 
 
-def test_every_part_of_core_has_a_rule() -> None:
-    assert {part_of(path) for path in CORE} <= ALLOWED.keys()
+def test_every_room_of_core_has_a_rule() -> None:
+    assert {room_of(path) for path in CORE} <= ALLOWED.keys()
+
+
+def test_no_two_modules_of_core_share_a_name() -> None:
+    """Registries and a package's own entry points aside, a name leads to one module."""
+    found = Counter(path.stem for path in CORE if path.stem not in ("__init__", "__main__", "registry"))
+    assert [name for name, count in found.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("module", LIGHT)

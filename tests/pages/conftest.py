@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.engine import LocalEngine
-from core.jobs import Jobs
+from core.workers import Jobs, LocalEngine
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.comparison.seeds import Spread
+from core.artifacts.seeds import Spread
 from core.config import RunConfig
 from core.events import Frame, Probe, Started, Step
-from core.jobs import Jobs
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.tasks.listing import csv_file
+from core.workers import Jobs
 from pages.ui.compare.curves import Record, measure_labels, records_csv
 from pages.ui.compare.linked import linked_ids
 from pages.ui.compare.maps import turn_onto
@@ -222,7 +222,7 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Callable[..., AppTest
 
 
 def test_alignment_alone_is_no_merit(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
-    from core.analysis.measures import FrameMeasures, measures_folder, write_measures
+    from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
 
     runs = [made("a"), made("b", batch_size=4)]
     store = Store(folder)
@@ -262,7 +262,7 @@ def test_representations_are_measured_on_demand(opened: Callable[..., AppTest], 
 def test_measures_that_are_there_are_told_with_their_settings(
     opened: Callable[..., AppTest], made: Made, folder: Path
 ) -> None:
-    from core.analysis.measures import FrameMeasures, measures_folder, write_measures
+    from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
 
     runs = [made("a"), made("b", seed=1)]
     store = Store(folder)

@@ -21,9 +21,10 @@ from streamlit.testing.v1 import AppTest
 from core.encoders import source
 from core.encoders.catalogue import KOREAN, LISTED
 from core.encoders.source import BUNDLED
-from core.jobs import Jobs, kinds
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.rows import Rows
+from core.workers import Jobs
+from core.workers import job_kinds as kinds
 from tests.conftest import made_rows
 from tests.pages.test_pages import ROOT, button, options, widget, words
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from core.analysis.contrast import shown_contrast
+from core.artifacts.frame_loss import shown_contrast
 from core.config import RunConfig, parse_config
 from core.events import Frame, Probe, Started, Step
 from core.losses.forces import batch_forces

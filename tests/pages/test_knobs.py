@@ -99,8 +99,8 @@ def test_a_turn_that_the_run_refuses_goes_back_with_a_sentence(live: AppTest, at
 def test_a_turn_that_cannot_be_sent_goes_back_with_a_sentence(
     live: AppTest, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.engine import LocalEngine
     from core.errors import StoreError
+    from core.workers import LocalEngine
 
     def full(*_: object) -> None:
         raise StoreError("The disk is full.")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.artifacts.replay import open_replay
 from core.config import RunConfig, parse_config
+from core.config.presets import PRESETS
 from core.events import Evaluation, Frame, Started, Step
-from core.presets import PRESETS
-from core.replay import open_replay
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
 from core.store.budget import keep_within

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.analysis.biography import Biography
-from core.cli import _result, _sentence
+from core.artifacts.replay import write_replay
+from core.artifacts.text_history import Biography
+from core.cli.main import _result, _sentence
 from core.config import RunConfig
+from core.config.objective import mixed_objective
 from core.errors import StoreError
 from core.events import Frame, Notice, Probe, Started, Step
-from core.learning import classifier_note
-from core.objectives import mixed_objective
-from core.replay import write_replay
 from core.representation.projections import pca_map
 from core.store import Status, Store
+from core.training.score_source import classifier_note
 from pages.ui.explore.run_reads import frames_of
 from pages.ui.explore.sentence import predicted_steps
 from tests.pages.test_compare import table

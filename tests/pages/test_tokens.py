@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from streamlit.testing.v1 import AppTest
 
-from core.analysis.sentence import Deletions, Inspected, write_deletions, write_inspected
-from core.analysis.weights import weight_stamps
+from core.artifacts.sentence import Deletions, Inspected, write_deletions, write_inspected
+from core.artifacts.weights import weight_stamps
 from core.config import RunConfig
+from core.config.objective import mixed_objective
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
-from core.jobs import JobRecord, Jobs
-from core.objectives import mixed_objective
 from core.representation.projections import pca_map
 from core.store import Status, Store
 from core.training.prepare import prepare
 from core.training.weight_files import snapshot_path
+from core.workers import JobRecord, Jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<img/src=x/onerror=alert(1)>"

@@ -1,10 +1,10 @@
 """Maps that hold still: every frame's points start from, and are turned onto, those of the frame before."""
 
 from core.representation.projections.alignment import Points, align
-from core.representation.projections.frames import Placed, keyframes, map_frames
 from core.representation.projections.pca import pca_map
 from core.representation.projections.placing import place_new
 from core.representation.projections.registry import PROJECTIONS, Projection, projection_entry
+from core.representation.projections.sequence import Placed, keyframes, map_frames
 from core.representation.projections.spec import MapSpec
 
 __all__ = [

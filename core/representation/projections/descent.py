@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.representation.geometry import Array
-from core.representation.projections.forces import Coordinates
+from core.representation.projections.kernels import Coordinates
 
 # A frame in which this much of the graph's weight is new is a frame that a map has to follow at full pace.
 WHOLLY_NEW = 0.25

@@ -22,8 +22,8 @@ from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.forces import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.graph import Graph, both_ways, changed, memberships, nearest
+from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.pca import pca_map
 
 PUSHES = 5  # negative samples per edge

@@ -1,6 +1,6 @@
 """Rows of a data set of the Hugging Face Hub, read by `datasets`. No code of a repository is ever run.
 
-`datasets` is imported when something is fetched, in a process of its own (`core.jobs`).
+`datasets` is imported when something is fetched, in a process of its own (`core.workers`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError, TaskError
 from core.quantities import counted
+from core.tasks.hub.hub_rows import described
 from core.tasks.hub.place import Place, check_splits, located, plain_errors
 from core.tasks.hub.read import Progress, SplitRead, Steps, read_split
 from core.tasks.hub.registry import HubRequest
-from core.tasks.hub.rows import described
 from core.tasks.library import LibraryTask, TaskLibrary, checked_name
 from core.tasks.load import split_rows
 from core.tasks.rows import Rows, SplitName
-from core.validation import build
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Kept:
 
 
 def job(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
-    """Fetch a data set and keep it in the library of a store's folder; a job of `core.jobs`.
+    """Fetch a data set and keep it in the library of a store's folder; a job of `core.workers`.
 
     Returns: the task's id and name, whether its rows were here already, and what was sampled and left out.
     Raises: TaskError or ConfigError.

@@ -17,9 +17,9 @@ from typing import Any
 
 from core.errors import TaskError, shown
 from core.settings import settings
+from core.tasks.hub.hub_rows import Row, RowReader, described
 from core.tasks.hub.place import Place, check_columns, columns_of
 from core.tasks.hub.registry import HubRequest
-from core.tasks.hub.rows import Row, RowReader, described
 
 Progress = Callable[[int, int | None, str], None]
 

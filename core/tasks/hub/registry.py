@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from core.config.validation import Part
 from core.errors import ConfigError
 from core.settings import settings
 from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
-from core.validation import Part
 
 Language = Literal["en", "zh", "ko"]
 

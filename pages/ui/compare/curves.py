@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.analysis.measures import measures_folder, read_measures
-from core.comparison.axes import AXES, Axis, places
-from core.comparison.seeds import seed_groups
-from core.comparison.sums import is_loss, same_loss
+from core.artifacts.measures import measures_folder, read_measures
+from core.artifacts.seeds import seed_groups
+from core.config.loss_sums import is_loss, same_loss
 from core.events import Step
-from core.figures.compare import Curve, MeasurePanel, compare_figure, mean_curve
+from core.figures.axes import AXES, Axis, places
 from core.figures.curves import part_label
+from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned
-from core.learning import Scorer, scorers
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
+from core.training.score_source import Scorer, scorers
 from pages.ui import reads
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared

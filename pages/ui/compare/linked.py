@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.comparison.alignment import example_keys
+from core.artifacts.shared_examples import example_keys
 from core.events import Probe
 from pages.ui.compare.picking import Shown
 

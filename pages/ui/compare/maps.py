@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.analysis.maps import LIVE
-from core.comparison.alignment import Turn, example_keys, find_turn, matched
+from core.artifacts.maps import LIVE
+from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from pages.ui.bound import bound

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.config import RunConfig
 from core.errors import PlaygroundError, shown
-from core.figures.compare import MOST_RUNS
+from core.figures.run_curves import MOST_RUNS
 from core.store import RunRecord, RunSummary, Store
 from pages.ui import state
 from pages.ui.bound import SEPARATOR, split

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from core.analysis.measures import FrameMeasures, measures_folder, measures_request, read_measures
-from core.comparison.differences import config_differences
-from core.comparison.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
-from core.learning import PROBE_ROWS, scored
+from core.artifacts.measures import FrameMeasures, measures_folder, measures_request, read_measures
+from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
+from core.config.diff import config_differences
 from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
+from core.training.score_source import PROBE_ROWS, scored
 from pages.ui import state
 from pages.ui.compare.picking import Compared
 from pages.ui.waiting import complete_since, see_done

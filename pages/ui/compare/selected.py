@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.comparison.axes import frame_at
+from core.figures.axes import frame_at
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.tasks.listing import csv_file

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.comparison.differences import SEED, Difference, config_differences
-from core.comparison.offers import Suggestion, TwinSetting, twin_settings
-from core.comparison.twins import twin, twin_name
 from core.config import LARGEST_SEED, RunConfig
-from core.engine import LocalEngine
+from core.config.diff import SEED, Difference, config_differences
+from core.config.suggestions import Suggestion, TwinSetting, twin_settings
+from core.config.turns import as_launched
+from core.config.twins import twin, twin_name
 from core.errors import ConfigError, PlaygroundError
-from core.figures.compare import MOST_RUNS
+from core.figures.run_curves import MOST_RUNS
 from core.parameters import Parameter, Value
-from core.turns import as_launched
+from core.workers import LocalEngine
 from pages.ui import state
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.engine import LocalEngine
 from core.errors import PlaygroundError
 from core.store import Status
+from core.workers import LocalEngine
 from pages.ui import state
 from pages.ui.bound import bound
 from pages.ui.compare.curves import curves

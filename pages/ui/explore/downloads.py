@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
-from core.analysis.projector import example_records, spread, write_projector
+from core.artifacts.projector import example_records, spread, write_projector
 from core.representation.projections import MapSpec, Points
 from core.tasks.listing import csv_file
 from pages.ui.explore.run_reads import Frames

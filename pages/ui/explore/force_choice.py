@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from core.analysis.contrast import ShownContrast, names_layers, shown_contrast
+from core.artifacts.frame_loss import ShownContrast, names_layers, shown_contrast
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
 from core.losses.law import ForceLaw

@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.figures.forces import spread_figure
 from core.figures.map_data import Arrow
+from core.figures.push_spread import spread_figure
 from core.quantities import counted, percent
 from pages.ui.explore.force_choice import Acting, temperatures
 from pages.ui.explore.run_reads import Frames

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from core.analysis.measures import measures_request
-from core.analysis.similarity import PAIRS_MAX, read_similarity
-from core.analysis.weights import all_known, weight_stamps
+from core.artifacts.measures import measures_request
+from core.artifacts.similarity import PAIRS_MAX, read_similarity
+from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
-from core.figures.measures import measures_figure
+from core.figures.measure_curves import measures_figure
 from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from pages.ui import reads, state

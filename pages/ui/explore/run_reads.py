@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.analysis.maps import (
+from core.artifacts.maps import (
     LIVE,
     KeptHonesty,
     MapSource,
@@ -21,15 +21,15 @@ from core.analysis.maps import (
     readable_steps,
     steps_source,
 )
-from core.analysis.measures import FrameMeasures, measures_folder, read_measures
+from core.artifacts.measures import FrameMeasures, measures_folder, read_measures
 from core.config import RunConfig
 from core.events import VALIDATION, Evaluation, FloatArray, Probe
-from core.learning import predictions_note, scored
 from core.quantities import percent
 from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
+from core.training.score_source import predictions_note, scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.analysis import biography as life
-from core.analysis.biography import Biography, Place
-from core.analysis.sentence import Inspected, check_text, inspected, takes_pairs
-from core.analysis.weights import all_known, weight_stamps
+from core.artifacts import text_history as life
+from core.artifacts.sentence import Inspected, check_text, inspected, takes_pairs
+from core.artifacts.text_history import Biography, Place
+from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.events import FloatArray
-from core.figures.biography import confidence_figure
 from core.figures.map_data import OwnPoint
-from core.learning import classifier_learns_from
+from core.figures.prediction_history import confidence_figure
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
+from core.training.score_source import classifier_learns_from
 from pages.ui import reads, state
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames

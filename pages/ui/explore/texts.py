@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from core.analysis.maps import KeptHonesty
-from core.analysis.projector import example_table_csv
+from core.artifacts.maps import KeptHonesty
+from core.artifacts.projector import example_table_csv
 from core.events import Probe
 from core.representation.examples import ExampleScores
 from pages.ui.bound import bound_switch

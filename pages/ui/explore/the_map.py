@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import streamlit as st
 
-from core.analysis.maps import LIVE, map_request
+from core.artifacts.maps import LIVE, map_request
 from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
 from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points

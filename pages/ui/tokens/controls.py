@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.representation.tokens import punctuation
+from core.representation.attention import punctuation
 from pages.ui.bound import bound, bound_nearest, bound_switch
 
 # A third of the words, but no more than can be taken in at a glance.

@@ -9,12 +9,12 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.analysis.sentence import Deletions, deletions
+from core.artifacts.sentence import Deletions, deletions
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
-from core.figures.tokens import attention_against_effect_figure
+from core.figures.words import attention_against_effect_figure
 from core.quantities import counted, percent, signed
-from core.representation.tokens import (
+from core.representation.attention import (
     RankAgreement,
     changed_predictions,
     deletion_effects,

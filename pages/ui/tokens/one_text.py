@@ -9,9 +9,9 @@ from scipy.special import softmax
 
 from core.figures.highlight import before_and_after_html
 from core.figures.template import Figure
-from core.figures.tokens import top_words_figure, word_heatmap_figure
+from core.figures.words import top_words_figure, word_heatmap_figure
 from core.quantities import percent
-from core.representation.tokens import (
+from core.representation.attention import (
     WordAttention,
     attention_over_layers,
     attention_over_steps,

@@ -10,10 +10,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.analysis.sentence import Inspected, takes_pairs
+from core.artifacts.sentence import Inspected, takes_pairs
 from core.errors import StoreError
 from core.events import FloatArray, Probe, Tokens, TokenText
-from core.representation.tokens import punctuation, split_attention, top_words, word_attention
+from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.analysis.sentence import check_text, inspected
-from core.analysis.weights import all_known, weight_stamps
+from core.artifacts.sentence import check_text, inspected
+from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.events import Probe
 from core.settings import settings

@@ -11,6 +11,9 @@ import plotly.graph_objects as go
 import pytest
 
 from core.config import KnobTurn
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS
+from core.config.validation import build
 from core.events import Evaluation, Step
 from core.figures.curves import (
     KNOB_SYMBOLS,
@@ -24,9 +27,6 @@ from core.figures.curves import (
 from core.figures.smoothing import Smoothing
 from core.figures.template import ACCENT, MAX_CURVE_POINTS, QUIET, Figure
 from core.losses.registry import LOSSES
-from core.objectives import ObjectiveConfig
-from core.presets import PRESETS
-from core.validation import build
 
 
 def made_steps(count: int) -> list[Step]:

@@ -16,8 +16,8 @@ from torch import Tensor
 from core.losses import blockwise, supcon
 from core.losses.cross_entropy import cross_entropy_loss, mixup_loss
 from core.losses.dscl import dscl_loss
+from core.losses.evaluate import Contrasted, TermInput
 from core.losses.forces import PushSpread, batch_forces, push_spread
-from core.losses.objective import Contrasted, TermInput
 from core.losses.rdrop import rdrop_loss
 from core.losses.reference import reference_lines
 from core.losses.registry import LOSSES

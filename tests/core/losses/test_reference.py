@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.losses.objective import TERMS, Contrasted, TermInput
+from core.losses.evaluate import TERMS, Contrasted, TermInput
 from core.losses.reference import ReferenceLines, reference_lines
 from core.losses.registry import LOSSES
 from core.parameters import Value

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from core.losses import blockwise, supcon
-from core.losses.objective import Contrasted, TermInput
+from core.losses.evaluate import Contrasted, TermInput
 from core.losses.reference import reference_lines
 from core.losses.supcon import collapse_line, contrastive_coefficients, supcon_loss
 

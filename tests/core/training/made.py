@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from core.config import RunConfig
+from core.config.presets import PRESETS
 from core.encoders.model import Encoder, load_encoder
 from core.events import Event, Step
-from core.presets import PRESETS
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.config.objective import ObjectiveConfig
+from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT
 from core.losses import dscl_loss, rdrop_loss, simcse_loss, supcon_loss
-from core.losses.objective import TERMS, Contrasted, TermInput
-from core.objectives import ObjectiveConfig
+from core.losses.evaluate import TERMS, Contrasted, TermInput
 from core.training.adversarial import embedding_gradients, laid_out
 from core.training.plan import TermPlan, plan_phase
-from core.validation import build
 from core.views.embedding import add_step
 from tests.core.encoders.test_model import TEXTS
 from tests.core.encoders.test_taps import made

@@ -7,8 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from core.config import TrainableConfig, parse_config, peak_rates
+from core.config.presets import PRESETS
 from core.encoders.source import BUNDLED, EncoderShape, encoder_shape
-from core.presets import PRESETS
 from core.training.defaults import RATES, Size, default_rates, size_class
 from core.training.prepare import prepare
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig, TrainableConfig
+from core.config.objective import mixed_objective
 from core.encoders.source import EncoderShape, encoder_shape
 from core.events import Step
-from core.learning import PROBE_ROWS
-from core.objectives import mixed_objective
 from core.training.estimate import (
     CHARACTERS_PER_TOKEN,
     SPECIAL_TOKENS,
@@ -25,6 +24,7 @@ from core.training.estimate import (
     step_operations,
 )
 from core.training.prepare import prepare
+from core.training.score_source import PROBE_ROWS
 
 Estimated = Callable[..., Estimate]
 MINI_LM = EncoderShape("bert", hidden_size=384, blocks=6, feed_forward=1536, positions=512, vocabulary=30_522)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.config.presets import PRESETS
 from core.encoders.model import Encoder
 from core.encoders.taps import Taps
-from core.presets import PRESETS
 from core.training.gradient_cache import GradientCache
 from core.training.outputs import Outputs, Reader, joined, outputs_of
 from core.training.phase import Phase

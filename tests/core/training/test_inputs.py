@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from core.config.term import ViewConfig
 from core.encoders.packing import Tokens
-from core.terms import ViewConfig
 from core.training import inputs as inputs_module
 from core.training.inputs import StepInputs
 from core.training.plan import TRIPLET, Pass

@@ -14,12 +14,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from core.config import RunConfig, parse_config
+from core.config.objective import mixed_objective
+from core.config.presets import PRESETS
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, TurnRefused
 from core.losses.supcon import collapse_line
-from core.objectives import mixed_objective
-from core.presets import PRESETS
 from core.tasks import TaskData
 from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
@@ -552,7 +552,7 @@ def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch:
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_with_a_remedy(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    from core.losses.objective import Objective, ObjectiveValue
+    from core.losses.evaluate import Objective, ObjectiveValue
 
     whole = Objective.__call__
 

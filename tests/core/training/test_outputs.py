@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from core.config.objective import ObjectiveConfig
+from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
-from core.losses.objective import TermInput
-from core.objectives import ObjectiveConfig
+from core.losses.evaluate import TermInput
 from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, joined, outputs_of, projection_head
 from core.training.plan import Plan, plan_phase
-from core.validation import build
-from core.views.clusters import cluster_views
+from core.views.token_clusters import cluster_views
 from tests.core.encoders.test_model import made
 
 B, H, K, BLOCKS = 5, 16, 6, 2

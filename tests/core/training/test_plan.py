@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS
+from core.config.validation import build
 from core.errors import ConfigError
-from core.objectives import ObjectiveConfig
-from core.presets import PRESETS
 from core.training.plan import TRIPLET, LogitsOf, Pass, Plan, TermPlan, VectorOf, plan_phase
-from core.validation import build
 
 CE: dict[str, Any] = {"loss": "cross_entropy"}
 DROPOUT = [{"view": "dropout"}]

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import pytest
 
 from core.config import RunConfig, parse_config
+from core.config.objective import mixed_objective
+from core.config.presets import PRESETS
 from core.errors import ConfigError, EncoderError, PlaygroundError, TaskError
-from core.objectives import mixed_objective
-from core.presets import PRESETS
 from core.tasks import load_task
 from core.training.defaults import DEFAULT_STEPS
 from core.training.prepare import PROBE_ON_CPU, prepare

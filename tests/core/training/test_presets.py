@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig, parse_config
+from core.config.presets import PRESETS
 from core.events import Evaluation, Finished, Step
-from core.presets import PRESETS
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.loop import train

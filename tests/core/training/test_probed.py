@@ -10,14 +10,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from core.config import RunConfig
+from core.config.objective import mixed_objective
 from core.events import Evaluation, Event, Frame, KnobTurned, Notice, Started
-from core.learning import PROBE_ROWS
-from core.objectives import mixed_objective
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints, load_learned
 from core.training.encode import encode
 from core.training.loop import train
 from core.training.prepare import prepare
+from core.training.score_source import PROBE_ROWS
 from core.training.untrained import MemoryCache, VectorCache
 from tests.core.training.made import CPU, Draft, in_attempts
 from tests.core.training.test_frames import loaded
@@ -92,7 +92,7 @@ def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp
 
 
 def test_a_probe_is_fitted_on_so_many_rows_at_most(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.training.frames.PROBE_ROWS", 30)
+    monkeypatch.setattr("core.training.probe.PROBE_ROWS", 30)
     _, _, events = told(draft(objective=CONTRAST, more=PROBE))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {30}
     _, _, events = told(draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}}))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
+from core.config.objective import mixed_objective
 from core.events import Event, Notice
-from core.objectives import mixed_objective
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences, starving_terms

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.representation.projections.descent import MOST_AT_ONCE, descend, meetings, pace, reach
-from core.representation.projections.forces import Coordinates
+from core.representation.projections.kernels import Coordinates
 
 
 @pytest.mark.parametrize("dims", [2, 3])

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG
 from core.tasks.hub.registry import HUB_SETS, HubEntry, request_of
-from core.tasks.hub.rows import EMPTY, NO_LABEL, TOO_LONG
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, card, csv_file, opinions, parquet_file
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -31,7 +31,7 @@ from core.errors import PlaygroundError
 from core.tasks.hub import fetch as hub_fetch
 from core.tasks.hub import read as hub_read
 from core.tasks.hub.registry import HubRequest
-from core.validation import build
+from core.config.validation import build
 
 def answer(request):
     told, started = [], time.monotonic()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from core.config.validation import build
 from core.errors import ConfigError
 from core.tasks.hub.registry import HUB_SETS, MAX_NAME_CHARS, HubRequest, hub_entry, request_of
-from core.validation import build
 
 ASKED = {"repository": "acme/tiny", "text": "text", "label": "label"}
 # What the issue asks for by name.

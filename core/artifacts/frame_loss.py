@@ -1,0 +1,212 @@
+"""Which contrastive loss a run used at a frame, and how much of it the frame's vectors can show. Imports no torch.
+
+A frame holds one pooled vector and the logits of each text, as the encoder gives them without dropout. What else a term
+may contrast (tokens, other layers, projected vectors, further views) is not there, and is named where it is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from core.config import RunConfig
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig
+from core.config.turns import objective_at
+from core.losses.law import ForceLaw
+from core.parameters import number, resolve_layers, whole
+from core.quantities import counted
+
+# Where a run contrasts nothing: the temperature that Gunel et al. (2021) found best.
+USUAL_TAU = 0.3
+# Losses that `_law` knows.
+SHOWN = ("supcon", "dscl", "simcse")
+# The last layer of an encoder whose number of blocks is not known.
+LAST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContrast:
+    """The loss whose forces can be shown at a frame.
+
+    Attributes:
+        law: the loss, on one vector per text.
+        temperature: τ at that step.
+        own: whether the run used this loss at that step.
+        source: what the loss compares of a frame.
+        about: a sentence that names the loss.
+        remarks: sentences on what the run computed otherwise; none where what is shown is exactly its loss.
+        batch_size: of the step's phase.
+    """
+
+    law: ForceLaw
+    temperature: float
+    own: bool
+    source: Literal["vectors", "logits"]
+    about: str
+    remarks: tuple[str, ...]
+    batch_size: int
+
+
+def names_layers(config: RunConfig) -> bool:
+    """Whether a run contrasts other layers than the last, so that its encoder's number of blocks matters here."""
+    terms = [term for phase in config.phases for term in phase.objective.terms]
+    views = [view for term in terms for view in term.views]
+    return any(term.layers != "last" for term in terms) or any(view.entry.kind == "layers" for view in views)
+
+
+def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int | None) -> ShownContrast:
+    """What the force view shows at a frame.
+
+    Args:
+        config: prepared, with the knob turns of the run.
+        step: of the frame; its vectors come from the weights after that step.
+        layer: the block whose pooled vectors are looked at, None for the last.
+        blocks: of the encoder, None where they are not known; layers are then named as the run has them.
+    """
+    used = objective_at(config, step)
+    batch_size = config.phases[used.phase].batch_size
+    usable = [term for term in used.objective.contrastive if term.loss in SHOWN]
+    if not usable:
+        law, about = ForceLaw(), f"Shown instead: supervised contrast (L_out) at τ {USUAL_TAU:g} on the pooled vectors."
+        return ShownContrast(law, USUAL_TAU, False, "vectors", about, (_no_forces(used.objective),), batch_size)
+    term = max(usable, key=lambda term: term.weight)  # the first of equals
+    temperature = number(term.parameters, "temperature")
+    others = len(used.objective.contrastive) - 1
+    remarks = [
+        *([f"It is the heaviest of {others + 1} contrastive terms here, weight {term.weight:g}."] if others else []),
+        *_place_remarks(term, layer, blocks),
+        *_view_remarks(term, _views(term, blocks)),
+    ]
+    about = f"{_name(term)}, τ {temperature:g}: the contrastive loss of this run at step {step:,}."
+    source: Literal["vectors", "logits"] = "logits" if term.level == "logits" else "vectors"
+    return ShownContrast(_law(term, blocks), temperature, True, source, about, tuple(remarks), batch_size)
+
+
+def _no_forces(objective: ObjectiveConfig) -> str:
+    """Why a run's own objective has no forces that a frame could show."""
+    if any(term.entry.reads == "triplets" for term in objective.contrastive):
+        return (
+            "This run contrasts premises with what they entail and contradict, each read by itself; a frame holds "
+            "pairs that are read together, so the forces of its own loss cannot be shown."
+        )
+    if objective.contrastive:
+        return f"The forces of {objective.contrastive[0].entry.label} cannot be shown."
+    names = [term.entry.label for _, term in objective.as_written if term.weight > 0]
+    does = "has" if len(names) == 1 else "have"
+    return f"This run contrasts nothing at this step: {' and '.join(names)} {does} no forces between texts."
+
+
+def _law(term: TermConfig, blocks: int | None) -> ForceLaw:
+    settings, views = term.parameters, _views(term, blocks)
+    if term.loss == "dscl":
+        alpha: float | Literal["uniform"] = "uniform" if settings["uniform"] else number(settings, "alpha")
+        return ForceLaw("dscl", views, alpha)
+    if term.loss == "simcse":
+        whole_matrix = settings["candidates"] == "all"
+        return ForceLaw("out" if whole_matrix else "simcse", views, by_label=False)
+    kind: Literal["out", "in"] = "in" if settings["variant"] == "in" else "out"
+    return ForceLaw(kind, views, normalize=bool(settings["normalize"]))
+
+
+def _name(term: TermConfig) -> str:
+    settings = term.parameters
+    if term.loss == "dscl":
+        alpha = "uniform α" if settings["uniform"] else f"α {number(settings, 'alpha'):g}"
+        return f"{term.entry.label} (DSCL), {alpha}"
+    if term.loss == "simcse":
+        return f"{term.entry.label}{' (NT-Xent, all other vectors)' if settings['candidates'] == 'all' else ''}"
+    return f"{term.entry.label} ({'L_in' if settings['variant'] == 'in' else 'L_out'})"
+
+
+def _views(term: TermConfig, blocks: int | None) -> int:
+    """Vectors per text in the loss, as far as one pooled vector can represent them."""
+    if term.level == "token":
+        return 1
+    further = sum(
+        _layer_views(view.parameters["layers"], blocks) if view.entry.kind == "layers" else 1 for view in term.views
+    )
+    return int(term.original) + further
+
+
+def _layer_views(chosen: object, blocks: int | None) -> int:
+    """How many other layers a view of layers adds, as the plan of a step counts them."""
+    if blocks is None:
+        return len(chosen) if isinstance(chosen, tuple) else 1
+    layers = resolve_layers(chosen, blocks)  # type: ignore[arg-type]
+    return len([layer for layer in layers if layer != blocks]) or 1
+
+
+def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> list[str]:
+    """On the level, the layers and the projection head."""
+    if term.level == "logits":
+        return ["The classifier's outputs are compared, as in the run."]
+    contrasted, shown = _layers(term, blocks), f"layer {layer or blocks}" if layer or blocks else "the last layer"
+    remarks = []
+    if term.level == "token":
+        k, clusters = whole(term.parameters, "k"), whole(term.parameters, "clusters")
+        what = f"the {counted(k, 'token')} of a text that [CLS] attends to most"
+        grouped = f", in {counted(clusters, 'cluster')}" if clusters else ""
+        remarks.append(
+            f"The run contrasts {what}{grouped}, from {contrasted.words}. Frames hold no token vectors, so this is the "
+            f"same loss on the pooled vectors of {shown}."
+        )
+    elif not contrasted.has(layer, blocks):
+        what = f"the pooled vectors of {contrasted.words}"
+        remarks.append(f"The run contrasts {what}; this is the same loss on those of {shown}.")
+    elif contrasted.several:
+        remarks.append(f"The run averages this loss over {contrasted.words}; these are the forces of {shown}.")
+    if (head := term.parameters.get("projection", "none")) != "none":
+        kind = "an MLP" if head == "mlp" else "a linear layer"
+        remarks.append(f"The run contrasts what {kind} makes of these vectors, which frames do not hold.")
+    return remarks
+
+
+def _view_remarks(term: TermConfig, views: int) -> list[str]:
+    """On further views and the queue."""
+    remarks = []
+    if term.level == "token" and term.views:
+        remarks.append(f"Its further views ({_view_names(term)}) are not in a frame either.")
+    elif views > 1 or not term.original:
+        own = ["the text itself"] if term.original else []
+        names = ", ".join([*own, _view_names(term)])
+        remarks.append(
+            f"The run contrasts {counted(views, 'view')} of each text ({names}). A frame holds one vector of the text "
+            "itself, without dropout, and it represents all of them here."
+        )
+    if size := whole(term.parameters, "queue"):
+        remarks.append(f"Its queue of {counted(size, 'past vector')}, further candidates, is left out.")
+    return remarks
+
+
+def _view_names(term: TermConfig) -> str:
+    return ", ".join(view.entry.label.lower() for view in term.views)
+
+
+class _Contrasted(NamedTuple):
+    """The layers that a term contrasts: their numbers, as far as they are known, and their name."""
+
+    numbers: tuple[int, ...]
+    words: str
+
+    @property
+    def several(self) -> bool:
+        return len(self.numbers) != 1
+
+    def has(self, layer: int | None, blocks: int | None) -> bool:
+        """Whether the layer that is looked at, None for the last, is one of them."""
+        return (layer or blocks or LAST) in self.numbers
+
+
+def _layers(term: TermConfig, blocks: int | None) -> _Contrasted:
+    if blocks is None and isinstance(term.layers, str):
+        known = (LAST,) if term.layers == "last" else ()
+        return _Contrasted(
+            known, {"last": "the last layer"}.get(term.layers, f"the {term.layers.replace('_', ' ')} layers")
+        )
+    numbers = (
+        term.layers if isinstance(term.layers, tuple) and blocks is None else resolve_layers(term.layers, blocks or 0)
+    )
+    if len(numbers) == 1:
+        return _Contrasted(numbers, f"layer {numbers[0]}")
+    return _Contrasted(numbers, f"layers {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}")

@@ -1,0 +1,243 @@
+"""Looking into a run's model as a job of a process of its own: a text, the layers, what deleting words does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import softmax
+
+from core.artifacts.layers import layer_count, layers_path, write_layers
+from core.artifacts.sentence import (
+    Deletions,
+    Inspected,
+    check_text,
+    deletions,
+    deletions_path,
+    inspected,
+    inspected_path,
+    takes_pairs,
+    without_each_word,
+    write_deletions,
+    write_inspected,
+)
+from core.artifacts.similarity import PAIRS_MAX, SimilarityScores, read_similarity, similarity_path, write_similarity
+from core.artifacts.weights import all_known, load_at, weight_stamps
+from core.config import Precision, TaskConfig
+from core.encoders.model import Encoder, Tokenizer
+from core.encoders.taps import Taps
+from core.errors import ConfigError, StoreError, TaskError, shown
+from core.events import FloatArray, TokenText
+from core.representation.metrics import spearman_similarity
+from core.settings import settings
+from core.store import RunRecord, Store
+from core.store.budget import reading_weights
+from core.tasks import TaskData
+from core.tasks.rows import Rows
+from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
+from core.training.precision import encoder_autocast
+from core.training.untrained import probe_rows
+from core.workers import Progress
+from core.workers.run_rows import TaskSource, library
+
+Text = str | tuple[str, str]
+
+
+def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
+    """Look into a run's model; what was looked at before is read from the run's folder.
+
+    Args:
+        request: "run": its id; "what": one of
+            "sentence" with "text" and "second" (None for a single text): the text at every step with weights;
+            "layers" with "step": the probe behind every block;
+            "deletions" with "text", "second" and "step": the text without each of its words;
+            "similarity" with "task", the id of a task of the library with scores: at every step with weights.
+    Returns: "file", the file in the run's folder that holds the answer, and the "steps" it is of.
+    Raises: TaskError for a text that cannot be read, ConfigError for another request, StoreError for a step without
+        weights, EncoderError or TrainingError for weights that cannot be loaded; in one sentence each.
+    """
+    kind = request.get("what")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ConfigError("what", kind, f"choose {', '.join(KINDS)}.")
+    with closing(Store(store_folder)) as store:
+        run = store.run(str(request.get("run")))
+        if run.probe is None:
+            raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
+        with reading_weights(store, run.id):
+            return KINDS[kind](store, run, request, progress)
+
+
+def _sentence(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    text, folder = _asked_text(store, run, request), store.run_folder(run.id)
+    stamps = weight_stamps(store, run)
+    known = inspected(folder, *_sides(text))
+    if known is None or not all_known(run, stamps, dict(zip(known.steps, known.stamps, strict=True))):
+        write_inspected(folder, _looked_at(store, run, text, stamps, known, progress))
+    return _answer(folder, inspected_path(folder, *_sides(text)), stamps)
+
+
+def _looked_at(
+    store: Store, run: RunRecord, text: Text, stamps: Mapping[int, int], known: Inspected | None, progress: Progress
+) -> Inspected:
+    """The text at every step; what is known of the same weights is not computed again."""
+    rows = {} if known is None else _rows(known)
+    _, tokenizer = load_at(store, run, 0)
+    (read,) = tokenizer.words([text]) or [TokenText(_sides(text), (), len(tokenizer([text])[0].ids))]
+    found: list[tuple[FloatArray, FloatArray, Attention]] = []
+    for number, (step, stamp) in enumerate(stamps.items()):
+        progress(number, len(stamps), f"Reading the text with the weights of step {step}")
+        if (step, stamp) not in rows:
+            encoder, tokenizer = load_at(store, run, step)
+            one = _encoded(encoder, tokenizer, [text], precision=run.config.precision, attended=[0])
+            assert one.attention is not None
+            rows[step, stamp] = one.pooled[0].numpy(), one.logits[0].numpy(), one.attention
+        found.append(rows[step, stamp])
+    vectors, logits, attention = (np.stack(arrays) for arrays in zip(*found, strict=True))
+    return Inspected(read, tuple(stamps), tuple(stamps.values()), vectors, logits, attention)
+
+
+def _rows(known: Inspected) -> dict[tuple[int, int], tuple[FloatArray, FloatArray, Attention]]:
+    keys = zip(known.steps, known.stamps, strict=True)
+    return dict(zip(keys, zip(known.vectors, known.logits, known.attention, strict=True), strict=True))
+
+
+def _deletions(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    text, step, folder = _asked_text(store, run, request), _asked_step(request), store.run_folder(run.id)
+    first, second = text if isinstance(text, tuple) else (text, None)
+    encoder, tokenizer = load_at(store, run, step)
+    stamp = weight_stamps(store, run)[step]
+    if deletions(folder, first, second, step, stamp) is None:
+        words = tokenizer.words([text])
+        if words is None:
+            raise TaskError("This encoder's tokenizer does not say where words are, so that none can be deleted.")
+        texts = [text, *without_each_word(words[0])]
+        interrupted = _watcher(progress, len(texts))
+        logits = _encoded(encoder, tokenizer, texts, precision=run.config.precision, interrupted=interrupted).logits
+        shares = softmax(logits.numpy().astype(np.float64), axis=1).astype(np.float32)
+        write_deletions(folder, step, stamp, Deletions(words[0], shares[0], shares[1:]))
+    return _answer(folder, deletions_path(folder, first, second, step), [step])
+
+
+def _layers(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    step, folder = _asked_step(request), store.run_folder(run.id)
+    encoder, tokenizer = load_at(store, run, step)
+    stamp = weight_stamps(store, run)[step]
+    if layer_count(folder, step, stamp) == 0:
+        data = _data(store.folder, run.config.task, run.config.seed)
+        assert run.probe is not None
+        train = data.train.take(probe_rows(len(data.train), run.config.probe.train_size or 0))
+        texts = [*data.validation.inputs[: run.probe.held_out], *train.inputs]
+        write_layers(folder, step, _all_layers(encoder, tokenizer, texts, run.config.precision, progress), stamp)
+    return _answer(folder, layers_path(folder, step), [step])
+
+
+def _all_layers(
+    encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[Text], precision: Precision, progress: Progress
+) -> FloatArray:
+    """Pooled vectors [L, N, H] behind every block, from batches like those of a frame."""
+    tokens, every = tokenizer(texts), tuple(range(1, len(encoder.blocks) + 1))
+    order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i].ids))
+    found = np.empty((len(every), len(texts), encoder.base.config.hidden_size), np.float32)
+    with torch.inference_mode(), encoder_autocast(precision, torch.device("cpu")):
+        for start in range(0, len(order), ENCODE_BATCH):
+            progress(start, len(order), "Reading the examples behind every block")
+            batch = order[start : start + ENCODE_BATCH]
+            pooled = encoder.encode([tokens[i] for i in batch], Taps(every)).pooled
+            for layer in every:
+                found[layer - 1, batch] = pooled[layer].numpy()
+    return found
+
+
+def _encoded(
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+    texts: Sequence[Text],
+    *,
+    precision: Precision,
+    attended: Sequence[int] = (),
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Encodings:
+    autocast = encoder_autocast(precision, torch.device("cpu"))
+    # This process goes on for long, and nobody asks for the same text twice.
+    return encode(encoder, tokenizer, texts, autocast=autocast, interrupted=interrupted, attended=attended, keep=False)
+
+
+def _watcher(progress: Progress, count: int) -> Callable[[], bool]:
+    """Called before every batch: says how far it is, and never asks to give up; a cancelled job's progress raises."""
+    done = iter(range(0, count, ENCODE_BATCH))
+
+    def interrupted() -> bool:
+        progress(next(done), count, "Reading the text without each of its words")
+        return False
+
+    return interrupted
+
+
+def _asked_text(store: Store, run: RunRecord, request: Mapping[str, Any]) -> Text:
+    pair, most = takes_pairs(store, run), settings().max_text_chars
+    return check_text(request.get("text"), request.get("second"), pair=pair, most_chars=most)
+
+
+def _asked_step(request: Mapping[str, Any]) -> int:
+    step = request.get("step")
+    if not isinstance(step, int):
+        raise ConfigError("step", step, "give a step whose weights are kept.")
+    return step
+
+
+def _sides(text: Text) -> tuple[str] | tuple[str, str]:
+    return (text,) if isinstance(text, str) else text
+
+
+def _answer(folder: Path, path: Path, steps: Sequence[int] | Mapping[int, int]) -> dict[str, Any]:
+    return {"file": path.relative_to(folder).as_posix(), "steps": list(steps)}
+
+
+@lru_cache(maxsize=1)
+def _data(store_folder: Path, task: TaskConfig, seed: int) -> TaskData:
+    return TaskSource(store_folder).kept(task, seed)
+
+
+def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    rows, folder = _scored_pairs(store, request), store.run_folder(run.id)
+    task, stamps = str(request.get("task")), weight_stamps(store, run)
+    known = read_similarity(folder, task)
+    if known is not None and all_known(run, stamps, known.stamps):
+        return _answer(folder, similarity_path(folder, task), stamps)
+    values: dict[int, float | None] = {}
+    for number, (step, stamp) in enumerate(stamps.items()):
+        progress(number, len(stamps), f"Reading {len(rows):,} pairs with the weights of step {step}")
+        if known is not None and known.stamps.get(step) == stamp:
+            values[step] = known.values[step]
+            continue
+        encoder, tokenizer = load_at(store, run, step)
+        first, second = (
+            _encoded(encoder, tokenizer, side, precision=run.config.precision).pooled.numpy()
+            for side in (rows.texts, rows.seconds or ())
+        )
+        values[step] = spearman_similarity(first, second, [float(label) for label in rows.labels])
+    path = write_similarity(folder, task, SimilarityScores(values, stamps, len(rows)))
+    return _answer(folder, path, stamps)
+
+
+def _scored_pairs(store: Store, request: Mapping[str, Any]) -> Rows:
+    """Pairs with scores. Raises: TaskError for a task without them."""
+    task, tasks = str(request.get("task")), library(store.folder)
+    if tasks.task(task).kind != "similarity":
+        raise TaskError(f"The task {shown(tasks.task(task).name)} has no similarity scores: choose one that has.")
+    rows = tasks.rows(task)
+    places = np.linspace(0, len(rows) - 1, min(PAIRS_MAX, len(rows))).round().astype(int)
+    return rows.take([int(place) for place in places])
+
+
+KINDS: Mapping[str, Callable[[Store, RunRecord, Mapping[str, Any], Progress], dict[str, Any]]] = {
+    "sentence": _sentence,
+    "layers": _layers,
+    "deletions": _deletions,
+    "similarity": _similarity,
+}

@@ -1,0 +1,63 @@
+"""Measuring a run's frames, as a job of a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.artifacts.maps import readable_steps
+from core.artifacts.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
+from core.artifacts.run_request import asked_run
+from core.events import Probe
+from core.representation import representation_metrics
+from core.representation.clusters import cluster
+from core.representation.metrics import within_between_ratio
+from core.store import Store
+from core.workers import Progress
+
+
+def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
+    """Measure every frame that is there and not measured yet.
+
+    Args:
+        request: as `measures_request` makes it: "run" and "attempt".
+    Returns: "folder", where the measures lie in the run's folder.
+    Raises: StoreError for frames that cannot be read or measures that cannot be written.
+    """
+    with closing(Store(store_folder)) as store:
+        run = asked_run(store, request)
+        assert run.probe is not None
+        folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
+        steps, _ = readable_steps(store, run)
+        chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
+        for done, step in enumerate(spread_out(steps)):
+            progress(done, len(steps), f"Measuring the frame of step {step}")
+            known = read_measures(folder, step)
+            if known is None or (step in chosen and not known.values):
+                write_measures(folder, step, _measured(store.embeddings(run.id, step), run.probe, step in chosen))
+        return {"folder": folder.name, "frames": len(steps)}
+
+
+def spread_out(steps: Sequence[int]) -> list[int]:
+    """All steps, the first and the last before those between, so that a curve is seen whole while it gets finer."""
+    order, gap = dict.fromkeys([*steps[:1], *steps[-1:]]), len(steps)
+    while gap > 1:
+        gap = -(-gap // 2)
+        order |= dict.fromkeys(steps[::gap])
+    return list(order)
+
+
+def _measured(vectors: NDArray[np.float32], probe: Probe, whole: bool) -> FrameMeasures:
+    """Clusters of all examples, numbered as the labels are that most of them share; where the `whole` is wanted, also
+    measures of those that were not trained on."""
+    found = cluster(vectors, len(probe.classes), probe.labels)
+    if not whole:
+        return FrameMeasures({}, found)
+    held_out, labels = vectors[: probe.held_out], probe.labels[: probe.held_out]
+    values = representation_metrics(held_out, labels)
+    return FrameMeasures(values | {"within_between_ratio": within_between_ratio(held_out, labels)}, found)

@@ -1,0 +1,139 @@
+"""Scores of several runs: those that differ in the seed alone as mean ± standard deviation, and the best marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.config import RunConfig
+from core.config.describe import settings
+from core.config.diff import SEED, differences_of
+from core.representation.agreement import mean_std
+
+Better = Literal["higher", "lower"]
+
+# Means over seeds may differ in their last bits and be the same number.
+TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A score: the name under which runs have it, what people read, and which way is better (None: neither).
+
+    Attributes:
+        marked: whether the best may be marked. Test scores are not: a run that is chosen by them has been fitted to
+            the test split.
+    """
+
+    name: str
+    label: str
+    better: Better | None
+    marked: bool = True
+
+
+SCORES: Mapping[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure("accuracy", "Accuracy", "higher"),
+        Measure("macro_f1", "Macro-F1", "higher"),
+        Measure("cross_entropy", "Cross-entropy, nats", "lower"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A score over seeds.
+
+    Attributes:
+        mean: over seeds.
+        std: sample standard deviation over seeds, n − 1; None for one seed.
+        seeds: how many seeds have the score.
+        best: whether no other group's mean is better, where all have the same seeds. It says nothing about
+            significance: with few seeds, the ranges mean ± std have to be looked at, and they are shown beside it.
+    """
+
+    mean: float
+    std: float | None
+    seeds: int
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeedGroup:
+    """Runs that differ in the seed only, by their numbers, and their scores by name (None: no run has it yet)."""
+
+    runs: tuple[int, ...]
+    scores: Mapping[str, Spread | None]
+
+
+def seed_groups(configs: Sequence[RunConfig]) -> tuple[tuple[int, ...], ...]:
+    """Numbers of the runs that differ in nothing but the seed, in the order in which the groups come first."""
+    found = [settings(config) for config in configs]
+    groups: list[list[int]] = []
+    for number, config in enumerate(configs):
+        for group in groups:
+            first = group[0]
+            differing = differences_of((configs[first], config), (found[first], found[number]))
+            if {difference.path for difference in differing} <= {SEED}:
+                group.append(number)
+                break
+        else:
+            groups.append([number])
+    return tuple(map(tuple, groups))
+
+
+def scores_over_seeds(
+    configs: Sequence[RunConfig], scores: Sequence[Mapping[str, float | None]], measures: Sequence[Measure]
+) -> tuple[SeedGroup, ...]:
+    """The table of scores: one row per group of runs that differ in the seed only.
+
+    Runs of one group with the same seed are one draw, not two: they count once, by their mean. A score that is absent
+    or not finite is left out, and `seeds` says how many are left. The best mean of each measure is marked where at
+    least two groups have it, all from the same seeds (another seed is another draw); all that tie with it are marked.
+
+    Args:
+        scores: one mapping per run, by the measures' names.
+    """
+    groups = seed_groups(configs)
+    columns = {
+        measure.name: _marked([_of_seeds(group, configs, scores, measure.name) for group in groups], measure)
+        for measure in measures
+    }
+    return tuple(
+        SeedGroup(group, {name: column[row] for name, column in columns.items()}) for row, group in enumerate(groups)
+    )
+
+
+def best(values: Sequence[float | None], better: Better | None) -> tuple[bool, ...]:
+    """Which values are the best, ties among them; none where fewer than two can be compared."""
+    known = [value for value in values if value is not None]
+    if better is None or len(known) < 2:
+        return (False,) * len(values)
+    top = max(known) if better == "higher" else min(known)
+    return tuple(value is not None and math.isclose(value, top, rel_tol=TIE, abs_tol=TIE) for value in values)
+
+
+def _of_seeds(
+    group: Sequence[int], configs: Sequence[RunConfig], scores: Sequence[Mapping[str, float | None]], name: str
+) -> dict[int, float]:
+    """A group's score by seed; runs of the same seed count once, by their mean."""
+    of_seed: dict[int, list[float]] = {}
+    for run in group:
+        value = scores[run].get(name)
+        if value is not None and math.isfinite(value):
+            of_seed.setdefault(configs[run].seed, []).append(value)
+    return {seed: mean_std(values).mean for seed, values in of_seed.items()}
+
+
+def _marked(column: Sequence[Mapping[int, float]], measure: Measure) -> list[Spread | None]:
+    """The spread of each group, the best marked where that is fair."""
+    found = [mean_std(list(of_seed.values())) if of_seed else None for of_seed in column]
+    fair = measure.marked and len({frozenset(of_seed) for of_seed in column if of_seed}) == 1
+    marks = best([one.mean if one else None for one in found], measure.better if fair else None)
+    return [
+        Spread(one.mean, one.std, len(of_seed), mark) if one else None
+        for one, of_seed, mark in zip(found, column, marks, strict=True)
+    ]

@@ -1,0 +1,196 @@
+"""A text of one's own as a run's model saw it, once `inspect_job` has looked. Imports no torch.
+
+Files lie in `inspected/` of the run's folder under a hash of the text, the newest KEPT of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.artifacts.array_files import read_about, read_array, write_arrays
+from core.errors import StoreError, TaskError, shown
+from core.events import FloatArray, TokenText, Word
+from core.store import RunSummary, Store
+from core.workers.run_rows import TaskSource
+
+INSPECTED = "inspected"
+KEPT = 200
+# What stands directly behind the word before it.
+CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A text at every step whose weights are kept: S steps.
+
+    Attributes:
+        read: how the encoder reads the text, or both of a pair.
+        steps: in order; 0 is the untrained encoder.
+        stamps: of each step, what tells its weights from others.
+        vectors: [S, H] pooled vectors.
+        logits: [S, C].
+        attention: [S, L, heads, T] float16, what [CLS] attends to in every block.
+    """
+
+    read: TokenText
+    steps: tuple[int, ...]
+    stamps: tuple[int, ...]
+    vectors: FloatArray
+    logits: FloatArray
+    attention: NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """What a model makes of a text without each of its W words.
+
+    Attributes:
+        read: the text's words.
+        base: [C] probabilities of the whole text.
+        deleted: [W, C] probabilities without word w. Of a text that was cut off, a word from behind the cut may take
+            the place of the deleted one.
+    """
+
+    read: TokenText
+    base: FloatArray
+    deleted: FloatArray
+
+
+def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> str | tuple[str, str]:
+    """What the encoder reads of a text, or of two for a task on pairs.
+
+    Args:
+        second: None where the task is on single texts.
+        most_chars: a longer text is refused.
+    Raises: TaskError naming what is wrong, in one sentence.
+    """
+    if pair and second is None:
+        raise TaskError("The second text is missing: this task reads pairs, so give both.")
+    if not pair and second is not None:
+        raise TaskError(f"The second text {shown(second)} has no place: this task reads one text, so leave it out.")
+    first = _checked("text", text, most_chars)
+    return first if second is None else (first, _checked("second text", second, most_chars))
+
+
+def _checked(name: str, text: object, most_chars: int) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise TaskError(f"The {name} {shown(text)} is empty: type at least one character.")
+    if len(text) > most_chars:
+        raise TaskError(f"The {name} has {len(text):,} characters: give at most {most_chars:,}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise TaskError(f"The {name} {shown(text)} holds half a character: type it again.") from None
+    return text
+
+
+def takes_pairs(store: Store, run: RunSummary) -> bool:
+    """Whether a run's task is on pairs of texts. Raises: TaskError or ConfigError where its rows cannot be had."""
+    texts = store.tokens(run.id).texts
+    if texts:
+        return len(texts[0].sides) > 1
+    # Not every tokenizer tells how it reads.
+    return TaskSource(store.folder).kept(run.config.task, run.config.seed).train.seconds is not None
+
+
+def inspected(folder: Path, text: str, second: str | None = None) -> Inspected | None:
+    """What is known of a text; None before anybody asked. `folder` is the run's."""
+    path = inspected_path(folder, text, second)
+    about = read_about(path)
+    arrays = {name: read_array(path, name) for name in ("vectors", "logits", "attention")}
+    if about is None or any(array is None for array in arrays.values()):
+        return None
+    return Inspected(_read(about), tuple(about["steps"]), tuple(about["stamps"]), **arrays)  # type: ignore[arg-type]
+
+
+def inspected_path(folder: Path, text: str, second: str | None = None) -> Path:
+    """Where a text's file lies in a run's folder."""
+    return folder / INSPECTED / f"{_key(text, second)}.safetensors"
+
+
+def write_inspected(folder: Path, found: Inspected) -> Path:
+    """Keep what is known of a text. Raises: StoreError."""
+    path = inspected_path(folder, *found.read.sides)
+    arrays: dict[str, NDArray[Any]] = {
+        "vectors": found.vectors,
+        "logits": found.logits,
+        "attention": found.attention,
+    }
+    write_arrays(path, arrays, _words_of(found.read) | {"steps": found.steps, "stamps": found.stamps})
+    _forget_old(path.parent)
+    return path
+
+
+def deletions(folder: Path, text: str, second: str | None, step: int, stamp: int | None = None) -> Deletions | None:
+    """What deleting words does at a step; None before anybody asked, or where other weights than `stamp` gave it."""
+    path = deletions_path(folder, text, second, step)
+    about = read_about(path)
+    base, deleted = read_array(path, "base"), read_array(path, "deleted")
+    if about is None or base is None or deleted is None or (stamp is not None and about["stamp"] != stamp):
+        return None
+    return Deletions(_read(about), base, deleted)
+
+
+def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Path:
+    """Where the deletions of a text lie in a run's folder."""
+    return folder / INSPECTED / f"{_key(text, second)}-deletions-{step:07d}.safetensors"
+
+
+def write_deletions(folder: Path, step: int, stamp: int, found: Deletions) -> Path:
+    """Keep what deleting words does; `stamp` tells the weights. Raises: StoreError."""
+    first, second = found.read.sides if len(found.read.sides) > 1 else (found.read.sides[0], None)
+    path = deletions_path(folder, first, second, step)
+    write_arrays(path, {"base": found.base, "deleted": found.deleted}, _words_of(found.read) | {"stamp": stamp})
+    _forget_old(path.parent)
+    return path
+
+
+def without_each_word(read: TokenText) -> Iterator[str | tuple[str, str]]:
+    """A text, or a pair, without each of its words in turn; one space goes with a word, and all else stays."""
+    for word in read.words:
+        sides = list(read.sides)
+        sides[word.side] = _without(sides[word.side], word.start, word.end)
+        yield sides[0] if len(sides) == 1 else (sides[0], sides[1])
+
+
+def _without(text: str, start: int, end: int) -> str:
+    before, after = text[:start], text[end:]
+    if not after.strip() or (before[-1:].isspace() and after.startswith(CLOSING)):
+        return before.rstrip() + after.lstrip(" ")
+    if not before or (before[-1].isspace() and after[0].isspace()):
+        return before + after[after[0].isspace() :]
+    return before + after
+
+
+def _key(text: str, second: str | None) -> str:
+    return hashlib.sha256(json.dumps([text, second]).encode()).hexdigest()
+
+
+def _words_of(read: TokenText) -> dict[str, Any]:
+    return {"sides": read.sides, "words": [list(word) for word in read.words], "length": read.length}
+
+
+def _read(about: Mapping[str, Any]) -> TokenText:
+    words: Sequence[Sequence[Any]] = about["words"]
+    found = tuple(Word(side, start, end, tuple(places)) for side, start, end, places in words)
+    return TokenText(tuple(about["sides"]), found, about["length"])
+
+
+def _forget_old(folder: Path) -> None:
+    """Only the newest stay. Raises: StoreError."""
+    try:
+        paths = sorted(folder.glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
+        for path in paths[:-KEPT]:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The folder {folder.name} cannot be read ({error.strerror}): check its permissions."
+        ) from error

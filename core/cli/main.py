@@ -1,0 +1,453 @@
+"""The same runs without a browser."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from core import __version__
+from core.artifacts.replay import write_replay
+from core.cli.options import COLUMNS, column_options, drop_option, json_option, kinds_to_drop, runs_option
+from core.cli.tasks import tasks
+from core.config import FILE_TASK, RunConfig, parse_config
+from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS, preset
+from core.config.turns import as_ended, as_launched
+from core.config.validation import build
+from core.errors import ConfigError, EngineError, PlaygroundError
+from core.quantities import percent
+from core.settings import settings
+from core.store import RunRecord, RunSummary, Status, Store, default_folder
+from core.store.budget import dropped_sentence, missing_sentence
+from core.store.sizes import RunSize, size_text
+from core.tasks import TASKS, TaskLibrary
+from core.training.prepare import prepare
+from core.training.score_source import classifier_note, scored
+from core.workers import LocalEngine
+from core.workers.machine import has_bfloat16, has_gpu
+from core.workers.run_rows import TaskSource, library
+
+POLL_S = 0.2
+OPTION_NAMES = {"weight": "lambda", "settings": "set"}
+EXIT_FAILED, EXIT_USAGE = 1, 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="scl-playground")
+def cli() -> None:
+    """Fine-tune text encoders with contrastive losses, and keep every run."""
+
+
+@cli.command()
+@click.option(
+    "--task",
+    metavar="NAME_OR_FILE",
+    help=f"A bundled task ({', '.join(TASKS)}), one of your own by its name, or a CSV, TSV, JSONL or Parquet file.",
+)
+@click.option("--test", metavar="FILE", help="File with the test split.")
+@column_options(default="guessed")
+@drop_option
+@click.option("--train-size", type=int, metavar="N", help="Few-shot: stratified sample of N training rows.")
+@click.option("--label-noise", type=float, metavar="RHO", help="Share of each class's training labels made wrong.")
+@click.option("--text-noise", type=float, metavar="R", help="Share of the words of each training text changed (EDA).")
+@click.option("--imbalance", type=float, metavar="RATIO", help="Thin the classes out until largest / smallest = RATIO.")
+@click.option("--steps", type=int, metavar="S", help="Optimiser steps of the whole run. [default: 120 for each phase]")
+@click.option("--epochs", type=float, help="Passes over the training rows in the whole run, instead of steps.")
+@click.option("--batch-size", type=int, metavar="B", help="Texts per step. [default: 16]")
+@click.option("--preset", metavar="NAME", help="Objective by name; `presets` lists them. [default: ce-scl]")
+@click.option(
+    "--lambda", "weight", type=float, metavar="L", help="λ, the weight of the contrastive loss. [default: 0.9]"
+)
+@click.option("--temperature", type=float, metavar="T", help="τ of the contrastive losses. [default: the preset's]")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Any field of the config, such as objective.terms.0.temperature=0.1; repeatable.",
+)
+@click.option(
+    "--lr", type=float, help="Peak learning rate of the encoder. [default: by what learns and the encoder's size]"
+)
+@click.option("--seed", type=int, metavar="K", help="Seed of sample, head, batches and dropout. [default: 0]")
+@click.option("--encoder", metavar="ID", help="Hub name or folder. [default: all-MiniLM-L6-v2, bundled]")
+@click.option(
+    "--pooling", metavar="auto|cls|mean", help="How a text becomes one vector. [default: auto, the encoder's own]"
+)
+@click.option("--max-length", type=int, metavar="T", help="Tokens read of a text. [default: 128]")
+@click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
+@click.option(
+    "--sampler",
+    metavar="random|class_balanced",
+    help="How batches are drawn; class_balanced: at least two rows of every class in a batch. [default: random]",
+)
+@click.option("--device", metavar="auto|cpu|cuda|mps", help="[default: auto]")
+@click.option("--precision", metavar="auto|float32|bfloat16", help="Of the encoder's passes. [default: auto]")
+@click.option("--name", help="A name for the list of runs.")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="A whole RunConfig as JSON, instead of the options above."
+)
+@runs_option
+@json_option
+def fit(config_file: str | None, folder: str | None, as_json: bool, **options: Any) -> None:
+    """Start a fine-tune and follow it to its end."""
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if config_file and given:
+        name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
+        raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
+    place = Path(folder or default_folder()).expanduser()
+    draft = parse_config(_read(config_file)) if config_file else draft_from(given, library(place))
+    # Checked before the store is opened: a refused run leaves nothing behind.
+    config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
+    for note in (*data.notes, *filter(None, [classifier_note(config)])):
+        click.echo(note, err=True)
+    engine = _engine(folder)
+    _follow(engine, engine.submit(config), as_json)
+
+
+@cli.command()
+@json_option
+def presets(as_json: bool) -> None:
+    """List the objectives that have a name."""
+    if as_json:
+        listed = [
+            {"name": p.name, "label": p.label, "group": p.group, "summary": p.summary, "source": p.source}
+            for p in PRESETS.values()
+        ]
+        click.echo(json.dumps(listed, ensure_ascii=False))
+        return
+    width = max(map(len, PRESETS))
+    for group, entries in groupby(PRESETS.values(), lambda entry: entry.group):
+        click.echo(f"{group}:")
+        for entry in entries:
+            click.echo(f"  {entry.name:<{width}}  {entry.summary}")
+
+
+@cli.command()
+@click.argument("run")
+@runs_option
+@json_option
+def resume(run: str, folder: str | None, as_json: bool) -> None:
+    """Resume a stopped, failed or interrupted run from its checkpoint."""
+    engine = _engine(folder)
+    run_id = engine.store.find(run)
+    engine.resume(run_id)
+    _follow(engine, run_id, as_json)
+
+
+@cli.command()
+@click.argument("run")
+@runs_option
+def stop(run: str, folder: str | None) -> None:
+    """End a run with a checkpoint, from which it can be resumed."""
+    engine = _engine(folder)
+    run_id = engine.store.find(run)
+    engine.stop(run_id)
+    while not (record := engine.store.run(run_id)).status.ended:
+        time.sleep(POLL_S)
+    click.echo(f"{record.title} ({run_id}) {record.status} at step {record.last_step}.")
+
+
+@cli.command()
+@runs_option
+@json_option
+def runs(folder: str | None, as_json: bool) -> None:
+    """List the runs, newest first."""
+    store = Store(folder or default_folder())
+    listed = store.runs()
+    if as_json:
+        click.echo(json.dumps([_result(store, run.id) for run in listed], ensure_ascii=False))
+        return
+    if not listed:
+        click.echo("No runs yet: start one with `python -m core fit`.")
+    sizes = store.sizes()
+    for run in listed:
+        taken = size_text(sizes.get(run.id, RunSize()).total)
+        steps = f"{run.last_step:>6}/{run.steps:<6}"
+        click.echo(f"{run.number:>5}  {run.id}  {run.status:<11}  {steps}  {taken:>7}  {run.title}{_tags(run)}")
+        if dropped := dropped_sentence(run):
+            click.echo(f"{'':>7}{dropped}")
+    if listed:
+        total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
+        click.echo(f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB).", err=True)
+
+
+@cli.command()
+@click.argument("run")
+@click.option("--off", is_flag=True, help="Let the disk budget take them again.")
+@runs_option
+def keep(run: str, off: bool, folder: str | None) -> None:
+    """Keep a run's weights, whatever SCL_DISK_GB says."""
+    store = Store(folder or default_folder())
+    run_id = store.find(run)
+    record = store.run(run_id)
+    if record.weights_dropped_at is not None and not off:
+        raise EngineError(f"{record.title} ({run_id}) has no weights to keep. {missing_sentence(record)}")
+    store.keep_weights(run_id, not off)
+    dropped = dropped_sentence(record)
+    kept = "may be dropped to stay within SCL_DISK_GB" if off else "are kept"
+    click.echo(f"The weights of {record.title} ({run_id}) {kept}." + (f" {dropped}" if dropped else ""))
+
+
+@cli.command()
+@click.argument("run")
+@click.argument("name")
+@runs_option
+def rename(run: str, name: str, folder: str | None) -> None:
+    """Call a run NAME; an empty one goes back to its number."""
+    store = Store(folder or default_folder())
+    run_id = store.find(run)
+    store.rename(run_id, name)
+    click.echo(f"Run {run_id} is called {store.run(run_id).title}.")
+
+
+@cli.command()
+@click.argument("run")
+@click.argument("tags", nargs=-1)
+@runs_option
+def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
+    """Give a run these tags, instead of those it had."""
+    store = Store(folder or default_folder())
+    run_id = store.find(run)
+    store.tag(run_id, tags)
+    record = store.run(run_id)
+    has = f"the tags {', '.join(record.tags)}" if record.tags else "no tags"
+    click.echo(f"{record.title} ({run_id}) has {has}.")
+
+
+@cli.command()
+@click.argument("run")
+@click.option("--output", metavar="FILE", help="Write to a file instead of standard output.")
+@runs_option
+@click.option(
+    "--replay", metavar="FILE", help="Write the run without its weights instead, as the home page plays and opens one."
+)
+@click.option(
+    "--knobs",
+    type=click.Choice(["repeated", "launched", "ended"]),
+    default="repeated",
+    show_default=True,
+    help="Knobs that were turned: repeated at their steps, as launched, or from the first step as they ended.",
+)
+def export(run: str, output: str | None, folder: str | None, replay: str | None, knobs: str) -> None:
+    """Print a run's config as JSON, with the knob turns that were made."""
+    store = Store(folder or default_folder())
+    if replay is not None:
+        write_replay(store, store.find(run), Path(replay))
+        return
+    config = _with_knobs(store.run(store.find(run)), knobs)
+    text = json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+        return
+    try:
+        Path(output).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError("output", output, f"{error.strerror}; give a file that can be written.") from None
+
+
+def _with_knobs(run: RunRecord, knobs: str) -> RunConfig:
+    if knobs == "ended":
+        return as_ended(run.effective, run.last_step)
+    return as_launched(run.config) if knobs == "launched" else run.effective
+
+
+def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunConfig:
+    """A draft from command-line options; what is not given keeps its default.
+
+    Args:
+        own: where a task that is neither bundled nor a file is looked up by its name.
+    Raises: ConfigError naming the field, the value and the remedy.
+    """
+
+    def picked(**names: str) -> dict[str, Any]:
+        return {field: options[option] for field, option in names.items() if option in options}
+
+    phase = picked(steps="steps", epochs="epochs", batch_size="batch_size")
+    phase |= {"optimiser": picked(learning_rate="lr"), "trainable": _trainable(options.get("trainable", "all"))}
+    task = picked(train_size="train_size", test_path="test", sampler="sampler", imbalance="imbalance")
+    task |= picked(label_noise="label_noise", text_noise="text_noise") | _task(options.get("task"), own)
+    task["reading"] = {field: options[option] for option, field in COLUMNS.items() if option in options}
+    if "drop" in options:
+        task["drop"] = kinds_to_drop(options["drop"])
+    encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
+    given = picked(seed="seed", name="name", device="device", precision="precision") | {
+        "task": task,
+        "encoder": encoder,
+    }
+    given["phases"] = [
+        with_full_objective(made) for made in preset(options.get("preset", DEFAULT_PRESET)).phases(phase)
+    ]
+    _turn(given["phases"], options)
+    for setting in options.get("settings", ()):
+        assign(given, setting)
+    return parse_config(given)
+
+
+def _turn(phases: list[dict[str, Any]], options: dict[str, Any]) -> None:
+    """Put --lambda and --temperature where the preset has them."""
+    if "weight" in options:
+        objective = build(ObjectiveConfig, phases[0]["objective"])
+        if objective.weight is None:
+            where = "phases.0." if len(phases) > 1 else ""
+            raise ConfigError(
+                "lambda",
+                options["weight"],
+                f"this preset has no λ; set a weight, such as --set {where}objective.terms.0.weight=1.",
+            )
+        phases[0]["objective"] = objective.turned("lambda", options["weight"]).model_dump(mode="json")
+    if "temperature" in options:
+        terms = [t for phase in phases for t in phase["objective"]["terms"] if "temperature" in t]
+        if not terms and "preset" in options:
+            raise ConfigError(
+                "temperature", options["temperature"], "this preset has no contrastive loss; leave it out."
+            )
+        for term in terms:
+            term["temperature"] = options["temperature"]
+
+
+def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
+    if name_or_file is None:
+        return {}
+    if name_or_file in TASKS:
+        return {"id": name_or_file}
+    ids = {name: task.id for task in (own.tasks() if own else ()) for name in (task.name, task.id)}
+    if name_or_file in ids:
+        return {"id": ids[name_or_file]}
+    is_file = Path(name_or_file).suffix or "/" in name_or_file
+    return {"id": FILE_TASK, "path": name_or_file} if is_file else {"id": name_or_file}
+
+
+def _trainable(text: str) -> dict[str, Any]:
+    if text in ("all", "lora", "classifier"):
+        return {"part": text}
+    kind, _, blocks = text.partition("-")
+    if kind == "last" and blocks.isdecimal():
+        return {"part": "last_blocks", "blocks": int(blocks)}
+    raise ConfigError(
+        "trainable", text, "give all, lora, classifier, or last-K with a number of blocks, such as last-2."
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError("config", path, f"{getattr(error, 'strerror', None) or error}; give a JSON file.") from None
+
+
+def _engine(folder: str | None) -> LocalEngine:
+    return LocalEngine(Store(folder or default_folder()))
+
+
+def _follow(engine: LocalEngine, run_id: str, as_json: bool) -> None:
+    """Show progress until the run ends; Ctrl-C asks it to stop. Exits with 0 only for a finished run."""
+    store = engine.store
+    click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)
+    stopping = False
+    with _progress(store.run(run_id)) as show:
+        while not (run := store.run(run_id)).status.ended:
+            try:
+                show(run)
+                engine.dispatch()
+                time.sleep(POLL_S)
+            except KeyboardInterrupt:
+                if stopping:
+                    raise
+                stopping = True
+                click.echo("Stopping; press Ctrl-C again to leave it to itself.", err=True)
+                with suppress(EngineError):  # it may have ended by itself just now
+                    engine.stop(run_id)
+        show(run)
+    result = _result(store, run_id)
+    if run.message and run.message != classifier_note(run.config):  # said before launch, and by the result
+        click.echo(f"{run.title}: {run.message}", err=True)
+    click.echo(json.dumps(result, ensure_ascii=False) if as_json else _sentence(run, result))
+    if run.status != Status.FINISHED:
+        sys.exit(EXIT_FAILED)
+
+
+@contextmanager
+def _progress(run: RunRecord) -> Iterator[Callable[[RunRecord], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    with tqdm(total=run.steps, unit="step", disable=not sys.stderr.isatty()) as bar:
+
+        def show(now: RunRecord) -> None:
+            bar.set_description(str(now.status), refresh=False)
+            bar.update(now.last_step - bar.n)
+
+        yield show
+
+
+def _tags(run: RunSummary) -> str:
+    return f"  [{', '.join(run.tags)}]" if run.tags else ""
+
+
+def _result(store: Store, run_id: str) -> dict[str, Any]:
+    run = store.run(run_id)
+    evaluations = scored(store.effective_config(run_id), store.evaluations(run_id))
+    newest = {e.split: e for e in evaluations}
+    scores = {split: evaluation.values for split, evaluation in newest.items()}
+    last = newest.get("test") or newest.get("validation")
+    test, validation = scores.get("test", {}), scores.get("validation", {})
+    return {
+        "run_id": run.id,
+        "name": run.title,
+        "tags": list(run.tags),
+        "status": str(run.status),
+        "steps": run.last_step,
+        "test_accuracy": test.get("accuracy"),
+        "macro_f1": test.get("macro_f1"),
+        "test_interval": [test["accuracy_low"], test["accuracy_high"]] if test else None,
+        "validation_accuracy": validation.get("accuracy"),
+        "baseline_accuracy": scores.get("baseline", {}).get("accuracy"),
+        "baseline_test_accuracy": scores.get("baseline_test", {}).get("accuracy"),
+        "baseline_rows": scores.get("baseline", {}).get("train_rows"),
+        "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
+        "majority_rate": run.facts.get("majority_rate"),
+        "device": run.device,
+        "seconds": round(run.elapsed_s, 3) if run.started_at else None,
+        "message": run.message,
+        "bytes": store.size(run_id).total,
+        "weights_kept": run.keep_weights,
+        "weights_dropped": dropped_sentence(run),
+    }
+
+
+def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
+    text = f"{run.title} {run.status} at step {run.last_step}"
+    if result["test_accuracy"] is not None:
+        of_probe = " of a linear probe" if result["scored"] == "linear probe" else ""
+        accuracy, f1 = percent(result["test_accuracy"]), percent(result["macro_f1"])
+        text += f": test accuracy{of_probe} {accuracy}, macro-F1 {f1}"
+    return text + "."
+
+
+cli.add_command(tasks)
+
+
+def main() -> int:
+    """Run the command line; an error is one line on standard error."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except click.ClickException as error:
+        click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
+        return EXIT_USAGE
+    except PlaygroundError as error:
+        click.echo(f"error: {error}", err=True)
+        return EXIT_FAILED
+    return 0

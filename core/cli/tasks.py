@@ -1,0 +1,186 @@
+"""The tasks of one's own, without a browser: add a file or a Hub data set, list, rename, delete."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from core.cli.options import (
+    COLUMNS,
+    column_options,
+    dialect_options,
+    drop_option,
+    json_option,
+    kinds_to_drop,
+    runs_option,
+)
+from core.config import ReadingConfig
+from core.config.validation import build
+from core.quantities import counted
+from core.store import default_folder
+from core.tasks import TASKS, LibraryTask, TaskLibrary
+from core.tasks.files.problems import PROBLEMS
+from core.tasks.files.together import Together
+from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
+from core.tasks.load import joined, read_files, split_rows, usable_rows
+from core.workers.run_rows import library as library_in
+
+MAX_PROBLEMS = 20
+
+
+@click.group()
+def tasks() -> None:
+    """Tasks of your own, from a file or from the Hugging Face Hub."""
+
+
+@tasks.command("list")
+@runs_option
+@json_option
+def list_tasks(folder: str | None, as_json: bool) -> None:
+    """List the bundled tasks and those of your own."""
+    library = _library(folder)
+    own = library.tasks()
+    if as_json:
+        click.echo(json.dumps({"bundled": list(TASKS), "own": [asdict(task) for task in own]}, ensure_ascii=False))
+        return
+    width = max(len(name) for name in (*TASKS, *(task.id for task in own)))
+    for entry in TASKS.values():
+        click.echo(f"{entry.name:<{width}}  {entry.label}")
+    for task in own:
+        click.echo(f"{task.id:<{width}}  {task.name}: {counted(task.rows, 'row')}. {task.source}")
+    for task_id in library.damaged():
+        click.echo(f"{task_id:<{width}}  damaged: delete it, or add its data again.")
+
+
+@tasks.command()
+@click.argument("file", metavar="FILE")
+@click.option("--test", metavar="FILE", help="File with the test split.")
+@click.option("--name", help="A name for the task. [default: the file's]")
+@column_options(default="guessed")
+@click.option("--split-column", metavar="NAME", help="Column that says train, validation or test. [default: guessed]")
+@click.option("--encoding", metavar="NAME", help="utf-8, utf-16, cp1252, gb18030 or cp949. [default: detected]")
+@dialect_options
+@drop_option
+@runs_option
+@json_option
+def add(
+    file: str,
+    test: str | None,
+    name: str | None,
+    drop: tuple[str, ...],
+    folder: str | None,
+    as_json: bool,
+    **given: str | bool | None,
+) -> None:
+    """Add the rows of a CSV, TSV, JSONL or Parquet file to the library, and say what is wrong with any."""
+    options = build(ReadingConfig, {COLUMNS.get(key, key): value for key, value in given.items() if value is not None})
+    kinds = kinds_to_drop(drop)
+    paths = [Path(path) for path in (file, test) if path is not None]
+    together = read_files(paths, options)
+    _tell(together)
+    rows = joined(usable_rows(together, kinds), [path.name for path in paths])
+    name = name or paths[0].stem
+    if rows.kind == "classes":
+        for note in split_rows(rows, name).notes:
+            click.echo(note, err=True)
+    source = "; ".join(reading.source_sentence for reading in together.readings) + "."
+    library = _library(folder)
+    was_here = library.find_rows(rows) is not None
+    _say(library.add(rows, name=name, source=source), as_json, was_here=was_here)
+
+
+def _tell(together: Together) -> None:
+    """What was found in the files, on standard error."""
+    for reading in together.readings:
+        click.echo(reading.source_sentence, err=True)
+    several = len(together.readings) > 1
+    for problem in together.problems[:MAX_PROBLEMS]:
+        click.echo(f"  {problem.file}: {problem.message}" if several else f"  {problem.message}", err=True)
+    for kind, count in together.counts.items():
+        click.echo(f"  {PROBLEMS[kind].label}: {count:,}", err=True)
+
+
+@tasks.command()
+@click.argument("data_set", metavar="DATA_SET")
+@click.option("--config", metavar="NAME", help="Configuration of the data set on the Hub.")
+@click.option("--revision", metavar="NAME", help="Branch, tag or commit. [default: the main branch]")
+@column_options()
+@click.option("--train", metavar="SPLIT", help="Split to train on. [default: train]")
+@click.option("--validation", metavar="SPLIT", help="Split to validate on. [default: cut from the training rows]")
+@click.option("--test", metavar="SPLIT", help="Split to test on. [default: cut from the training rows]")
+@click.option("--max-rows", type=int, metavar="N", help="Rows read of each split.")
+@click.option("--name", help="A name for the task. [default: the data set's]")
+@runs_option
+@json_option
+def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **given: str | int | None) -> None:
+    """Fetch a data set of the Hugging Face Hub: one of those known here by name, or any by its repository.
+
+    \b
+    Known:"""
+    from core.tasks.hub.fetch import fetch_into
+
+    asked = {COLUMNS.get(key, key): value for key, value in given.items() if value is not None}
+    if name:
+        asked["name"] = name
+    if data_set in HUB_SETS:
+        request = build(HubRequest, request_of(HUB_SETS[data_set]).model_dump() | asked)
+    else:
+        request = build(HubRequest, {"repository": data_set} | asked)
+    with tqdm(unit=" rows", disable=not sys.stderr.isatty()) as bar:
+
+        def progress(done: int, total: int | None, message: str) -> None:
+            bar.total = total
+            bar.set_description(message, refresh=False)
+            bar.update(done - bar.n)
+
+        kept = fetch_into(_library(folder), request, progress=progress)
+    if kept.fetched.note:
+        click.echo(f"{kept.fetched.note[0].upper()}{kept.fetched.note[1:]}.", err=True)
+    _say(kept.task, as_json, was_here=kept.was_here)
+
+
+assert fetch.help is not None
+fetch.help += ", ".join(HUB_SETS)
+
+
+@tasks.command()
+@click.argument("task")
+@click.argument("name")
+@runs_option
+def rename(task: str, name: str, folder: str | None) -> None:
+    """Give a task of your own another name."""
+    library = _library(folder)
+    click.echo(f"It is now called {library.rename(library.find(task).id, name).name}.")
+
+
+@tasks.command()
+@click.argument("task")
+@runs_option
+def delete(task: str, folder: str | None) -> None:
+    """Delete a task of your own; runs that were made with it keep their rows."""
+    library = _library(folder)
+    if task in library.damaged():
+        library.delete(task)
+        click.echo(f"{task} is deleted.")
+    else:
+        found = library.find(task)
+        library.delete(found.id)
+        click.echo(f"{found.name} is deleted.")
+
+
+def _library(folder: str | None) -> TaskLibrary:
+    return library_in(Path(folder or default_folder()).expanduser())
+
+
+def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
+    if was_here:
+        click.echo(f"These rows are here already, as {task.name}.", err=True)
+    if as_json:
+        click.echo(json.dumps(asdict(task), ensure_ascii=False))
+    else:
+        click.echo(f"{task.name} ({task.id}): {counted(task.rows, 'row')}. Use it with --task {task.id}.")

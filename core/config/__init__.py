@@ -1,0 +1,49 @@
+"""What is said about a run, frozen and validated, and what can be said about such a value.
+
+May import: errors, parameters, quantities, the registries of losses and views. Holds no torch and reads no run: what a
+run has recorded belongs to artifacts, what it does to training.
+"""
+
+from core.config.run import (
+    FILE_TASK,
+    LARGEST_SEED,
+    MAX_STEPS,
+    RATE,
+    CheckpointConfig,
+    EncoderConfig,
+    KnobTurn,
+    OptimiserConfig,
+    PhaseConfig,
+    Precision,
+    ProbeConfig,
+    ReadingConfig,
+    RunConfig,
+    TaskConfig,
+    TrainableConfig,
+    check_turn,
+    parse_config,
+    peak_rates,
+    phase_steps,
+)
+
+__all__ = [
+    "FILE_TASK",
+    "LARGEST_SEED",
+    "MAX_STEPS",
+    "RATE",
+    "CheckpointConfig",
+    "EncoderConfig",
+    "KnobTurn",
+    "OptimiserConfig",
+    "PhaseConfig",
+    "Precision",
+    "ProbeConfig",
+    "ReadingConfig",
+    "RunConfig",
+    "TaskConfig",
+    "TrainableConfig",
+    "check_turn",
+    "parse_config",
+    "peak_rates",
+    "phase_steps",
+]

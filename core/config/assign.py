@@ -1,0 +1,159 @@
+"""Single settings of a config as text, `path=value`: how the command line and an address name them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from core.config import PhaseConfig, RunConfig, parse_config
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS, preset
+from core.config.validation import build
+from core.errors import ConfigError
+
+JSON = dict[str, Any]
+DEFAULT_PRESET = "ce-scl"
+# What a link leaves out: a file of the one who sends it, and what follows from the task.
+NOT_LINKED = ("task.id", "task.name", "task.path", "task.test_path", "task.reading", "task.drop", "task.content_hash")
+PRESET = "preset="
+
+
+def settings_text(config: RunConfig) -> list[str]:
+    """What a draft says that the defaults do not: `preset=NAME` where that is not the default, then `path=value`.
+
+    Of a task from a file only the rows' settings are named. `from_settings` makes the same draft of it.
+    """
+    given = config.model_dump(mode="json")
+    texts = {
+        name: [
+            f"{path}={_text(value)}"
+            for path, value in _differences(given, json.loads(_base(name)))
+            if not path.startswith(NOT_LINKED)
+        ]
+        for name, entry in PRESETS.items()
+        if len(entry.objectives) == len(config.phases)
+    }
+    name = min(texts, key=lambda name: (len(texts[name]), sum(map(len, texts[name])), name != DEFAULT_PRESET))
+    return [*([] if name == DEFAULT_PRESET else [f"{PRESET}{name}"]), *texts[name]]
+
+
+def from_settings(texts: Sequence[str]) -> RunConfig:
+    """A draft from what `settings_text` or a person wrote. Raises: ConfigError naming the first that cannot be used."""
+    names = [text.removeprefix(PRESET) for text in texts if text.startswith(PRESET)]
+    given = json.loads(_base(preset(names[-1] if names else DEFAULT_PRESET).name))
+    for text in texts:
+        path = text.partition("=")[0].strip()
+        if path == "task" or path.startswith(NOT_LINKED):
+            raise ConfigError("set", text, "a link does not name the task or its file here; leave it out.")
+        if not text.startswith(PRESET):
+            assign(given, text)
+    return parse_config(given)
+
+
+@lru_cache(maxsize=64)
+def _base(name: str) -> str:
+    """The default draft with a preset."""
+    phases = [with_full_objective(phase) for phase in PRESETS[name].phases({})]
+    return parse_config({"phases": phases}).to_json()
+
+
+def _differences(given: Any, base: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Paths whose values differ, each with the given value; lists of another length are given whole."""
+    if isinstance(given, dict) and isinstance(base, dict) and given.keys() == base.keys():
+        for name in given:
+            yield from _differences(given[name], base[name], f"{path}.{name}" if path else name)
+    elif isinstance(given, list) and isinstance(base, list) and len(given) == len(base):
+        for place, (one, other) in enumerate(zip(given, base, strict=True)):
+            yield from _differences(one, other, f"{path}.{place}")
+    elif given != base:
+        yield path, given
+
+
+def _text(value: Any) -> str:
+    """As `assign` reads it back."""
+    if isinstance(value, str) and _value(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def with_full_objective(phase: dict[str, Any]) -> dict[str, Any]:
+    """A phase whose objective has all its fields, so that each can be named."""
+    return phase | {"objective": build(ObjectiveConfig, phase["objective"]).model_dump(mode="json")}
+
+
+PHASE_FIELDS = tuple(PhaseConfig.model_fields)
+
+
+def assign(config: dict[str, Any], setting: str) -> None:
+    """Set one field of a config in its JSON form, given as `path=value`; a phase's own fields need no `phases.0.`.
+
+    Raises: ConfigError naming the path and what would work.
+    """
+    path, equals, text = setting.partition("=")
+    names = path.strip().split(".")
+    if not equals or not all(names):
+        raise ConfigError("set", setting, "give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
+    if names[0] in PHASE_FIELDS:
+        names = ["phases", _phase_with(config["phases"], names, path), *names]
+    place: Any = config
+    for depth, name in enumerate(names[:-1]):
+        place = _inside(place, name, ".".join(names[: depth + 1]))
+    _inside(place, names[-1], ".".join(names))
+    if names[-1] in KEPT_BESIDE:  # another loss or view has settings of its own
+        for name in place.keys() - KEPT_BESIDE[names[-1]]:
+            del place[name]
+    place[int(names[-1]) if isinstance(place, list) else names[-1]] = _value(text)
+
+
+def _phase_with(phases: Any, names: list[str], path: str) -> str:
+    """The number of the one phase that has a field, for a path that names none."""
+    if not isinstance(phases, list) or len(phases) < 2:
+        return "0"
+    having = [str(number) for number, phase in enumerate(phases) if _has(phase, names)]
+    if len(having) != 1:
+        raise ConfigError("set", path, f"there are two phases; give phases.0.{path} or phases.1.{path}.")
+    return having[0]
+
+
+def _has(place: Any, names: list[str]) -> bool:
+    for name in names:
+        if isinstance(place, list) and name.isdecimal() and int(name) < len(place):
+            place = place[int(name)]
+        elif isinstance(place, dict) and name in place:
+            place = place[name]
+        else:
+            return False
+    return True
+
+
+KEPT_BESIDE = {"loss": {"weight", "views"}, "view": set[str]()}
+
+
+def _inside(place: Any, name: str, path: str) -> Any:
+    """The value under a name or number; an object where there is nothing yet."""
+    above = path.rpartition(".")[0]
+    if isinstance(place, list):
+        if not place:
+            raise ConfigError("set", path, f"{above} is empty; give the whole list, such as {above}={_example(above)}.")
+        if not (name.isdecimal() and int(name) < len(place)):
+            last = len(place) - 1
+            numbers = f"a number from 0 to {last}" if last else "0"
+            raise ConfigError("set", path, f"{above} has {len(place)}; give {numbers}, or the whole list as JSON.")
+        return place[int(name)]
+    if not isinstance(place, dict):
+        raise ConfigError("set", path, f"{above} has no fields; leave out what follows it.")
+    return place.setdefault(name, {})
+
+
+def _example(field: str) -> str:
+    return '[{"view": "dropout"}]' if field.endswith("views") else "[1, 2]"
+
+
+def _value(text: str) -> Any:
+    """A number, list, true, false or null as JSON has them, else the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

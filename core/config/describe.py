@@ -1,0 +1,251 @@
+"""A config as a flat list of settings that matter for what is learned, with labels for people.
+
+Left out is what changes nothing that a run learns or that follows from something else that is listed: the run's name,
+how often it is saved (checkpoint), the task's name, the order of an objective's terms, how λ is bound to two weights
+(the weights are listed), and every setting that something else has switched off (the tokens k at sentence level, the
+queue's momentum without a queue, the LoRA rank where all weights learn). A knob turn is part of the setting that it
+changed, as the value over the steps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from core.config import PhaseConfig, RunConfig, TaskConfig, TrainableConfig, labels
+from core.config.labels import Named, parameter_text, value_text
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig
+from core.config.turns import stages
+from core.config.validation import Part
+from core.parameters import Parameter
+
+TURNS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a run.
+
+    Attributes:
+        path: dotted names; a term or a view stands under its key, as `phases.0.objective.terms.supcon.temperature`.
+        value: what is compared; `text` is what people read. Of a knob that was turned, the values and their steps.
+        listed: whether it is listed where another run has no such setting; if not, it is at its default.
+        follows: what it may merely follow from. Runs that differ there say nothing by differing here.
+    """
+
+    path: str
+    label: str
+    value: Hashable
+    text: str
+    listed: bool = True
+    follows: Hashable = None
+
+
+def settings(config: RunConfig) -> tuple[Setting, ...]:
+    """Everything that matters of a run, in the order in which people read it; all phases, drafts too."""
+    phases = [part for number in range(len(config.phases)) for part in phase_settings(config, number)]
+    return (
+        *_task(config),
+        *_plain(config.encoder, labels.ENCODER, "encoder"),
+        Setting("phases", "Phases", len(config.phases), str(len(config.phases))),
+        *phases,
+        *_probe(config),
+        *_plain(config, labels.WHOLE, ""),
+        # Not grouped by thousands: it is a name more than a number.
+        Setting("seed", "Seed", config.seed, str(config.seed)),
+    )
+
+
+def phase_settings(config: RunConfig, number: int) -> list[Setting]:
+    """Those of one phase, numbered from 0."""
+    phase, path = config.phases[number], f"phases.{number}"
+    return [
+        *_over_steps(
+            [(step, _objective(used.objective, f"{path}.objective")) for step, used in stages(config, number)]
+        ),
+        *_trainable(phase.trainable, f"{path}.trainable"),
+        *_plain(phase.optimiser, _of_optimiser(phase), f"{path}.optimiser"),
+        *_over_steps([(step, [_rate_factor(used.rate_factor, path)]) for step, used in stages(config, number)]),
+        *_plain(phase, labels.LENGTH, path),
+        _micro_batch(phase, path),
+        *_plain(phase, labels.MEMORY, path),
+    ]
+
+
+def row_source(task: TaskConfig, seed: int) -> Hashable:
+    """What decides a run's rows; the seed only where rows are drawn or changed by it."""
+    drawn = task.train_size is not None or task.imbalance > 1 or task.label_noise > 0 or task.text_noise > 0
+    data = task.model_copy(update={"name": None, "content_hash": None, "sampler": "random"})
+    return (data.model_dump_json(), seed if drawn else None)
+
+
+def term_names(objective: ObjectiveConfig) -> dict[str, str]:
+    """What people call each term, by its key: SCL, or SCL 2 for the second of a kind."""
+    return {
+        key: f"{term.entry.symbol} {key.removeprefix(term.loss).lstrip('_')}".strip()
+        for key, term in objective.as_written
+    }
+
+
+def numbered(names: Iterable[str]) -> tuple[str, ...]:
+    """A key for each of several losses or views: its name, numbered from the second of a kind on."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for name in names:
+        seen[name] += 1
+        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(keys)
+
+
+def _task(config: RunConfig) -> list[Setting]:
+    task = config.task
+    name = task.name or Path(task.path or task.id).name
+    # Of a draft the rows are not known yet, which is no difference.
+    hashes = [task.content_hash] if task.content_hash else []
+    follows = row_source(task, config.seed)
+    rows = [Setting("task.content_hash", "Rows of the task", h, h[:8], listed=False, follows=follows) for h in hashes]
+    return [
+        Setting("task.id", "Task", (task.id, task.path), name),
+        *_plain(task, labels.SOURCE, "task"),
+        *_plain(task.reading, labels.READING, "task.reading"),
+        *rows,
+        *_plain(task, labels.TASK, "task"),
+    ]
+
+
+def _over_steps(found: Sequence[tuple[int, Sequence[Setting]]]) -> list[Setting]:
+    """Settings as launched and from later steps on, as one for each path: "0.3 → 0.08 at step 31" where one was turned.
+
+    Args:
+        found: the first step of each stage, 0 for that of the launch, and its settings; a stage that lacks a path
+            (λ, where the weight beside it was turned away from 1) has "–" there.
+    """
+    if len(found) == 1:
+        return list(found[0][1])
+    by_path = [(step, {setting.path: setting for setting in of_stage}) for step, of_stage in found]
+    paths = dict.fromkeys(setting.path for _, of_stage in found for setting in of_stage)
+    return [_turned([(step, of_stage.get(path)) for step, of_stage in by_path]) for path in paths]
+
+
+def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
+    """One setting over the steps; as it is where no turn changed it."""
+    changes = [history[0]]
+    for step, setting in history[1:]:
+        if (setting and setting.value) != (changes[-1][1] and changes[-1][1].value):
+            changes.append((step, setting))
+    known = next(setting for _, setting in history if setting is not None)
+    if len(changes) == 1:
+        return known
+    texts = [labels.ABSENT if setting is None else setting.text for _, setting in changes]
+    listed = [texts[0], *(f"{text} at step {step:,}" for (step, _), text in zip(changes[1:], texts[1:], strict=True))]
+    if len(listed) > TURNS_SHOWN + 1:
+        listed = [*listed[:2], "…", f"{listed[-1]} ({len(listed) - 1} turns)"]
+    value = tuple((step, setting and setting.value) for step, setting in changes)
+    return replace(known, value=value, text=" → ".join(listed), listed=True)
+
+
+def _rate_factor(factor: float, path: str) -> Setting:
+    """What the learning-rate knob multiplies the schedule by."""
+    return Setting(f"{path}.rate_factor", "Learning rate ×", factor, value_text(factor), listed=False)
+
+
+def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
+    names = term_names(objective)
+    found = [Setting(f"{path}.terms", "Losses", tuple(sorted(names)), " + ".join(names.values()))]
+    if objective.weight is not None:
+        text = value_text(objective.weight)
+        found.append(Setting(f"{path}.lambda", "Weight λ", objective.weight, text))
+    for key, term in objective.as_written:
+        weight = value_text(term.weight)
+        listed = len(names) > 1 or term.weight != 1
+        found.append(Setting(f"{path}.terms.{key}.weight", f"Weight of {names[key]}", term.weight, weight, listed))
+        found += _term(term, names[key], f"{path}.terms.{key}")
+    return found
+
+
+def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
+    found = []
+    for parameter in term.entry.parameters:
+        if _counts(term, parameter.name):
+            setting = _parameter(parameter, term.parameters[parameter.name], path, f"of {name}")
+            found.append(replace(setting, listed=setting.listed or parameter.name == "temperature"))
+    keys = numbered(view.view for view in term.views)
+    shown = [*(["The text itself"] if term.original else []), *(view.entry.label for view in term.views)]
+    listed = len(shown) > 1 or not term.original
+    found.append(Setting(f"{path}.views", f"Views of {name}", (term.original, *keys), ", ".join(shown), listed))
+    for key, view in zip(keys, term.views, strict=True):
+        called = f"{view.entry.label.lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
+        for parameter in view.entry.parameters:
+            value = view.parameters[parameter.name]
+            found.append(_parameter(parameter, value, f"{path}.views.{key}", f"of {called} for {name}"))
+    return found
+
+
+def _parameter(parameter: Parameter, value: Hashable, path: str, owner: str) -> Setting:
+    text = parameter_text(parameter, value)
+    listed = value != parameter.default
+    return Setting(f"{path}.{parameter.name}", f"{parameter.label} {owner}", value, text, listed)
+
+
+def _counts(term: TermConfig, name: str) -> bool:
+    """Whether a setting of a term does anything beside the others."""
+    if name in ("k", "clusters"):
+        return term.level == "token"
+    if name == "original":
+        return False  # it is listed with the views
+    if name == "momentum":
+        return bool(term.parameters["queue"])
+    return not (name == "alpha" and term.parameters.get("uniform"))
+
+
+def _trainable(trainable: TrainableConfig, path: str) -> list[Setting]:
+    used = {"part"}
+    used |= {"last_blocks": {"blocks"}, "lora": {"lora_rank", "lora_alpha", "lora_dropout"}}.get(trainable.part, set())
+    if trainable.part in ("all", "last_blocks"):
+        used.add("reinitialised_blocks")
+    return _plain(trainable, {name: named for name, named in labels.TRAINABLE.items() if name in used}, path)
+
+
+def _of_optimiser(phase: PhaseConfig) -> Mapping[str, Named]:
+    left_out = {"bias_correction"} if phase.optimiser.name != "adamw" else set()
+    return {name: named for name, named in labels.OPTIMISER.items() if name not in left_out}
+
+
+def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
+    text = value_text(phase.part, Named("", {None: "The whole batch"}))
+    return Setting(f"{path}.micro_batch", "Texts at a time", phase.part, text, listed=phase.part is not None)
+
+
+def _probe(config: RunConfig) -> list[Setting]:
+    """The points follow from the validation rows and the training rows, the frames' steps from the steps."""
+    task = config.task
+    probe = config.probe.model_copy(update={"train_size": config.probe.beside})
+    size, beside = _plain(probe, labels.PROBE, "probe")
+    frames = probe.frame_steps
+    text = "The default" if frames is None else f"{len(frames):,}"
+    lengths = tuple((phase.steps, phase.epochs) for phase in config.phases)
+    return [
+        Setting(size.path, size.label, size.value, size.text, size.listed, follows=task.validation_size),
+        Setting(
+            beside.path,
+            beside.label,
+            beside.value,
+            beside.text,
+            beside.listed,
+            follows=(probe.size, task.train_size, task.imbalance),
+        ),
+        Setting("probe.frame_steps", "Frames", frames, text, listed=frames is not None, follows=lengths),
+    ]
+
+
+def _plain(part: Part, names: Mapping[str, Named], path: str) -> list[Setting]:
+    """Fields as they are, each with its label."""
+    found = []
+    for name, named in names.items():
+        value = getattr(part, name)
+        listed = named.listed or value != type(part).model_fields[name].default
+        found.append(Setting(f"{path}.{name}".lstrip("."), named.label, value, value_text(value, named), listed))
+    return found

@@ -1,0 +1,80 @@
+"""An objective as a formula with its numbers filled in, made from the registry. Imports no torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from core.config.objective import ObjectiveConfig
+from core.config.term import TermConfig
+from core.parameters import AUTO, Value, whole
+from core.quantities import counted
+
+PLACE = re.compile(r"\{([a-z_]+)\}")
+
+
+def total_latex(objective: ObjectiveConfig) -> str:
+    """The weighted sum, such as L = 0.10 CE + 0.90 SCL."""
+    alone = len(objective.terms) == 1
+    parts = []
+    for key, term in objective.as_written:
+        weight = "" if alone and term.weight == 1 else rf"{_shown(term.weight)}\,"
+        parts.append(f"{weight}{_symbol(key, term)}")
+    return rf"\mathcal{{L}}={'+'.join(parts)}"
+
+
+def term_latex(term: TermConfig) -> list[str]:
+    """A term's own equation, and a line for each of its settings that changes it."""
+    entry, settings = term.entry, term.parameters
+    equation = entry.latex_variants.get(str(settings.get("variant")), entry.latex)
+    defaults = {parameter.name: parameter.default for parameter in entry.parameters}
+    notes = [line for name, line in entry.latex_notes.items() if settings[name] != defaults[name]]
+    return [_filled(line, settings) for line in (equation, *notes)]
+
+
+def term_words(term: TermConfig) -> str:
+    """What a term contrasts, in words; empty for the plain case."""
+    words = []
+    if term.level == "token":
+        clusters = whole(term.parameters, "clusters")
+        grouped = f", grouped into {clusters}" if clusters else ""
+        words.append(f"the {_tokens(term)} that [CLS] attends to most{grouped}")
+    if term.level == "logits":
+        words.append("the classifier's output")
+    if term.layers != "last":
+        chosen = term.layers.replace("_", " ") if isinstance(term.layers, str) else ", ".join(map(str, term.layers))
+        words.append(f"one loss per layer ({chosen})")
+    if (head := term.parameters.get("projection", "none")) != "none":
+        words.append(f"through {'an MLP' if head == 'mlp' else 'a linear layer'} of its own")
+    if size := whole(term.parameters, "queue"):
+        words.append(f"a queue of {counted(size, 'vector')} as further candidates")
+    if not term.original:
+        words.append("without the unchanged text")
+    if not term.parameters.get("normalize", True):
+        words.append("vectors as they are, not normalised")
+    if term.views:
+        words.append("views: " + ", ".join(view.entry.label.lower() for view in term.views))
+    return "; ".join(words)
+
+
+def _tokens(term: TermConfig) -> str:
+    k = term.parameters["k"]
+    return "third of the tokens" if k == AUTO else counted(whole(term.parameters, "k"), "token")
+
+
+def _symbol(key: str, term: TermConfig) -> str:
+    number = key.removeprefix(term.loss).lstrip("_")
+    level = rf"^{{\text{{{term.level}}}}}" if term.level != "sentence" else ""
+    return rf"\text{{{term.entry.symbol}}}{f'_{{{number}}}' if number else ''}{level}"
+
+
+def _filled(latex: str, settings: Mapping[str, Value]) -> str:
+    """Only names of settings are places; LaTeX has braces of its own."""
+    return PLACE.sub(lambda match: _shown(settings[match[1]]) if match[1] in settings else match[0], latex)
+
+
+def _shown(value: Value) -> str:
+    """Two decimals, so that the formula keeps its width while one drags; more only where they would hide a number."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2f}" if value == round(value, 2) else f"{value:g}"

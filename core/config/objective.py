@@ -1,0 +1,257 @@
+"""What is minimised: a list of weighted terms, and what can be turned of it while a run is going."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from core.config.term import WEIGHT_MAX, TermConfig
+from core.config.validation import Part, build
+from core.errors import ConfigError
+from core.losses.registry import loss_entry
+from core.parameters import AUTO, Parameter, number
+
+CONVEX_TOLERANCE = 1e-6
+# Where k follows the texts: of a third of a text's tokens, attention still has something to choose.
+K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
+
+
+WEIGHT = "How much this term counts in the sum."
+
+
+class Knob(NamedTuple):
+    """A setting that can be turned while a run is going: its label, its value, what a slider shows, what it does."""
+
+    label: str
+    value: float
+    slider: tuple[float, float]
+    help: str = ""
+
+
+class ObjectiveConfig(Part):
+    """A list of weighted terms.
+
+    `combine` says how λ is bound to the weights of a cross-entropy and one contrastive term:
+    "convex" (1 − λ)·CE + λ·SCL, "additive" CE + λ·SCL, or any other weighted sum.
+    """
+
+    terms: Annotated[tuple[TermConfig, ...], Field(min_length=1, max_length=8)] = (
+        TermConfig.model_validate({"loss": "supcon", "weight": 0.9, "temperature": 0.3}),
+        TermConfig(loss="cross_entropy", weight=0.1),
+    )
+    combine: Literal["convex", "additive"] = "convex"
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> ObjectiveConfig:
+        if all(t.weight == 0 for t in self.terms):
+            raise ConfigError("objective.terms", "all weights 0", "give at least one term a weight above 0.")
+        total = sum(t.weight for t in self.terms)
+        if self.combine == "convex" and len(self.terms) > 1 and abs(total - 1) > CONVEX_TOLERANCE:
+            remedy = "make convex weights sum to 1, or set objective.combine to additive."
+            raise ConfigError("objective.terms", f"weights that sum to {total:g}", remedy)
+        return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """A name for each term: its loss, numbered from the second of a kind on."""
+        seen: Counter[str] = Counter()
+        names = []
+        for term in self.terms:
+            seen[term.loss] += 1
+            names.append(term.loss if seen[term.loss] == 1 else f"{term.loss}_{seen[term.loss]}")
+        return tuple(names)
+
+    @property
+    def as_written(self) -> tuple[tuple[str, TermConfig], ...]:
+        """The terms with their keys as a formula has them: losses on the classifier first."""
+        pairs = zip(self.keys, self.terms, strict=True)
+        return tuple(sorted(pairs, key=lambda pair: pair[1].entry.contrastive))
+
+    @property
+    def contrastive(self) -> tuple[TermConfig, ...]:
+        """The terms that compare the vectors of a batch, weight 0 aside."""
+        return tuple(t for t in self.terms if t.entry.contrastive and t.weight > 0)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether any term reaches the classifier."""
+        return any(t.weight > 0 and (not t.entry.contrastive or t.level == "logits") for t in self.terms)
+
+    @property
+    def trains_classifier(self) -> bool:
+        """Whether a loss on the classifier's logits counts: contrast of logits moves it, but teaches it no classes."""
+        return any(t.weight > 0 and not t.entry.contrastive for t in self.terms)
+
+    @property
+    def weight(self) -> float | None:
+        """λ, where a loss on logits and one contrastive term are bound by it."""
+        other = next((t for t in self.terms if not t.entry.contrastive), None)
+        bound = self.combine == "convex" or (other is not None and other.weight == 1)
+        return self._pair.weight if self._pair is not None and bound else None
+
+    @property
+    def _pair(self) -> TermConfig | None:
+        """The contrastive term beside one loss on logits."""
+        contrastive = [t for t in self.terms if t.entry.contrastive]
+        return contrastive[0] if len(self.terms) == 2 and len(contrastive) == 1 else None
+
+    @property
+    def temperature(self) -> float | None:
+        """τ, where one term has one."""
+        taus = [number(t.parameters, "temperature") for t in self.terms if "temperature" in t.parameters]
+        return taus[0] if len(taus) == 1 else None
+
+    @property
+    def knobs(self) -> dict[str, Knob]:
+        """What can be turned: λ or each weight, τ, and the terms' own knobs."""
+        knobs: dict[str, Knob] = {}
+        if self.weight is not None:
+            knobs["lambda"] = Knob("Weight λ", self.weight, (0.0, 1.0), self._about_lambda)
+        for key, term in zip(self.keys, self.terms, strict=True):
+            label = f" of {self._called(key, term)}" if len(self.terms) > 1 else ""
+            bound = self.weight is not None and term.entry.contrastive
+            if not bound and len(self.terms) > 1 and self.combine == "additive":
+                knobs[f"{key}.weight"] = Knob(f"Weight{label}", term.weight, (0.0, 1.0), WEIGHT)
+            for parameter in term.entry.parameters:
+                if parameter.knob and parameter.slider and self._worth_turning(term, parameter):
+                    value = number(term.parameters, parameter.name)
+                    shown = (value, parameter.slider, parameter.help)
+                    if parameter.name == "temperature" and self.temperature is not None:
+                        knobs["temperature"] = Knob(parameter.label, *shown)
+                    else:
+                        knobs[f"{key}.{parameter.name}"] = Knob(f"{parameter.label}{label}", *shown)
+        return knobs
+
+    @property
+    def _about_lambda(self) -> str:
+        rest = "The other loss has the rest, 1 − λ." if self.combine == "convex" else "The other loss counts in full."
+        return f"How much the contrastive loss counts. {rest}"
+
+    @staticmethod
+    def _called(key: str, term: TermConfig) -> str:
+        """A term's symbol, numbered as its key is."""
+        return f"{term.entry.symbol} {key.removeprefix(term.loss).lstrip('_')}".strip()
+
+    @staticmethod
+    def _worth_turning(term: TermConfig, parameter: Parameter) -> bool:
+        """Cross-entropy's extras are knobs where they are in use; what is off stays out of the way."""
+        return term.entry.contrastive or term.loss == "rdrop" or term.parameters[parameter.name] != parameter.default
+
+    def turned(self, name: str, value: float) -> ObjectiveConfig:
+        """The objective after a knob was turned.
+
+        What may be turned does not depend on where the knobs stand, so that every turn can be followed by another.
+
+        Raises: ConfigError for a value out of bounds or a knob that this objective does not have.
+        """
+        if name == "lambda" and self._pair is not None:
+            return self._with_lambda(value)
+        if name == "temperature" and self.temperature is not None:
+            key = next(k for k, t in zip(self.keys, self.terms, strict=True) if "temperature" in t.parameters)
+            return self._with_setting(key, "temperature", value)
+        key, _, setting = name.rpartition(".")
+        if key in self.keys and setting in self._settings_of(key):
+            return self._with_setting(key, setting, value)
+        raise self._no_such_knob(name)
+
+    def value_of(self, name: str) -> float:
+        """Where a knob is now, also one that `knobs` no longer lists since another was turned.
+
+        Raises: ConfigError for a knob that this objective does not have.
+        """
+        if name == "lambda" and self._pair is not None:
+            return self._pair.weight
+        if name == "temperature" and self.temperature is not None:
+            return self.temperature
+        key, _, setting = name.rpartition(".")
+        if key in self.keys and setting in self._settings_of(key):
+            term = self.terms[self.keys.index(key)]
+            return term.weight if setting == "weight" else number(term.parameters, setting)
+        raise self._no_such_knob(name)
+
+    def _no_such_knob(self, name: str) -> ConfigError:
+        has = ", ".join(["learning_rate", *self.knobs])
+        return ConfigError("knob", name, f"this objective has no such knob; it has {has}.")
+
+    def with_momentum(self, momentum: float) -> ObjectiveConfig:
+        """With a number where the momentum of a queue was left to the steps."""
+        terms = [t.model_dump() for t in self.terms]
+        for term in terms:
+            if term.get("queue") and term["momentum"] == AUTO:
+                term["momentum"] = momentum
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a k was left to the lengths of the texts."""
+        return any(term.level == "token" and term.parameters["k"] == AUTO for term in self.terms)
+
+    def with_tokens(self, tokens: float) -> ObjectiveConfig:
+        """With a number where k was left to the texts: a third of their tokens.
+
+        It is from 2 to 30; where they are clustered up to 90, as the notes have it, and at least twice the clusters.
+
+        Args:
+            tokens: of a text, on average.
+        """
+        terms = [t.model_dump() for t in self.terms]
+        for term in terms:
+            if term.get("level") == "token" and term["k"] == AUTO:
+                most = K_MOST_CLUSTERED if term["clusters"] else K_MOST
+                term["k"] = max(K_LEAST, min(most, round(K_SHARE * tokens)), 2 * term["clusters"])
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+    def _settings_of(self, key: str) -> set[str]:
+        """What can be turned of one term."""
+        parameters = self.terms[self.keys.index(key)].entry.parameters
+        names = {parameter.name for parameter in parameters if parameter.knob}
+        if self.temperature is not None:
+            names.discard("temperature")  # it has the short name
+        return names | ({"weight"} if self.combine == "additive" and len(self.terms) > 1 else set())
+
+    def _with_lambda(self, value: float) -> ObjectiveConfig:
+        _check_weight(value, self.combine)
+        terms = [t.model_dump() for t in self.terms]
+        for term in terms:
+            if loss_entry(term["loss"]).contrastive:
+                term["weight"] = value
+            elif self.combine == "convex":
+                term["weight"] = _complement(value)
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+    def _with_setting(self, key: str, setting: str, value: float) -> ObjectiveConfig:
+        terms = [t.model_dump() for t in self.terms]
+        terms[self.keys.index(key)][setting] = value
+        return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
+
+
+def mixed_objective(
+    weight: float, temperature: float = 0.3, combine: Literal["convex", "additive"] = "convex"
+) -> ObjectiveConfig:
+    """(1 − λ)·CE + λ·SCL, or CE + λ·SCL.
+
+    Args:
+        weight: λ, in [0, 1] when convex, ≥ 0 when additive.
+        temperature: τ > 0, unitless.
+    Raises: ConfigError naming the field and the value.
+    Source: Gunel et al. 2021, eq. 1, arXiv:2011.01403.
+    """
+    _check_weight(weight, combine)
+    terms = [
+        {"loss": "supcon", "weight": weight, "temperature": temperature},
+        {"loss": "cross_entropy", "weight": _complement(weight) if combine == "convex" else 1.0},
+    ]
+    return build(ObjectiveConfig, {"terms": terms, "combine": combine})
+
+
+def _complement(weight: float) -> float:
+    """1 − λ as a person writes it: 0.1 beside 0.9, not 0.09999999999999998."""
+    return round(1.0 - weight, 12)
+
+
+def _check_weight(weight: float, combine: str) -> None:
+    upper = 1.0 if combine == "convex" else WEIGHT_MAX
+    if not 0.0 <= weight <= upper:
+        raise ConfigError("lambda", weight, f"give a number from 0 to {upper:g}.")

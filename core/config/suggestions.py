@@ -1,0 +1,225 @@
+"""Which settings a twin run is offered for, with bounds and a few values worth a try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, TrainableConfig, labels
+from core.config.describe import term_names
+from core.config.labels import Named, parameter_text
+from core.config.objective import Knob, ObjectiveConfig
+from core.config.presets import PRESETS, SHOWING
+from core.config.term import WEIGHT_MAX
+from core.config.twins import twin
+from core.config.validation import Part
+from core.errors import ConfigError
+from core.parameters import Kind, Parameter, Value
+
+# Gunel et al. 2021 search λ and τ over such values.
+LAMBDAS = (0.1, 0.5, 0.9)
+TEMPERATURES = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0)
+# And few-shot sizes as they report them.
+TRAIN_SIZES = (20, 100)
+BASELINE, MIX, MIX_TERM = "ce", "ce-scl", "supcon"
+ALL_ROWS = labels.TASK["train_size"].words[None]
+NUMBER: Kind = "number"
+INTEGER: Kind = "integer"
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A value worth a try, valid in the run's config; None stands for all training rows."""
+
+    value: Value | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TwinSetting:
+    """A setting that a twin can change.
+
+    Attributes:
+        path: for `twin`.
+        parameter: its label, help, kind, bounds and choices, as a widget takes them.
+        value, text: where it stands; None where no value of the parameter says it (all training rows, an objective
+            that is no preset).
+        suggestions: for one click each, the present value not among them.
+    """
+
+    path: str
+    parameter: Parameter
+    value: Value | None
+    text: str
+    suggestions: tuple[Suggestion, ...]
+
+    @property
+    def label(self) -> str:
+        return self.parameter.label
+
+
+# A path, its parameter, where it stands (None as above), its text there, and values worth a try.
+Offer = tuple[str, Parameter, Value | None, str, Sequence[Value | None]]
+
+
+def twin_settings(config: RunConfig) -> tuple[TwinSetting, ...]:
+    """What one click can change: objective, λ, weights, τ and other knobs, what learns, rate, batch, rows, pooling.
+
+    Only values that the config's own validation takes are suggested; `prepare` looks at what they ask of the encoder
+    and the data. A run of two phases keeps its objectives as a whole.
+    """
+    found = []
+    for path, parameter, value, text, candidates in _offers(config):
+        kept = [one for one in dict.fromkeys(candidates) if one != value and _valid(config, path, one)]
+        suggestions = tuple(Suggestion(one, _text(parameter, one)) for one in kept)
+        found.append(TwinSetting(path, parameter, value, text, suggestions))
+    return tuple(found)
+
+
+def _offers(config: RunConfig) -> Iterator[Offer]:
+    two = len(config.phases) > 1
+    if not two:
+        yield _presets(config.phases[0].objective)
+    for number, phase in enumerate(config.phases):
+        for path, parameter, value, text, candidates in _of_phase(phase, f"phases.{number}", config.task.train_size):
+            label = f"Phase {number + 1}: {parameter.label}" if two else parameter.label
+            yield path, replace(parameter, label=label), value, text, candidates
+    largest = max(phase.batch_size for phase in config.phases)
+    yield _train_size(config.task.train_size, largest)
+    words = labels.ENCODER["pooling"]
+    named = tuple(name for name in words.words if name != "auto")  # a run that was prepared has one of these
+    yield _choice("encoder.pooling", words, config.encoder.pooling, EncoderConfig().pooling, named)
+
+
+def _presets(objective: ObjectiveConfig) -> Offer:
+    """Cross-entropy alone against the mix, for one click; any preset of one phase to choose."""
+    single = {name: entry for name, entry in PRESETS.items() if len(entry.objectives) == 1 and entry.group != SHOWING}
+    made = {name: ObjectiveConfig.model_validate(entry.objectives[0]) for name, entry in single.items()}
+    now = next((name for name, one in made.items() if _sorted_terms(one) == _sorted_terms(objective)), None)
+    mix = " + ".join(term_names(objective).values())
+    names = {name: entry.label for name, entry in single.items()}
+    about = "Another objective as a whole, with its own weights and temperature."
+    parameter = Parameter("objective", "Objective", now or BASELINE, about, kind="choice", choices=names)
+    # Beside the mix stands its baseline, beside the baseline the mix.
+    contrasts = any(term.loss == MIX_TERM for term in objective.terms)
+    candidates = [name for name in (BASELINE, MIX) if name != MIX or not contrasts]
+    return ("phases.0.objective", parameter, now, names[now] if now else mix, candidates)
+
+
+def _sorted_terms(objective: ObjectiveConfig) -> list[str]:
+    """What an objective minimises, whatever the order of its terms."""
+    return sorted(term.model_dump_json() for term in objective.terms)
+
+
+def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer]:
+    for name, knob in phase.objective.knobs.items():
+        yield _knob(phase.objective, f"{path}.objective", name, knob)
+    yield from _trainable(phase, f"{path}.trainable")
+    rate = phase.optimiser.learning_rate
+    if rate is not None:
+        parameter = _bounded(OptimiserConfig, "learning_rate", labels.OPTIMISER["learning_rate"])
+        rates = [float(f"{rate / 3:.0e}"), float(f"{rate * 3:.0e}")]
+        yield _number(f"{path}.optimiser.learning_rate", parameter, rate, rates)
+    parameter = _bounded(PhaseConfig, "batch_size", labels.LENGTH["batch_size"])
+    fewest = 2 if phase.objective.contrastive else 1
+    sizes = [size for size in (phase.batch_size // 2, phase.batch_size * 2) if fewest <= size <= (rows or size)]
+    yield _number(f"{path}.batch_size", parameter, phase.batch_size, sizes)
+
+
+def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer:
+    """A knob of the running objective, here turned before the first step."""
+    if name == "lambda":
+        most = 1.0 if objective.combine == "convex" else WEIGHT_MAX
+        parameter = _weight("lambda", knob, most)
+        return _number(f"{path}.lambda", parameter, knob.value, LAMBDAS)
+    key, _, setting = name.rpartition(".")
+    if setting == "weight":
+        return _number(f"{path}.terms.{key}.weight", _weight("weight", knob, WEIGHT_MAX), knob.value, _around(knob))
+    key = key or next(k for k, term in objective.as_written if setting in term.parameters)
+    entry = dict(objective.as_written)[key].entry
+    parameter = replace(next(p for p in entry.parameters if p.name == setting), label=knob.label)
+    candidates = _neighbours(knob.value, TEMPERATURES) if setting == "temperature" else _around(knob)
+    return _number(f"{path}.terms.{key}.{setting}", parameter, knob.value, candidates)
+
+
+def _weight(name: str, knob: Knob, most: float) -> Parameter:
+    about = "How much of the loss it is."
+    return Parameter(name, knob.label, knob.value, about, low=0.0, high=most, slider=knob.slider)
+
+
+def _trainable(phase: PhaseConfig, path: str) -> Iterator[Offer]:
+    trainable = phase.trainable
+    choices = ["all", "last_blocks"]
+    if trainable.reinitialised_blocks == 0:  # a block that is drawn anew has to learn
+        choices += ["lora", *(["classifier"] if phase.objective.classifies else [])]
+    yield _choice(f"{path}.part", labels.TRAINABLE["part"], trainable.part, "all", choices)
+    names = {"last_blocks": "blocks", "lora": "lora_rank"}
+    if (name := names.get(trainable.part)) is not None:
+        value = getattr(trainable, name)
+        parameter = _bounded(TrainableConfig, name, labels.TRAINABLE[name])
+        yield _number(f"{path}.{name}", parameter, value, (value // 2, value * 2))
+
+
+def _train_size(size: int | None, largest_batch: int) -> Offer:
+    """Fewer rows than now, or all; how many there are beyond is not said by a config."""
+    parameter = _bounded(TaskConfig, "train_size", labels.TASK["train_size"])
+    fewer: list[Value | None] = [n for n in TRAIN_SIZES if largest_batch <= n < (size or n + 1)]
+    return ("task.train_size", parameter, size, _text(parameter, size), [*fewer, None])
+
+
+def _number(path: str, parameter: Parameter, value: float, candidates: Iterable[float]) -> Offer:
+    return (path, parameter, value, parameter_text(parameter, value), list(candidates))
+
+
+def _choice(path: str, named: Named, value: str, default: str, candidates: Sequence[str]) -> Offer:
+    words: Mapping[str, str] = named.words
+    parameter = Parameter(path.rpartition(".")[2], named.label, default, "", kind="choice", choices=words)
+    return (path, parameter, value, words[value], list(candidates))
+
+
+def _text(parameter: Parameter, value: Value | None) -> str:
+    return ALL_ROWS if value is None else parameter_text(parameter, value)
+
+
+def _neighbours(value: float, grid: Sequence[float]) -> list[float]:
+    """The next smaller and the next larger value of a grid."""
+    smaller, larger = [g for g in grid if g < value], [g for g in grid if g > value]
+    return smaller[-1:] + larger[:1]
+
+
+def _around(knob: Knob) -> list[float]:
+    """Half and double; from 0, a fifth of what a slider shows."""
+    return [knob.value / 2, knob.value * 2] if knob.value else [knob.slider[1] / 5]
+
+
+def _valid(config: RunConfig, path: str, value: Value | None) -> bool:
+    try:
+        twin(config, path, value)
+    except ConfigError:
+        return False
+    return True
+
+
+def _bounded(part: type[Part], name: str, named: Named) -> Parameter:
+    """A field of a config with the bounds that it is validated by."""
+    field = _schema(part)[name]
+    field = field.get("anyOf", [field])[0]  # one that may be absent
+    above, below = "exclusiveMinimum" in field, "exclusiveMaximum" in field
+    return Parameter(
+        name,
+        named.label,
+        part.model_fields[name].default,
+        "",
+        kind=INTEGER if field["type"] == "integer" else NUMBER,
+        low=field.get("exclusiveMinimum", field.get("minimum")),
+        high=field.get("exclusiveMaximum", field.get("maximum")),
+        above=above,
+        below=below,
+    )
+
+
+@lru_cache
+def _schema(part: type[Part]) -> dict[str, Any]:
+    return part.model_json_schema()["properties"]

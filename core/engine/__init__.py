@@ -1,5 +1,0 @@
-"""Where a queued run executes."""
-
-from core.engine.local import LocalEngine
-
-__all__ = ["LocalEngine"]

@@ -1,0 +1,265 @@
+"""Charts of the words of one text: attention over steps or layers, the top words, and attention against effect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, rounded, short_text, thinned
+from core.quantities import counted, signed
+from core.representation.attention import RankAgreement, entered_and_left
+
+Array = NDArray[np.floating]
+
+ROW_PX = 24
+BARS_PX = 36
+EDGES_PX = 100
+LABEL_CHARS = 20
+TICKS_MAX = 8
+LABELLED_POINTS = 6
+# A chart on a phone, in which names must not lie over each other or over other points.
+PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
+# From nothing to the accent: the page shows through, light or dark.
+SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
+CONTRARY = "#e69f00"
+CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
+
+
+def word_heatmap_figure(
+    words: Sequence[str],
+    weights: Array,
+    columns: Sequence[int | str],
+    *,
+    column: str,
+    revision: str,
+    chosen: NDArray[np.bool_] | None = None,
+    measure: str = "attention",
+) -> Figure:
+    """Words against steps or layers, the first word at the top; columns are equally wide, whatever lies between them.
+
+    Args:
+        words: W, from outside.
+        weights: [S, W], ≥ 0.
+        columns: S names, e.g. the steps.
+        column: what a column is, e.g. "step".
+        chosen: [S, W], where a word is among the top k; it gets a dot.
+    Raises: ValueError where the shapes do not fit.
+    """
+    given = _checked(weights, (len(columns), len(words)), "weights")
+    dots = np.zeros(given.shape, bool) if chosen is None else np.asarray(chosen, bool)
+    if dots.shape != given.shape:
+        raise ValueError(f"chosen = {list(dots.shape)}: expected the shape of weights, {list(given.shape)}")
+    heat = {
+        "type": "heatmap",
+        "z": [rounded(row) for row in given.T.tolist()],
+        "zmin": 0,
+        "zmax": float(given.max(initial=0.0)) or 1.0,
+        "colorscale": SCALE,
+        "colorbar": {"title": {"text": measure, "side": "right"}, "thickness": 12, "outlinewidth": 0, "nticks": 5},
+        "text": np.where(dots.T, CHOSEN_SIGN, "").tolist(),
+        "texttemplate": "%{text}",
+        "textfont": {"color": CONTRARY, "size": 11},
+        "xgap": 1,
+        "ygap": 1,
+        "hovertext": [
+            [
+                f"<b>{plain_text(word)}</b><br>{column} {name}: {measure} {given[s, w]:.4f}"
+                + (", in the top k" if dots[s, w] else "")
+                for s, name in enumerate(columns)
+            ]
+            for w, word in enumerate(words)
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+    ticks = thinned(len(columns), TICKS_MAX)
+    axis = {"tickmode": "array", "tickvals": ticks, "ticktext": [str(columns[i]) for i in ticks], "tickangle": 0}
+    layout = base_layout(
+        **_frame(words, ROW_PX, revision),
+        xaxis={"title": {"text": column}, "showgrid": False, "zeroline": False, "ticks": ""} | axis,
+    )
+    return {"data": [heat] if given.size else [], "layout": layout}
+
+
+def top_words_figure(
+    words: Sequence[str],
+    before: Array,
+    after: Array,
+    k: int,
+    *,
+    revision: str,
+    names: tuple[str, str] = ("before", "after"),
+    measure: str = "attention",
+    skip: Collection[int] = (),
+) -> Figure:
+    """Bars of the words that are among the top k before or after; signs tell which entered and which left.
+
+    Args:
+        words: W, from outside.
+        before, after: [W].
+        k: ≥ 1.
+        skip: positions of words that are never chosen.
+    Raises: ValueError as `entered_and_left`, and where words and weights do not fit.
+    """
+    exchange = entered_and_left(before, after, k, skip)
+    old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
+    shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-new[place], place)), *exchange.left]
+    signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)
+    said = {ENTERED: "entered the top k", LEFT: "left the top k", "": "stayed in the top k"}
+    looks = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "x": rounded([float(weights[place]) for place in shown]),
+            "y": list(range(len(shown))),
+            "marker": look,
+            "hovertext": [
+                f"<b>{plain_text(words[place])}</b><br>{name}: {measure} {weights[place]:.4f}, "
+                f"{said[signs.get(place, '')]}"
+                for place in shown
+            ],
+            "hovertemplate": "%{hovertext}<extra></extra>",
+        }
+        for name, weights, look in zip(map(short_text, names), (old, new), looks, strict=True)
+    ]
+    layout = base_layout(
+        **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
+        barmode="group",
+        bargap=0.25,
+        xaxis={"title": {"text": measure}, "rangemode": "tozero", "zeroline": False},
+    )
+    return {"data": traces if shown else [], "layout": layout}
+
+
+def attention_against_effect_figure(
+    words: Sequence[str], attention: Array, effects: Array, agreement: RankAgreement, *, revision: str
+) -> Figure:
+    """What [CLS] attends to against what happens without it: a point for each word, names for a few.
+
+    Args:
+        words: W, from outside.
+        attention: [W].
+        effects: [W], drop of the predicted class's probability without the word; NaN leaves a word out.
+        agreement: of the two rankings; it is the title.
+    Raises: ValueError where the shapes do not fit.
+    """
+    shares = _checked(attention, (len(words),), "attention")
+    drops = _checked(effects, (len(words),), "effects", allow_nan=True)
+    measured = np.flatnonzero(~np.isnan(drops))
+    named = _named(words, shares, drops, measured)
+    kinds = (
+        ("less certain without it", measured[drops[measured] >= 0], ACCENT, "circle"),
+        ("more certain without it", measured[drops[measured] < 0], CONTRARY, "diamond"),
+    )
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "name": name,
+            "x": rounded(shares[places].tolist()),
+            "y": rounded(drops[places].tolist()),
+            "customdata": places.tolist(),
+            "text": [short_text(words[place], LABEL_CHARS) if place in named else "" for place in places],
+            "textposition": "top center",
+            "marker": {"color": colour, "symbol": symbol, "size": 9, "opacity": 0.85},
+            "hovertext": [
+                f"<b>{plain_text(words[p])}</b><br>attention {shares[p]:.4f}<br>drop without it {signed(drops[p], 4)}"
+                for p in places
+            ],
+            "hovertemplate": "%{hovertext}<extra></extra>",
+            "cliponaxis": False,
+        }
+        for name, places, colour, symbol in kinds
+    ]
+    layout = base_layout(
+        uirevision=revision,
+        hovermode="closest",
+        title={
+            "text": agreement_sentence(agreement),
+            "font": {"size": 13, "color": QUIET},
+            "x": 0,
+            "xref": "paper",
+            "y": 1,
+            "yanchor": "top",
+            "pad": {"t": 8},
+        },
+        # Room for the title and, on a phone, a legend of two lines.
+        margin={"l": 60, "r": 24, "t": 84, "b": 40},
+        xaxis={"title": {"text": "attention of [CLS]"}, "zeroline": False},
+        yaxis={"title": {"text": "drop without the word"}, "zeroline": True, "zerolinecolor": QUIET},
+    )
+    return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
+
+
+def agreement_sentence(agreement: RankAgreement) -> str:
+    """How far attention's ranking and the deletion's agree, in one line."""
+    count = counted(agreement.words, "word")
+    if agreement.kendall is None or agreement.spearman is None:
+        return f"No rank correlation: {count}, too few or all alike."
+    return f"Kendall τ-b {signed(agreement.kendall, 2)}, Spearman ρ {signed(agreement.spearman, 2)}, {count}"
+
+
+def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:
+    """What charts with a row for each word share: room for every row, their names, the first at the top."""
+    labels = [short_text(word, LABEL_CHARS) for word in words]
+    if signs:
+        labels = [f"{sign} {label}" if sign else label for sign, label in zip(signs, labels, strict=True)]
+    return {
+        "uirevision": revision,
+        "height": EDGES_PX + row_px * max(1, len(words)),
+        "hovermode": "closest",
+        "dragmode": False,
+        "margin": {"l": 8, "r": 16, "t": 40, "b": 48},
+        "yaxis": {
+            "range": [len(words) - 0.5, -0.5],
+            "tickmode": "array",
+            "tickvals": list(range(len(words))),
+            "ticktext": labels,
+            "automargin": True,
+            "ticklabelstandoff": 4,
+            "showgrid": False,
+            "zeroline": False,
+            "ticks": "",
+        },
+    }
+
+
+def _named(words: Sequence[str], shares: Array, drops: Array, measured: NDArray[np.integer]) -> set[int]:
+    """Points with a name above them: the farthest out in either direction whose names have room there."""
+    if not len(measured):
+        return set()
+    out = [np.abs(values[measured]) / (np.abs(values[measured]).max() or 1.0) for values in (shares, drops)]
+    x, y = (_pixels(values[measured], size) for values, size in zip((shares, drops), PLOT_PX, strict=True))
+    half = np.array([LETTER_PX * min(len(words[place]), LABEL_CHARS) / 2 for place in measured])
+    chosen: list[int] = []
+    for i in np.argsort(-np.maximum(*out), kind="stable").tolist():
+        over = y + MARKER_PX + LINE_PX / 2  # the middle of each name's line
+        free = not (_near(x[i] - x, half[i] + MARKER_PX) & _near(over[i] - y, LINE_PX / 2 + MARKER_PX)).any()
+        apart = not any(abs(x[i] - x[j]) < half[i] + half[j] and abs(y[i] - y[j]) < LINE_PX for j in chosen)
+        if free and apart:
+            chosen.append(i)
+        if len(chosen) == LABELLED_POINTS:
+            break
+    return set(measured[chosen].tolist())
+
+
+def _near(gaps: NDArray[np.float64], reach: float) -> NDArray[np.bool_]:
+    return np.abs(gaps) < reach
+
+
+def _pixels(values: Array, size: int) -> NDArray[np.float64]:
+    """Where values lie along an axis of a length in pixels that shows just them."""
+    low, high = float(values.min()), float(values.max())
+    return np.asarray((values - low) / ((high - low) or 1.0) * size, np.float64)
+
+
+def _checked(values: Array, shape: tuple[int, ...], name: str, *, allow_nan: bool = False) -> NDArray[np.float64]:
+    given = np.asarray(values, np.float64)
+    if given.shape != shape:
+        raise ValueError(f"{name} = {list(given.shape)}: expected the shape {list(shape)}")
+    if not (np.isfinite(given) | (np.isnan(given) & allow_nan)).all():
+        raise ValueError(f"{name} holds NaN or inf: expected finite numbers")
+    return given

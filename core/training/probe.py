@@ -1,0 +1,97 @@
+"""The examples on the map: which they are, how the encoder reads them, and what a frame tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from core.config import RunConfig
+from core.encoders.model import Encoder, Tokenizer
+from core.events import TRAIN, VALIDATION, Evaluation, Event, FloatArray, Frame, Probe, Tokens, TokenText
+from core.representation.geometry import geometry
+from core.tasks import TaskData
+from core.tasks.dataset import Input
+from core.training.encode import Attention
+from core.training.score_source import PROBE_ROWS
+from core.training.scores import LinearProbe, classification_scores, probe_scores
+from core.training.untrained import candidate_rows, probe_rows, spread
+
+# What the attention of all frames may take on disk; examples that do not fit have none.
+ATTENTION_BYTES_MAX = 2**26
+BYTES_PER_NUMBER = 2
+
+
+class ProbeFrames:
+    """The probe of one run: rows of the validation split, and some of the training split beside them.
+
+    Attributes:
+        texts: what the encoder reads for a frame: the whole validation split, which is scored, then training rows.
+        attended: texts, by their place there, whose attention is kept.
+    """
+
+    def __init__(self, config: RunConfig, data: TaskData, encoder: Encoder, tokenizer: Tokenizer) -> None:
+        self._labels = data.validation.labels
+        self._held_out = len(data.validation)
+        self._train_rows = probe_rows(len(data.train), config.probe.train_size or 0)
+        candidates = candidate_rows(len(data.train))
+        more = max(0, min(PROBE_ROWS, len(candidates)) - len(self._train_rows))
+        further_rows = spread([row for row in candidates if row not in set(self._train_rows)], more)
+        train, further = data.train.take(self._train_rows), data.train.take(further_rows)
+        self._fitting = data.train.take([*self._train_rows, *further_rows])
+        size = config.probe.size or self._held_out
+        self.texts = (*data.validation.inputs, *train.inputs)
+        self._further = further.inputs
+        self._classes = len(data.classes)
+        # The places in `texts` of the examples on the map.
+        self._places = [*range(size), *range(self._held_out, len(self.texts))]
+        self._size = size
+        self.probe = Probe(
+            tuple(range(len(self._places))),
+            (*data.validation.shown[:size], *train.shown),
+            (*data.validation.labels[:size], *train.labels),
+            data.classes,
+            (VALIDATION,) * size + (TRAIN,) * len(self._train_rows),
+        )
+        words = tokenizer.words([self.texts[place] for place in self._places]) or []
+        fitting = _fitting(words, len(config.probe.frame_steps or ()) or 1, encoder)
+        self.tokens = Tokens(tuple(range(fitting)), tuple(words[:fitting]))
+        self.attended = self._places[:fitting]
+
+    def texts_of(self, *, by_probe: bool) -> tuple[Input, ...]:
+        """What the encoder reads for a frame: with a linear probe, further training rows to fit it on."""
+        return (*self.texts, *self._further) if by_probe else self.texts
+
+    def events(
+        self, step: int, pooled: FloatArray, logits: FloatArray | None, attention: Attention | None
+    ) -> Iterator[Event]:
+        """The frame and the scores of the validation split; geometry is that of the validation rows on the map.
+
+        Args:
+            pooled: of `texts_of`.
+            logits: of the classifier for `texts`; None scores a linear probe, whose logits the frame then holds.
+        """
+        if logits is None:
+            probe = self.fitted(pooled[self._held_out :])
+            logits = probe.logits(pooled[: len(self.texts)])
+            values = probe_scores(logits[: self._held_out], self._labels, probe.rows)
+        else:
+            values = classification_scores(logits[: self._held_out], self._labels)
+        yield Frame(step, pooled[self._places], logits[self._places], attention)
+        yield Evaluation(step, VALIDATION, values | geometry(pooled[: self._size], self._labels[: self._size]))
+
+    @property
+    def fitting_texts(self) -> tuple[Input, ...]:
+        """The training rows that a linear probe is fitted on."""
+        return self._fitting.inputs
+
+    def fitted(self, vectors: FloatArray) -> LinearProbe:
+        """A linear probe on the vectors of `fitting_texts`."""
+        return LinearProbe(vectors, self._fitting.labels, self._classes)
+
+
+def _fitting(words: Sequence[TokenText], frames: int, encoder: Encoder) -> int:
+    """How many of the texts, from the first on, the attention of all frames is kept of."""
+    per_token = BYTES_PER_NUMBER * len(encoder.blocks) * encoder.model.config.num_attention_heads * frames
+    sizes = np.cumsum([text.length * per_token for text in words])
+    return int(np.searchsorted(sizes, ATTENTION_BYTES_MAX, side="right"))

@@ -1,0 +1,23 @@
+"""Background work: runs and jobs, the processes that carry them out, and who starts and ends these.
+
+May import everything of core but figures and the command line. What a run or a job computes does not belong here.
+"""
+
+from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
+from core.workers.job_records import JobRecord, Status
+from core.workers.job_worker import Cancelled, carry_out
+from core.workers.jobs import Jobs
+from core.workers.local import LocalEngine
+
+__all__ = [
+    "KINDS",
+    "PRELOADED",
+    "WARM",
+    "Cancelled",
+    "JobRecord",
+    "Jobs",
+    "LocalEngine",
+    "Progress",
+    "Status",
+    "carry_out",
+]

@@ -1,0 +1,29 @@
+"""`python -m core.workers FOLDER ID` carries out one job; `--warm FOLDER GROUP` those of a group."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.workers.job_files import job_folder
+from core.workers.job_worker import carry_out
+from core.workers.processes import lower_priority
+from core.workers.warm import WarmServer
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns: exit status, 0 for a job that is done and for a warm process that left in good order."""
+    if arguments[0] == "--warm":
+        _, store_folder, group = arguments
+        return WarmServer(Path(store_folder), group).serve()
+    store_folder, job_id = arguments
+    folder = job_folder(Path(store_folder), job_id)
+    tempfile.tempdir = str(folder / "work")
+    lower_priority()
+    return 0 if carry_out(store_folder, job_id) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""What kinds of jobs there are, who carries them out, and how many of them at once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigError
+
+Progress = Callable[[int, int | None, str], None]
+# What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
+Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
+
+KINDS: Mapping[str, str] = {
+    "hub": "core.tasks.hub.fetch:job",
+    "tokens": "core.encoders.counting:job",
+    "translate": "core.views.back_translation_job:job",
+    "map": "core.artifacts.map_job:job",
+    "measures": "core.artifacts.measures_job:job",
+    "inspect": "core.artifacts.inspect_job:job",
+}
+# Kinds that a warm process carries out, one after the other, and the name of the group that shares it: they have to
+# answer soon, and what they import takes longer than their work. Every other job has an interpreter of its own.
+WARM: Mapping[str, str] = {"map": "maps", "inspect": "model"}
+# What a group's process imports before its first job.
+PRELOADED: Mapping[str, tuple[str, ...]] = {
+    "maps": ("core.artifacts.map_job",),
+    "model": ("core.artifacts.inspect_job",),
+}
+# How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
+AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
+# How many of a kind may work or wait.
+MAX_ACTIVE = 20
+# How long a job that has ended can be looked at. What these give is drawn once, or kept in files of its own.
+KEPT_S: Mapping[str, float] = {"translate": 600.0, "map": 600.0, "measures": 600.0, "inspect": 120.0}
+KEPT_OTHERS_S = 86_400.0
+
+
+def check_kind(kind: str) -> None:
+    """Raises: ConfigError for an unknown kind, naming what exists."""
+    if kind not in KINDS:
+        raise ConfigError("job", kind, f"choose {', '.join(KINDS)}.")
+
+
+def work_of(kind: str) -> Work:
+    """The function that carries a kind out, imported now. Raises: ConfigError."""
+    check_kind(kind)
+    module, _, name = KINDS[kind].partition(":")
+    work: Work = getattr(importlib.import_module(module), name)
+    return work
+
+
+def groups() -> list[str]:
+    """The names of the warm groups."""
+    return sorted(set(WARM.values()))

@@ -1,0 +1,67 @@
+"""What the tests of analysis share: short real runs in a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from core.config import RunConfig
+from core.encoders.model import Encoder, Tokenizer
+from core.events import FloatArray, Step
+from core.store import RunRecord, Store
+from core.training.checkpoints import Checkpoints
+from core.training.encode import encode
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.probe import ProbeFrames
+from core.workers.run_rows import TaskSource, keep_rows
+from core.workers.run_worker import Recorder
+from tests.core.training.made import StopAt
+
+FRAMES = (0, 2, 4, 6, 8)
+MORE: dict[str, Any] = {
+    "probe": {"train_size": 12, "frame_steps": list(FRAMES)},
+    "checkpoint": {"snapshot_steps": [2, 4], "every_steps": 3},
+}
+WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
+
+
+def recorded(store: Store, draft: RunConfig, *, stop_at: int | None = None) -> RunRecord:
+    """A run that was carried out here, as a worker does it; stopped after a step where that is given."""
+    config, data = prepare(draft, gpu=False)
+    keep_rows(store.folder, data)
+    run_id = store.create(config)
+    claimed = store.claim_next(range(1))
+    assert claimed is not None
+    assert claimed[0] == run_id
+    attempt = store.attempt(run_id, claimed[1])
+    attempt.register()
+    recorder, controls = Recorder(store, attempt), StopAt(config.steps + 1 if stop_at is None else stop_at)
+    checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps)
+    for event in train(config, data, controls=controls, checkpoints=checkpoints):
+        recorder.record(event)
+        if isinstance(event, Step):
+            controls.step = event.step
+    return store.run(run_id)
+
+
+def silent(_done: int, _total: int | None, _message: str) -> None:
+    """Progress that nobody looks at."""
+
+
+def frame_again(
+    store: Store, run: RunRecord, encoder: Encoder, tokenizer: Tokenizer, *, untrained: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Vectors and logits of the probe, computed in the batches in which the run computed its frames."""
+    data = TaskSource(store.folder).kept(run.config.task, run.config.seed)
+    frames = ProbeFrames(run.config, data, encoder, tokenizer)
+    assert run.probe is not None
+    held_out = len(data.validation)
+    places = [*range(run.probe.held_out), *range(held_out, len(frames.texts))]
+    found = encode(encoder, tokenizer, frames.texts, autocast=WHOLE, attended=frames.attended)
+    if untrained:
+        with torch.inference_mode():
+            return np.asarray(found.pooled)[places], encoder.logits(found.pooled).numpy()[places]
+    return np.asarray(found.pooled)[places], np.asarray(found.logits)[places]

@@ -1,0 +1,138 @@
+"""What the force view shows of a run: its own loss at that step, and a sentence for all that a frame does not hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.artifacts.frame_loss import SHOWN, names_layers, shown_contrast
+from core.config import RunConfig, parse_config
+from core.losses.law import ForceLaw
+from core.losses.registry import LOSSES
+
+CE = {"loss": "cross_entropy", "weight": 0.1}
+DROPOUT = [{"view": "dropout"}]
+
+
+def made(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = (), **more: Any) -> RunConfig:
+    objective = {"terms": list(terms), "combine": "additive"}
+    knob_turns = [{"step": step, "name": name, "value": value} for step, name, value in turns]
+    return parse_config({"phases": [{"steps": 20, "batch_size": 12, "objective": objective}], "knob_turns": knob_turns})
+
+
+def test_a_plain_run_is_shown_exactly() -> None:
+    found = shown_contrast(made({"loss": "supcon", "temperature": 0.2, "weight": 0.9}, CE), 8, None, 6)
+    assert (found.law, found.temperature, found.own, found.source) == (ForceLaw("out"), 0.2, True, "vectors")
+    assert found.remarks == ()
+    assert found.batch_size == 12
+    assert found.about == "Supervised contrastive (L_out), τ 0.2: the contrastive loss of this run at step 8."
+
+
+def test_variant_and_temperature_are_those_of_the_frames_step() -> None:
+    config = made({"loss": "supcon", "temperature": 0.2, "variant": "in"}, turns=((5, "temperature", 0.7),))
+    assert [shown_contrast(config, step, None, 6).temperature for step in (0, 4, 5, 20)] == [0.2, 0.2, 0.7, 0.7]
+    assert shown_contrast(config, 5, None, 6).law.kind == "in"
+
+
+def test_a_weight_that_was_turned_to_zero_contrasts_nothing() -> None:
+    config = made({"loss": "supcon", "weight": 0.9}, CE, turns=((5, "lambda", 0.0),))
+    config = parse_config(config.model_dump(mode="json"))
+    assert shown_contrast(config, 4, None, 6).own
+    found = shown_contrast(config, 5, None, 6)
+    assert not found.own
+    assert "contrasts nothing at this step: Cross-entropy has no forces" in found.remarks[0]
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "rdrop"])
+def test_a_run_without_contrast_says_what_is_shown_instead(loss: str) -> None:
+    term = {"loss": loss} | ({"views": [{"view": "head_dropout"}]} if loss == "rdrop" else {})
+    found = shown_contrast(made(term), 1, None, 6)
+    assert not found.own
+    assert "has no forces between texts" in found.remarks[0]
+    assert found.about == "Shown instead: supervised contrast (L_out) at τ 0.3 on the pooled vectors."
+
+
+def test_every_loss_on_vectors_has_a_law() -> None:
+    assert set(SHOWN) == {name for name, entry in LOSSES.items() if entry.reads == "vectors"}
+
+
+def test_premises_and_hypotheses_are_not_in_a_frame() -> None:
+    found = shown_contrast(made({"loss": "simcse_supervised"}), 1, None, 6)
+    assert not found.own
+    assert "cannot be shown" in found.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("term", "law"),
+    [
+        ({"loss": "dscl", "alpha": 0.2}, ForceLaw("dscl", 2, 0.2)),
+        ({"loss": "dscl", "uniform": True}, ForceLaw("dscl", 2, "uniform")),
+        ({"loss": "simcse"}, ForceLaw("simcse", 2, by_label=False)),
+        ({"loss": "simcse", "candidates": "all"}, ForceLaw("out", 2, by_label=False)),
+        ({"loss": "supcon"}, ForceLaw("out", 2)),
+        ({"loss": "supcon", "normalize": False, "variant": "in"}, ForceLaw("in", 2, normalize=False)),
+    ],
+)
+def test_every_loss_has_its_law_and_views_are_one_stored_vector(term: dict[str, Any], law: ForceLaw) -> None:
+    found = shown_contrast(made(term | {"views": DROPOUT}), 1, None, 6)
+    assert found.law == law
+    assert "2 views of each text (the text itself, second dropout pass)" in found.remarks[0]
+    assert "one vector of the text itself, without dropout" in found.remarks[0]
+
+
+def test_tokens_layers_and_a_projection_head_are_named() -> None:
+    term = {"loss": "supcon", "level": "token", "layers": [3, 6], "k": 30, "clusters": 5, "projection": "mlp"}
+    found = shown_contrast(made(term), 1, None, 6)
+    assert found.law == ForceLaw("out", 1)
+    assert found.remarks == (
+        (
+            "The run contrasts the 30 tokens of a text that [CLS] attends to most, in 5 clusters, from layers 3 and 6. "
+            "Frames hold no token vectors, so this is the same loss on the pooled vectors of layer 6."
+        ),
+        "The run contrasts what an MLP makes of these vectors, which frames do not hold.",
+    )
+
+
+def test_the_layer_that_is_looked_at_counts() -> None:
+    config = made({"loss": "supcon", "layers": [3, 6]})
+    averaged = "The run averages this loss over layers 3 and 6; these are the forces of layer {}."
+    assert shown_contrast(config, 1, None, 6).remarks == (averaged.format(6),)
+    assert shown_contrast(config, 1, 3, 6).remarks == (averaged.format(3),)
+    other = "The run contrasts the pooled vectors of layers 3 and 6; this is the same loss on those of layer 4."
+    assert shown_contrast(config, 1, 4, 6).remarks == (other,)
+    last = made({"loss": "supcon"})
+    assert shown_contrast(last, 1, 6, 6).remarks == ()
+    assert "of layer 6; this is the same loss on those of layer 2" in shown_contrast(last, 1, 2, 6).remarks[0]
+
+
+@pytest.mark.parametrize("layers", ["last_third", [1]])
+def test_without_the_encoder_layers_keep_the_name_that_the_run_gave_them(layers: Any) -> None:
+    config = made({"loss": "supcon", "layers": layers})
+    assert names_layers(config)
+    assert not names_layers(made({"loss": "supcon"}))
+    named = "the last third layers" if layers == "last_third" else "layer 1"
+    assert (
+        f"of {named}; this is the same loss on those of the last layer"
+        in shown_contrast(config, 1, None, None).remarks[0]
+    )
+    assert shown_contrast(made({"loss": "supcon"}), 1, None, None).remarks == ()
+
+
+def test_logits_are_compared_where_the_run_compares_them() -> None:
+    found = shown_contrast(made({"loss": "supcon", "level": "logits"}), 1, None, 6)
+    assert (found.source, found.own) == ("logits", True)
+
+
+def test_layers_as_views_and_a_queue_are_named() -> None:
+    found = shown_contrast(made({"loss": "supcon", "views": [{"view": "layers", "layers": [2, 4, 6]}]}), 1, None, 6)
+    assert found.law.views == 3
+    queued = shown_contrast(made({"loss": "supcon", "queue": 64}), 1, None, 6)
+    assert queued.remarks == ("Its queue of 64 past vectors, further candidates, is left out.",)
+
+
+def test_of_several_terms_the_heaviest_is_shown() -> None:
+    config = made({"loss": "supcon", "weight": 0.3}, {"loss": "simcse", "weight": 0.6, "views": DROPOUT})
+    found = shown_contrast(config, 1, None, 6)
+    assert found.law.kind == "simcse"
+    assert found.remarks[0] == "It is the heaviest of 2 contrastive terms here, weight 0.6."

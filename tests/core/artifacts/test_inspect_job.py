@@ -1,0 +1,428 @@
+"""What the job finds is what the encoder says of one text after the other, and what the run's frames hold."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.artifacts import inspect_job
+from core.artifacts.inspect_job import job
+from core.artifacts.layers import layer_count, layer_vectors
+from core.artifacts.sentence import deletions, inspected
+from core.artifacts.similarity import read_similarity
+from core.artifacts.weights import load_at
+from core.config import parse_config
+from core.encoders.taps import Taps
+from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
+from core.store import RunRecord, Store
+from core.store.budget import WEIGHTS_LOCK, keep_within
+from core.tasks.rows import Rows
+from core.training.weight_files import snapshot_path
+from core.workers import Cancelled
+from core.workers.run_rows import library
+from tests.core.artifacts.made import MORE, recorded, silent
+from tests.core.training.made import Draft, nli_csv
+
+TEXT = "the film was lovely and its music felt warm"
+
+
+@pytest.fixture(scope="module")
+def carried_out(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, small_csv: Path) -> Path:
+    """A store with two finished runs: number 1 on single texts, number 2 on pairs."""
+    folder = tmp_path_factory.mktemp("carried_out")
+    draft = MORE | {
+        "encoder": {"id": str(tiny_encoder), "max_length": 32},
+        "phases": [{"steps": 8, "batch_size": 8, "optimiser": {"learning_rate": 1e-2}}],
+        "device": "cpu",
+    }
+    with closing(Store(folder / "runs")) as store:
+        for path in (small_csv, nli_csv(folder / "pairs.csv")):
+            recorded(store, parse_config(draft | {"task": {"id": "file", "path": str(path)}}))
+    return folder / "runs"
+
+
+@pytest.fixture
+def store(carried_out: Path, tmp_path: Path) -> Iterator[Store]:
+    """A copy of that store for one test."""
+    with closing(Store(shutil.copytree(carried_out, tmp_path / "runs"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(store: Store) -> RunRecord:
+    return store.run(store.find("1"))
+
+
+@pytest.fixture
+def pair_run(store: Store) -> RunRecord:
+    return store.run(store.find("2"))
+
+
+def asked(store: Store, run: RunRecord, what: str, **more: Any) -> dict[str, Any]:
+    return job({"run": run.id, "what": what} | more, store.folder, silent)
+
+
+def no_encoding(*_: Any, **__: Any) -> None:
+    raise AssertionError("it was computed again")
+
+
+# A text
+
+
+def test_a_probe_text_is_seen_as_the_frames_saw_it(store: Store, run: RunRecord) -> None:
+    assert run.probe is not None
+    folder, tokens = store.run_folder(run.id), store.tokens(run.id)
+    ends = np.cumsum([text.length for text in tokens.texts])
+    for row in (0, 7, run.probe.held_out + 2):
+        answer = asked(store, run, "sentence", text=run.probe.texts[row], second=None)
+        found = inspected(folder, run.probe.texts[row])
+        assert found is not None
+        assert answer["steps"] == [0, 2, 4, 8] == list(found.steps)
+        assert (folder / answer["file"]).exists()
+        assert found.read == tokens.texts[row]
+        for number, step in enumerate(found.steps):
+            # A text alone goes through other matrix shapes than in a batch: the last bits may differ.
+            np.testing.assert_allclose(found.vectors[number], store.embeddings(run.id, step)[row], atol=3e-6)
+            np.testing.assert_allclose(found.logits[number], store.logits(run.id, step)[row], atol=3e-6)
+            rows = store.attention(run.id, step)
+            assert rows is not None
+            kept = rows[:, :, ends[row] - found.read.length : ends[row]]
+            np.testing.assert_allclose(found.attention[number].astype(float), kept.astype(float), atol=1e-3)
+
+
+def test_attention_is_a_share_of_each_text_by_block_and_head(store: Store, run: RunRecord) -> None:
+    asked(store, run, "sentence", text=TEXT, second=None)
+    found = inspected(store.run_folder(run.id), TEXT)
+    assert found is not None
+    assert found.attention.shape == (4, 2, 2, 9 + 2)
+    np.testing.assert_allclose(found.attention.astype(float).sum(-1), 1.0, atol=2e-3)
+    assert [found.read.surface(word) for word in found.read.words] == TEXT.split()
+
+
+def test_asked_again_it_is_read_from_the_file(store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = asked(store, run, "sentence", text=TEXT, second=None)
+    monkeypatch.setattr(inspect_job, "encode", no_encoding)
+    assert asked(store, run, "sentence", text=TEXT, second=None) == first
+    with pytest.raises(AssertionError, match="again"):
+        asked(store, run, "sentence", text=TEXT + " one", second=None)
+
+
+def test_only_steps_with_new_weights_are_computed(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.run_folder(run.id)
+    asked(store, run, "sentence", text=TEXT, second=None)
+    before = inspected(folder, TEXT)
+    snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
+    read: list[int] = []
+    real = load_at
+    monkeypatch.setattr(inspect_job, "load_at", lambda s, r, step: read.append(step) or real(s, r, step))
+    asked(store, run, "sentence", text=TEXT, second=None)
+    after = inspected(folder, TEXT)
+    assert before is not None
+    assert after is not None
+    assert read == [0, 2], "step 0 for its tokenizer, and the step that changed"
+    np.testing.assert_array_equal(after.vectors[1], before.vectors[2])
+    np.testing.assert_array_equal(after.vectors[[0, 2, 3]], before.vectors[[0, 2, 3]])
+
+
+def test_a_damaged_file_counts_as_none(store: Store, run: RunRecord) -> None:
+    folder = store.run_folder(run.id)
+    answer = asked(store, run, "sentence", text=TEXT, second=None)
+    (folder / answer["file"]).write_bytes(b"half of it")
+    assert inspected(folder, TEXT) is None
+    asked(store, run, "sentence", text=TEXT, second=None)
+    assert inspected(folder, TEXT) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=alert(1)> & \"quotes\" 'too'",
+        "../../../etc/passwd\0",
+        "шум 👩‍👩‍👧 عربي 电影",
+        "a " * 900,
+        ".",
+    ],
+)
+def test_any_text_comes_back_as_it_was(store: Store, run: RunRecord, text: str) -> None:
+    asked(store, run, "sentence", text=text, second=None)
+    found = inspected(store.run_folder(run.id), text)
+    assert found is not None
+    assert found.read.sides == (text,)
+    assert np.isfinite(found.vectors).all()
+    assert len(list((store.run_folder(run.id) / "inspected").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "second", "message"),
+    [
+        ("", None, "The text '' is empty: type at least one character"),
+        (" \n\t", None, "is empty"),
+        (7, None, "is empty"),
+        (None, None, "is empty"),
+        ("x" * 20_001, None, "The text has 20,001 characters: give at most 20,000"),
+        ("half \ud83d", None, "holds half a character"),
+        ("one", "two", "The second text 'two' has no place: this task reads one text"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_refused(
+    store: Store, run: RunRecord, text: object, second: object, message: str
+) -> None:
+    with pytest.raises(TaskError, match=message):
+        asked(store, run, "sentence", text=text, second=second)
+    assert not (store.run_folder(run.id) / "inspected").exists()
+
+
+def test_a_pair_needs_both_its_texts(store: Store, pair_run: RunRecord) -> None:
+    with pytest.raises(TaskError, match="The second text is missing: this task reads pairs"):
+        asked(store, pair_run, "sentence", text="a lovely film", second=None)
+    with pytest.raises(TaskError, match="The second text ' ' is empty"):
+        asked(store, pair_run, "sentence", text="a lovely film", second=" ")
+    asked(store, pair_run, "sentence", text="a lovely film", second="a dull film")
+    folder = store.run_folder(pair_run.id)
+    found = inspected(folder, "a lovely film", "a dull film")
+    assert found is not None
+    assert [found.read.surface(word) for word in found.read.words] == ["a", "lovely", "film", "a", "dull", "film"]
+    assert inspected(folder, "a lovely film") is None
+    assert inspected(folder, "a dull film", "a lovely film") is None
+
+
+# The layers
+
+
+def test_layers_are_what_the_encoder_says_of_each_text_alone(store: Store, run: RunRecord) -> None:
+    assert run.probe is not None
+    folder = store.run_folder(run.id)
+    assert layer_count(folder, 4) == 0
+    assert asked(store, run, "layers", step=4) == {"file": "layers/0000004.safetensors", "steps": [4]}
+    assert layer_count(folder, 4) == 2
+    assert layer_vectors(folder, 4, 3) is None
+    encoder, tokenizer = load_at(store, run, 4)
+    for layer in (1, 2):
+        vectors = layer_vectors(folder, 4, layer)
+        assert vectors is not None
+        assert vectors.shape == (len(run.probe.ids), 16)
+        with torch.inference_mode():
+            alone = [encoder.encode(tokenizer([text]), Taps((layer,))).pooled[layer][0] for text in run.probe.texts]
+        np.testing.assert_allclose(vectors, np.stack(alone), atol=3e-6)
+
+
+@pytest.mark.parametrize("step", [2, 4, 8])
+def test_the_last_layer_is_the_frame_bit_by_bit(store: Store, run: RunRecord, step: int) -> None:
+    asked(store, run, "layers", step=step)
+    last = layer_vectors(store.run_folder(run.id), step, 2)
+    np.testing.assert_array_equal(last, store.embeddings(run.id, step))
+
+
+def test_layers_of_the_untrained_encoder_and_of_pairs(store: Store, pair_run: RunRecord) -> None:
+    asked(store, pair_run, "layers", step=0)
+    last = layer_vectors(store.run_folder(pair_run.id), 0, 2)
+    np.testing.assert_allclose(last, store.embeddings(pair_run.id, 0), atol=3e-6)
+
+
+def test_layers_are_computed_once_for_the_same_weights(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.run_folder(run.id)
+    asked(store, run, "layers", step=2)
+    before = layer_vectors(folder, 2, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(inspect_job, "_all_layers", no_encoding)
+        asked(store, run, "layers", step=2)
+    snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
+    asked(store, run, "layers", step=2)
+    assert before is not None
+    assert np.abs(layer_vectors(folder, 2, 1) - before).max() > 1e-4
+
+
+# Deletions
+
+
+def test_deletions_are_what_the_model_says_of_each_shorter_text(store: Store, run: RunRecord) -> None:
+    assert asked(store, run, "deletions", text=TEXT, second=None, step=8)["steps"] == [8]
+    found = deletions(store.run_folder(run.id), TEXT, None, 8)
+    assert found is not None
+    encoder, tokenizer = load_at(store, run, 8)
+
+    def shares(text: str) -> np.ndarray:
+        with torch.inference_mode():
+            return encoder.logits(encoder.pooled(tokenizer([text]))).double().softmax(-1)[0].numpy()
+
+    words = TEXT.split()
+    np.testing.assert_allclose(found.base, shares(TEXT), atol=1e-6)
+    assert found.deleted.shape == (len(words), 2)
+    for number, row in enumerate(found.deleted):
+        np.testing.assert_allclose(row, shares(" ".join(words[:number] + words[number + 1 :])), atol=1e-6)
+
+
+def test_deletions_of_a_pair_take_words_from_both_texts(store: Store, pair_run: RunRecord) -> None:
+    asked(store, pair_run, "deletions", text="warm film", second="dull", step=0)
+    found = deletions(store.run_folder(pair_run.id), "warm film", "dull", 0)
+    assert found is not None
+    encoder, tokenizer = load_at(store, pair_run, 0)
+    shorter = [("film", "dull"), ("warm", "dull"), ("warm film", "")]
+    with torch.inference_mode():
+        logits = [encoder.logits(encoder.pooled(tokenizer([pair])))[0] for pair in shorter]
+    np.testing.assert_allclose(found.deleted, torch.stack(logits).double().softmax(-1).numpy(), atol=1e-6)
+
+
+def test_deletions_are_of_one_step_and_one_state_of_its_weights(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.run_folder(run.id)
+    asked(store, run, "deletions", text=TEXT, second=None, step=2)
+    assert deletions(folder, TEXT, None, 4) is None
+    before = deletions(folder, TEXT, None, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(inspect_job, "encode", no_encoding)
+        asked(store, run, "deletions", text=TEXT, second=None, step=2)
+    snapshot_path(folder, 2).write_bytes(snapshot_path(folder, 4).read_bytes())
+    asked(store, run, "deletions", text=TEXT, second=None, step=2)
+    after = deletions(folder, TEXT, None, 2)
+    assert before is not None
+    assert after is not None
+    assert np.abs(after.base - before.base).max() > 1e-5
+
+
+def test_the_words_behind_the_cut_are_not_deleted(store: Store, run: RunRecord) -> None:
+    text = "lovely " * 100
+    asked(store, run, "deletions", text=text, second=None, step=0)
+    found = deletions(store.run_folder(run.id), text, None, 0)
+    assert found is not None
+    assert len(found.read.words) == len(found.deleted) == 30
+    np.testing.assert_allclose(found.deleted, np.tile(found.base, (30, 1)), atol=1e-6)
+
+
+# The job
+
+
+@pytest.mark.parametrize("what", ["everything", None, ["sentence"]])
+def test_another_question_is_refused(store: Store, run: RunRecord, what: object) -> None:
+    with pytest.raises(ConfigError, match=r"what = .* choose sentence, layers, deletions"):
+        job({"run": run.id, "what": what}, store.folder, silent)
+
+
+@pytest.mark.parametrize("what", ["layers", "deletions"])
+@pytest.mark.parametrize(("step", "error"), [(6, StoreError), (None, ConfigError), ("4", ConfigError)])
+def test_a_step_without_weights_is_refused(
+    store: Store, run: RunRecord, what: str, step: object, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="step"):
+        asked(store, run, what, text=TEXT, second=None, step=step)
+
+
+def test_a_run_that_does_not_exist_or_has_not_started_is_refused(store: Store, draft: Draft) -> None:
+    with pytest.raises(RunNotFoundError):
+        job({"run": "../elsewhere", "what": "sentence", "text": TEXT}, store.folder, silent)
+    with pytest.raises(StoreError, match="has not started"):
+        job({"run": store.create(draft()), "what": "sentence", "text": TEXT}, store.folder, silent)
+
+
+@pytest.mark.parametrize("what", ["sentence", "layers", "deletions"])
+def test_progress_counts_and_a_cancelled_job_leaves_nothing(store: Store, run: RunRecord, what: str) -> None:
+    def cancel(_done: int, _total: int | None, _message: str) -> None:
+        raise Cancelled
+
+    request = {"run": run.id, "what": what, "text": TEXT, "second": None, "step": 4}
+    lock = store.run_folder(run.id) / WEIGHTS_LOCK  # empty, and made by the first who reads weights
+    files = {lock, *store.run_folder(run.id).rglob("*")}
+    with pytest.raises(Cancelled):
+        job(request, store.folder, cancel)
+    assert set(store.run_folder(run.id).rglob("*")) == files
+    told: list[tuple[int, int | None]] = []
+    job(request, store.folder, lambda done, total, message: told.append((done, total)))
+    assert told == sorted(told)
+    assert told
+    assert all(total is not None and done < total for done, total in told)
+
+
+# Similarity
+
+
+def scored_task(store: Store) -> str:
+    texts = ("the film was lovely", "its music felt warm", "a dull story", "the scene was grim")
+    seconds = ("a lovely film", "the film was harsh", "a boring story", "one clever scene")
+    rows = Rows(texts, ("5", "1.5", "4", "0"), seconds, None, "similarity")
+    return library(store.folder).add(rows, name="Alike?", source="made here").id
+
+
+def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store, run: RunRecord) -> None:
+    task = scored_task(store)
+    assert asked(store, run, "similarity", task=task)["steps"] == [0, 2, 4, 8]
+    found = read_similarity(store.run_folder(run.id), task)
+    assert found is not None
+    assert found.pairs == 4
+    rows = library(store.folder).rows(task)
+    for step in (0, 2, 4, 8):
+        encoder, tokenizer = load_at(store, run, step)
+        with torch.inference_mode():
+            sides = [
+                torch.cat([encoder.pooled(tokenizer([text])) for text in side]) for side in (rows.texts, rows.seconds)
+            ]
+        cosines = torch.cosine_similarity(*sides).numpy()
+        ranks = [np.argsort(np.argsort(values)) for values in (cosines, [5, 1.5, 4, 0])]
+        apart = float(((ranks[0] - ranks[1]) ** 2).sum())
+        assert found.values[step] == pytest.approx(1 - 6 * apart / (4 * 15))
+
+
+def test_similarity_is_computed_once_for_the_same_weights(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = scored_task(store)
+    first = asked(store, run, "similarity", task=task)
+    monkeypatch.setattr(inspect_job, "encode", no_encoding)
+    assert asked(store, run, "similarity", task=task) == first
+
+
+def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunRecord) -> None:
+    classes = library(store.folder).add(Rows(("a", "b"), ("x", "y")), name="Classes", source="made here").id
+    with pytest.raises(TaskError, match="'Classes' has no similarity scores"):
+        asked(store, run, "similarity", task=classes)
+    with pytest.raises(TaskError):
+        asked(store, run, "similarity", task="../secret")
+
+
+# Weights that the disk budget took
+
+
+def test_the_budget_leaves_weights_alone_while_a_job_reads_them(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode, left = inspect_job.encode, []
+
+    def encode_under_pressure(*arguments: Any, **more: Any) -> Any:
+        with closing(Store(store.folder)) as other:
+            keep_within(other, 1e-9)
+        left.append(store.run(run.id).weights_dropped_at)
+        return encode(*arguments, **more)
+
+    monkeypatch.setattr(inspect_job, "encode", encode_under_pressure)
+    answer = asked(store, run, "sentence", text=TEXT, second=None)
+    assert answer["steps"] == [0, 2, 4, 8]
+    assert left == [None] * 4
+    keep_within(store, 1e-9)
+    assert store.run(run.id).weights_dropped_at is not None
+
+
+def test_what_is_known_of_dropped_weights_is_kept_and_more_is_refused_in_a_sentence(
+    store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(store, run, "sentence", text=TEXT, second=None)
+    keep_within(store, 1e-9)
+    run = store.run(run.id)
+    monkeypatch.setattr(inspect_job, "encode", no_encoding)
+    assert asked(store, run, "sentence", text=TEXT, second=None)["steps"] == [0]
+    known = inspected(store.run_folder(run.id), TEXT)
+    assert known is not None
+    assert known.steps == (0, 2, 4, 8)
+    for what in ("layers", "deletions"):
+        with pytest.raises(StoreError, match=r"Its weights were dropped on .* raise SCL_DISK_GB and run the same"):
+            asked(store, run, what, text=TEXT, second=None, step=8)

@@ -1,0 +1,164 @@
+"""A map that is only turned, mirrored and moved comes back onto the first run's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import orthogonal_procrustes
+from scipy.spatial import procrustes
+
+from core.artifacts.shared_examples import example_keys, find_turn, find_turns, matched
+from core.events import TRAIN, VALIDATION, Probe
+
+RNG = np.random.default_rng(0)
+
+
+def random_turn(width: int, *, mirrored: bool) -> np.ndarray:
+    matrix, _ = np.linalg.qr(RNG.normal(size=(width, width)))
+    matrix[:, 0] *= -1 if (np.linalg.det(matrix) < 0) != mirrored else 1
+    return matrix
+
+
+class TestMatched:
+    def test_each_example_is_found_in_every_run(self) -> None:
+        keys = [["a", "b", "c", "d"], ["d", "x", "b", "a"], ["b", "d", "y"]]
+        found = matched(keys)
+        assert found.tolist() == [[1, 3], [2, 0], [0, 1]]
+        assert all([keys[r][i] for i in found[r]] == ["b", "d"] for r in range(3))
+
+    def test_the_same_runs_match_all_over(self) -> None:
+        assert matched([["a", "b"], ["a", "b"]]).tolist() == [[0, 1], [0, 1]]
+
+    def test_a_key_that_stands_twice_is_two_examples(self) -> None:
+        assert matched([["a", "a", "b"], ["b", "a"]]).tolist() == [[0, 2], [1, 0]]
+        assert matched([["a", "a"], ["a", "b", "a"]]).tolist() == [[0, 1], [0, 2]]
+
+    @pytest.mark.parametrize(("keys", "shape"), [([["a"], ["b"]], (2, 0)), ([[], []], (2, 0)), ([], (0, 0))])
+    def test_nothing_in_common(self, keys: list[list[str]], shape: tuple[int, int]) -> None:
+        assert matched(keys).shape == shape
+
+    def test_against_a_slow_search(self) -> None:
+        keys = [[f"t{i}" for i in RNG.permutation(30)[:20]] for _ in range(4)]
+        expected = [k for k in keys[0] if all(k in other for other in keys)]
+        found = matched(keys)
+        assert found.shape == (4, len(expected))
+        assert found.tolist() == [[of_run.index(k) for k in expected] for of_run in keys]
+
+
+class TestKeys:
+    def probe(self, classes: tuple[str, ...], splits: tuple[str, ...] = ()) -> Probe:
+        return Probe((0, 1), ("one", "two"), (0, 1), classes, splits)
+
+    def test_classes_go_by_name(self) -> None:
+        one, other = example_keys(self.probe(("bad", "good"))), example_keys(self.probe(("good", "bad")))
+        assert one[0] == ("one", "bad", VALIDATION)
+        assert matched([one, other]).shape == (2, 0)
+
+    def test_what_one_run_learned_from_is_not_what_another_held_out(self) -> None:
+        classes = ("bad", "good")
+        keys = [example_keys(self.probe(classes)), example_keys(self.probe(classes, (VALIDATION, TRAIN)))]
+        assert matched(keys).tolist() == [[0], [0]]
+
+    def test_a_label_without_a_class_is_its_number(self) -> None:
+        assert example_keys(Probe((0,), ("x",), (-1,), ("a",)))[0] == ("x", "-1", VALIDATION)
+
+
+@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize("mirrored", [False, True])
+class TestTurn:
+    def test_a_turned_and_moved_copy_comes_back(self, width: int, mirrored: bool) -> None:
+        points = RNG.normal(size=(40, width)) + 5
+        moved = points @ random_turn(width, mirrored=mirrored) + RNG.normal(size=width) * 10
+        turn = find_turn(moved, points)
+        assert turn(moved) == pytest.approx(points, abs=1e-5)
+        assert turn.scale == 1.0
+        assert turn.common == 40
+
+    def test_a_larger_copy_comes_back_where_a_scale_is_asked_for(self, width: int, mirrored: bool) -> None:
+        points = RNG.normal(size=(40, width))
+        moved = 7.0 * points @ random_turn(width, mirrored=mirrored) - 3
+        turn = find_turn(moved, points, scaled=True)
+        assert turn.scale == pytest.approx(1 / 7)
+        assert turn(moved) == pytest.approx(points, abs=1e-5)
+        assert np.ptp(find_turn(moved, points)(moved)) > 3 * np.ptp(points)
+
+    def test_it_agrees_with_scipy(self, width: int, mirrored: bool) -> None:
+        points, onto = RNG.normal(size=(25, width)), RNG.normal(size=(25, width))
+        onto = onto @ random_turn(width, mirrored=mirrored)
+        rotation, _ = orthogonal_procrustes(points - points.mean(0), onto - onto.mean(0))
+        assert find_turn(points, onto).rotation == pytest.approx(rotation, abs=1e-12)
+
+    def test_distances_within_the_map_stay(self, width: int, mirrored: bool) -> None:
+        points = RNG.normal(size=(15, width)) @ random_turn(width, mirrored=mirrored)
+        turned = find_turn(points, RNG.normal(size=(15, width)))(points)
+        for i in range(15):
+            for j in range(15):
+                before = np.linalg.norm(points[i] - points[j])
+                assert np.linalg.norm(turned[i] - turned[j]) == pytest.approx(before, abs=1e-5)
+
+
+def test_with_a_scale_what_is_left_is_scipys_disparity() -> None:
+    points, onto = RNG.normal(size=(30, 2)), RNG.normal(size=(30, 2))
+    left = ((find_turn(points, onto, scaled=True)(points) - onto) ** 2).sum() / ((onto - onto.mean(0)) ** 2).sum()
+    assert left == pytest.approx(procrustes(onto, points)[2], abs=1e-6)
+
+
+def test_no_other_turn_lies_nearer() -> None:
+    points, onto = RNG.normal(size=(20, 2)) + 3, RNG.normal(size=(20, 2)) - 1
+    best = ((find_turn(points, onto)(points) - onto) ** 2).sum()
+    for angle in np.linspace(0, 2 * np.pi, 180):
+        for flip in (1.0, -1.0):
+            matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.diag([1, flip])
+            other = (points - points.mean(0)) @ matrix + onto.mean(0)
+            assert best <= ((other - onto) ** 2).sum() + 1e-5
+
+
+class TestEdges:
+    def test_nothing_in_common_leaves_the_map_as_it_is(self) -> None:
+        points = RNG.normal(size=(5, 2)).astype(np.float32)
+        turn = find_turn(np.zeros((0, 2)), np.zeros((0, 2)))
+        assert turn.common == 0
+        assert turn(points).tolist() == points.tolist()
+
+    @pytest.mark.parametrize("scaled", [False, True])
+    @pytest.mark.parametrize("count", [1, 2, 4])
+    def test_points_in_one_place_are_moved_and_not_turned(self, count: int, scaled: bool) -> None:
+        turn = find_turn(np.full((count, 2), 3.0), np.full((count, 2), 8.0), scaled=scaled)
+        assert turn.rotation.tolist() == [[1, 0], [0, 1]]
+        assert turn([[3.0, 4.0]]).tolist() == [[8.0, 9.0]]
+
+    def test_two_points_in_space_are_laid_onto_two(self) -> None:
+        points, onto = np.array([[0.0, 0, 0], [2, 0, 0]]), np.array([[5.0, 5, 5], [5, 7, 5]])
+        assert find_turn(points, onto)(points) == pytest.approx(onto, abs=1e-6)
+
+    def test_a_flat_map_is_not_laid_onto_one_in_space(self) -> None:
+        with pytest.raises(ValueError, match="shape"):
+            find_turn(np.zeros((4, 2)), np.zeros((4, 3)))
+
+
+class TestRuns:
+    def test_every_map_is_laid_onto_the_first_by_what_they_share(self) -> None:
+        first = RNG.normal(size=(30, 2))
+        order = RNG.permutation(30)[:20]
+        turned = np.vstack([first[order], RNG.normal(size=(5, 2))]) @ random_turn(2, mirrored=True) + 4
+        keys = [list(range(30)), [*order.tolist(), *"abcde"]]
+        turns = find_turns([first, turned], matched(keys))
+        one, other = (turn(points) for turn, points in zip(turns, (first, turned), strict=True))
+        assert one.tolist() == first.astype(np.float32).tolist()
+        assert other.shape == (25, 2)
+        assert other[:20] == pytest.approx(first[order], abs=1e-5)
+        assert (one.dtype, other.dtype) == (np.float32, np.float32)
+
+    def test_one_turn_for_all_frames_keeps_a_runs_frames_still(self) -> None:
+        first, still = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
+        drift = RNG.normal(size=(20, 2)) * 0.1
+        keys = matched([list(range(20))] * 2)
+        turn = find_turns([first, still], keys)[1]
+        moved = turn(still + drift) - turn(still)
+        assert np.linalg.norm(moved, axis=1) == pytest.approx(np.linalg.norm(drift, axis=1), abs=1e-5)
+        assert turn(still).tolist() == turn(still.copy()).tolist()
+
+    def test_runs_without_a_common_example(self) -> None:
+        maps = [RNG.normal(size=(4, 2)).astype(np.float32) for _ in range(2)]
+        turns = find_turns(maps, matched([list("abcd"), list("efgh")]))
+        assert [turn(m).tolist() for turn, m in zip(turns, maps, strict=True)] == [m.tolist() for m in maps]

@@ -1,0 +1,424 @@
+"""The command line: one line per error, one JSON object per run, exit status 0 only for a finished run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli.main import cli, draft_from, main
+from core.config import RunConfig, parse_config
+from core.config.presets import GROUPS, PRESETS, Preset
+from core.events import Step
+from core.losses.registry import LOSSES
+from core.store import Status, Store
+from core.store.budget import keep_within
+from core.workers import LocalEngine
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    """Call the command line in this process; returns status, standard output and standard error."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["core", *words])
+        try:
+            status = main()
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def fit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"SCL_RUNS": str(folder)}
+    command = [sys.executable, "-m", "core", "fit", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_fit_prints_one_json_object_as_its_last_line(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
+    done = fit(
+        "--task", str(small_csv), "--test", str(small_csv), "--train-size", "40", "--steps", "5", "--batch-size", "8",
+        "--lambda", "0.5", "--temperature", "0.2", "--seed", "3", "--encoder", str(tiny_encoder), "--pooling", "mean",
+        "--trainable", "last-1", "--lr", "1e-3", "--max-length", "16", "--json", folder=tmp_path / "runs",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert result["status"] == "finished"
+    assert result["steps"] == 5
+    assert 0 <= result["test_accuracy"] <= 1
+    assert 0 <= result["macro_f1"] <= 1
+    assert result["seconds"] > 0
+    store = Store(tmp_path / "runs")
+    config = store.run(result["run_id"]).config
+    assert (config.seed, config.task.train_size, config.encoder.pooling) == (3, 40, "mean")
+    assert (config.phases[0].objective.weight, config.phases[0].objective.temperature) == (0.5, 0.2)
+    assert (config.phases[0].trainable.part, config.phases[0].trainable.blocks) == ("last_blocks", 1)
+    store.close()
+
+
+def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_bytes((tiny_encoder / "config.json").read_bytes())
+    done = fit(
+        "--task", str(small_csv), "--encoder", str(broken), "--max-length", "16", "--json", folder=tmp_path / "r"
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["status"] == "failed"
+    assert "could not be loaded" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--lambda", "1.5"], "lambda = 1.5"),
+        (["--lambda", "nan"], "lambda = nan"),
+        (["--temperature", "0"], "temperature = 0"),
+        (["--temperature", "-1"], "temperature = -1"),
+        (["--temperature", "nan"], "temperature = nan"),
+        (["--batch-size", "0"], "batch_size = 0"),
+        (["--batch-size", "3000"], "batch_size = 3000"),
+        (["--steps", "0"], "steps = 0"),
+        (["--steps", "many"], "'many' is not a valid integer"),
+        (["--train-size", "1"], "train_size = 1"),
+        (["--train-size", "5000"], "train_size = 5000"),
+        (["--encoder", "/no/such"], "is not a folder"),
+        (["--encoder", "a b"], "encoder = 'a b'"),
+        (["--task", "no_such_task"], "task = 'no_such_task'"),
+        (["--task", "/no/such.csv"], "was not found"),
+        (["--test", "/no/such.csv"], "was not found"),
+        (["--trainable", "some"], "trainable = 'some'"),
+        (["--trainable", "last-99"], "trainable.blocks = 99"),
+        (["--pooling", "max"], "pooling = 'max'"),
+        (["--max-length", "513"], "max_length = 513"),
+        (["--lr", "0"], "learning_rate = 0"),
+        (["--seed", "-1"], "seed = -1"),
+        (["--epochs", "1", "--steps", "5"], "give steps or epochs"),
+        (["--config", "/no/such.json"], "config = '/no/such.json'"),
+        (["--config", "x.json", "--seed", "1"], "--seed and --config"),
+        (["--config", "x.json", "--set", "seed=1"], "--set and --config"),
+        (["--nonsense"], "--nonsense"),
+        (["--preset", "scl"], "preset = 'scl' cannot be used: choose one of ce, label-smoothing"),
+        (["--preset", "simcse", "--steps", "1"], "steps = 1 cannot be used: SimCSE, then classifier has 2 phases"),
+        (["--preset", "cert", "--steps", "0"], "steps = 0 cannot be used: CERT"),
+        (["--preset", "rdrop-one-stage", "--lambda", "0.5"], "this preset has no λ; set a weight, such as --set obj"),
+        (["--preset", "simcse", "--lambda", "0.5"], "such as --set phases.0.objective.terms.0.weight=1"),
+        (["--preset", "token-scl", "--lambda", "-1"], "lambda = -1.0 cannot be used: give a number from 0 to 1000"),
+        (["--preset", "ce", "--temperature", "0.5"], "this preset has no contrastive loss; leave it out"),
+        (["--preset", "dscl", "--temperature", "0"], "temperature = 0"),
+        (["--preset", "simcse-supervised"], "Film reviews has no triplets"),
+        (["--preset", "multi-layer-sentence", "--set", "objective.terms.0.layers=[12]"], "supcon.layers = 12"),
+        (["--trainable", "lora", "--set", "trainable.lora_rank=0"], "phases.0.trainable.lora_rank = 0"),
+        (["--set", "temperature"], "set = 'temperature' cannot be used: give FIELD=VALUE"),
+        (["--set", "=3"], "give FIELD=VALUE"),
+        (["--set", "task..id=x"], "give FIELD=VALUE"),
+        (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
+        (["--set", "objective.terms.1.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
+        (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
+        (["--set", "objective.terms.x.weight=3"], "give a number from 0 to 1"),
+        (["--set", "phases.1.steps=3"], "phases has 1; give 0"),
+        (["--set", "objective.terms.0.views.0.view=dropout"], "is empty; give the whole list, such as"),
+        (["--seed", "3", "--set", "seed.x=1"], "set = 'seed.x' cannot be used: seed has no fields"),
+        (["--set", "objective.combine.x=1"], "combine has no fields"),
+        (["--set", "phases=3", "--set", "steps=5"], "phases has no fields"),
+        (["--preset", "simcse", "--set", "steps=5"], "there are two phases; give phases.0.steps or phases.1.steps"),
+        (["--set", "name=" + "[" * 50_000], "name = "),
+        (["--set", "steps=5", "--set", "epochs=2"], "give steps or epochs"),
+        (["--set", 'objective.terms.0.views=[{"view": "blur"}]'], "view = 'blur'"),
+        (["--set", "objective.terms.0.weight=NaN"], "terms.0.weight = nan"),
+    ],
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
+)
+def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
+    run: Any, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    status, out, err = run("fit", *words)
+    assert status != 0
+    assert out == ""
+    assert err.startswith("error: ")
+    assert sentence in err
+    assert len(err.strip().splitlines()) == 1
+    assert len(err) < 500
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_one(run: Any) -> None:
+    assert run("fit", "--nonsense")[0] == 2
+    assert run("fit", "--steps", "many")[0] == 2
+    assert run("fit", "--preset", "scl")[0] == 1
+    assert run("fit", "--set", "seed=x")[0] == 1
+    assert run("presets", "--nonsense")[0] == 2
+
+
+def first_settings(preset: Preset) -> set[str]:
+    """Names of the settings that a preset's first term has."""
+    return {parameter.name for parameter in LOSSES[preset.objectives[0]["terms"][0]["loss"]].parameters}
+
+
+class TestDraft:
+    """Options become a config."""
+
+    def test_without_options_it_is_the_default_run(self) -> None:
+        assert draft_from({}) == RunConfig()
+
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_a_preset_gives_its_phases(self, name: str) -> None:
+        made = draft_from({"preset": name, "steps": 9})
+        expected = parse_config({"phases": PRESETS[name].phases({"steps": 9})})
+        assert made.phases == expected.phases
+        assert made.steps == 9
+
+    def test_steps_and_epochs_are_those_of_the_whole_run(self) -> None:
+        assert [phase.steps for phase in draft_from({"preset": "simcse", "steps": 9}).phases] == [4, 5]
+        assert [phase.epochs for phase in draft_from({"preset": "simcse", "epochs": 3.0}).phases] == [1.5, 1.5]
+        assert draft_from({"preset": "ce", "epochs": 3.0}).phases[0].epochs == 3.0
+
+    def test_lambda_moves_the_weights_of_the_preset(self) -> None:
+        def weights(preset: str) -> list[float]:
+            return [t.weight for t in draft_from({"preset": preset, "weight": 0.25}).phases[0].objective.terms]
+
+        assert weights("ce-scl") == [0.25, 0.75]
+        assert weights("dscl") == [0.25, 0.75]
+        assert weights("token-scl") == [0.25, 1.0]
+
+    @pytest.mark.parametrize("name", [n for n, p in PRESETS.items() if "temperature" in first_settings(p)])
+    def test_the_temperature_of_the_first_term_can_be_set_in_every_contrastive_preset(self, name: str) -> None:
+        made = draft_from({"preset": name, "settings": ("objective.terms.0.temperature=0.1",)})
+        assert made.phases[0].objective.terms[0].parameters["temperature"] == 0.1
+
+    def test_temperature_reaches_every_term_that_has_one(self) -> None:
+        made = draft_from({"preset": "scl-classifier", "temperature": 0.05})
+        assert made.phases[0].objective.temperature == 0.05
+        assert made.phases[1] == draft_from({"preset": "scl-classifier"}).phases[1]
+        assert draft_from({"temperature": 0.05}).phases[0].objective.temperature == 0.05
+
+    @pytest.mark.parametrize(
+        ("setting", "read", "value"),
+        [
+            ("seed=7", lambda c: c.seed, 7),
+            ("name=some words", lambda c: c.name, "some words"),
+            ('name="3"', lambda c: c.name, "3"),
+            ("name=", lambda c: c.name, ""),
+            ("task.sampler=class_balanced", lambda c: c.task.sampler, "class_balanced"),
+            ("task.train_size=null", lambda c: c.task.train_size, None),
+            ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
+            ("objective.terms.0.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
+            ("phases.0.objective.terms.0.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
+            ("objective.terms.0.layers=[1, 2]", lambda c: c.phases[0].objective.terms[0].layers, (1, 2)),
+            ("objective.terms.0.layers=last_third", lambda c: c.phases[0].objective.terms[0].layers, "last_third"),
+            (
+                'objective.terms.0.views=[{"view": "eda", "rate": 0.3}]',
+                lambda c: c.phases[0].objective.terms[0].views[0].parameters["rate"],
+                0.3,
+            ),
+            ("optimiser.bias_correction=false", lambda c: c.phases[0].optimiser.bias_correction, False),
+            ("gradient_checkpointing=true", lambda c: c.phases[0].gradient_checkpointing, True),
+            ("trainable.part=lora", lambda c: c.phases[0].trainable.part, "lora"),
+            (" batch_size =4", lambda c: c.phases[0].batch_size, 4),
+            ("phases.0.steps=4", lambda c: c.phases[0].steps, 4),
+            ("encoder.id=a=b", lambda c: c.encoder.id, "a=b"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_any_field_can_be_set(self, setting: str, read: Callable[[RunConfig], object], value: object) -> None:
+        assert read(draft_from({"settings": (setting,)})) == value
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_a_field_of_one_phase_leaves_the_other_alone(self, number: int) -> None:
+        plain = draft_from({"preset": "simcse"})
+        made = draft_from({"preset": "simcse", "settings": (f"phases.{number}.optimiser.learning_rate=0.001",)})
+        assert made.phases[number].optimiser.learning_rate == 0.001
+        assert made.phases[1 - number] == plain.phases[1 - number]
+
+    def test_another_loss_or_view_begins_at_its_own_defaults(self) -> None:
+        settings = ("objective.terms.0.loss=rdrop", 'objective.terms.0.views=[{"view": "eda", "rate": 0.3}]')
+        made = draft_from({"settings": (*settings, "objective.terms.0.views.0.view=dropout")}).phases[0].objective
+        assert made.terms[0].parameters == {"alpha": 1.0}
+        assert made.terms[0].weight == 0.9
+        assert made.terms[0].views[0].parameters == {}
+
+    def test_the_last_of_two_settings_wins(self) -> None:
+        assert draft_from({"seed": 1, "settings": ("seed=2", "seed=3")}).seed == 3
+
+    def test_a_setting_leaves_the_presets_as_they_were(self) -> None:
+        draft_from({"preset": "ce", "settings": ("objective.terms.0.margin=1",)})
+        assert "margin" not in PRESETS["ce"].objectives[0]["terms"][0]
+
+
+def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
+    status, out, _ = run("presets")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(PRESETS)
+    assert [line.rstrip(":") for line in out.splitlines() if not line.startswith("  ")] == list(GROUPS)
+    listed = json.loads(run("presets", "--json")[1])
+    assert [entry["name"] for entry in listed] == list(PRESETS)
+    assert all(entry.keys() == {"name", "label", "group", "summary", "source"} for entry in listed)
+
+
+def test_a_preset_of_two_phases_runs_as_one_run(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
+    done = fit(
+        "--task", str(small_csv), "--encoder", str(tiny_encoder), "--max-length", "16", "--preset", "simcse",
+        "--steps", "5", "--batch-size", "4", "--set", "phases.0.objective.terms.0.temperature=0.2", "--json",
+        folder=tmp_path / "runs",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (result["status"], result["steps"]) == ("finished", 5)
+    store = Store(tmp_path / "runs")
+    assert store.run(result["run_id"]).config.phases[0].objective.temperature == 0.2
+    assert [step.values["phase"] for step in store.steps(result["run_id"])] == [1, 1, 2, 2, 2]
+    store.close()
+
+
+def made(tmp_path: Path) -> tuple[Store, str]:
+    store = Store(tmp_path / "runs")
+    return store, store.create(parse_config({"name": "mine", "phases": [{"steps": 7}]}))
+
+
+def test_runs_are_listed_as_text_and_as_json(run: Any, tmp_path: Path) -> None:
+    assert "No runs yet" in run("runs")[1]
+    _, run_id = made(tmp_path)
+    assert run_id in run("runs")[1]
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert (listed["run_id"], listed["status"], listed["test_accuracy"]) == (run_id, "queued", None)
+
+
+def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    assert run("rename", run_id, "τ 0.1")[1] == f"Run {run_id} is called τ 0.1.\n"
+    assert run("tag", run_id, "thesis", "draft")[1] == f"τ 0.1 ({run_id}) has the tags thesis, draft.\n"
+    assert "τ 0.1  [thesis, draft]" in run("runs")[1]
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert (listed["name"], listed["tags"]) == ("τ 0.1", ["thesis", "draft"])
+    assert run("tag", run_id)[1] == f"τ 0.1 ({run_id}) has no tags.\n"
+    status, _, problem = run("rename", run_id, "x" * 81)
+    assert status != 0
+    assert "at most 80 characters" in problem
+
+
+def test_export_writes_a_config_that_fit_takes(run: Any, tmp_path: Path) -> None:
+    store, run_id = made(tmp_path)
+    status, out, _ = run("export", run_id)
+    assert status == 0
+    assert parse_config(out) == store.run(run_id).config
+    run("export", "1", "--output", str(tmp_path / "config.json"))
+    assert parse_config((tmp_path / "config.json").read_text()) == store.run(run_id).config
+
+
+def test_a_turned_run_is_exported_with_its_turns_as_launched_or_as_it_ended(run: Any, tmp_path: Path) -> None:
+    store, run_id = made(tmp_path)
+    store.claim_next(range(100))
+    attempt = store.attempt(run_id, 1)
+    attempt.knob_turned(3, "temperature", 0.08)
+    attempt.steps([Step(4, {"loss": 1.0})])
+    asked = {knobs: parse_config(run("export", run_id, *options)[1]) for knobs, options in KNOBS.items()}
+    assert asked["repeated"] == store.effective_config(run_id)
+    assert asked["launched"] == store.run(run_id).config
+    assert (asked["ended"].phases[0].objective.temperature, asked["ended"].knob_turns) == (0.08, ())
+
+
+KNOBS = {"repeated": [], "launched": ["--knobs", "launched"], "ended": ["--knobs", "ended"]}
+
+
+def test_a_whole_config_starts_a_run(run: Any, draft: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text(draft(steps=6).to_json())
+
+    def finish(engine: LocalEngine) -> None:
+        claim = engine.store.claim_next(range(1))
+        if claim:
+            engine.store.attempt(claim[0], claim[1]).end(Status.FINISHED)
+
+    monkeypatch.setattr(LocalEngine, "dispatch", finish)
+    status, out, _ = run("fit", "--config", str(tmp_path / "config.json"), "--json")
+    assert status == 0
+    assert json.loads(out)["status"] == "finished"
+
+
+def test_a_queued_run_is_stopped_and_a_finished_one_is_left_alone(run: Any, tmp_path: Path) -> None:
+    store, run_id = made(tmp_path)
+    assert run("stop", run_id)[0] == 0
+    assert store.run(run_id).status == Status.STOPPED
+    status, _, err = run("stop", run_id)
+    assert status == 1
+    assert "nothing to stop" in err
+
+
+@pytest.mark.parametrize("command", ["stop", "resume", "export", "keep"])
+def test_an_unknown_run_is_one_line(run: Any, command: str) -> None:
+    status, out, err = run(command, "../../etc/passwd")
+    assert (status, out) == (1, "")
+    assert "'../../etc/passwd' is no run" in err
+
+
+def test_every_command_and_option_has_a_help_text() -> None:
+    for name, command in cli.commands.items():
+        assert command.help, name
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                assert getattr(parameter, "help", None), f"{name} --{parameter.name}"
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in cli.commands:
+        assert f"python -m core {name}" in readme
+
+
+def test_runs_say_what_they_take_and_what_they_lost(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _ = finished(tmp_path)
+    status, out, err = run("runs")
+    assert status == 0
+    assert out.splitlines()[0].split()[-2:] == ["MB", "mine"]
+    assert " 3.0 MB " in out
+    assert err.strip() == "Runs take 3.0 MB of 20 GB (SCL_DISK_GB)."
+    monkeypatch.setenv("SCL_DISK_GB", "0.002")
+    keep_within(store)
+    lines = run("runs")[1].splitlines()
+    assert " 1.0 MB " in lines[0]
+    assert lines[1].strip().startswith("Its weights were dropped on")
+    assert "to stay within 0.002 GB; curves and frames are kept." in lines[1]
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert (listed["bytes"], listed["weights_kept"]) == (2**20, False)
+    assert listed["weights_dropped"] == lines[1].strip()
+
+
+def test_a_run_keeps_its_weights_until_it_is_said_otherwise(run: Any, tmp_path: Path) -> None:
+    store, run_id = finished(tmp_path)
+    assert run("keep", run_id)[:2] == (0, f"The weights of mine ({run_id}) are kept.\n")
+    keep_within(store, 1e-6)
+    assert store.size(run_id).weights == 2 * 2**20
+    assert run("keep", "1", "--off")[:2] == (
+        0,
+        f"The weights of mine ({run_id}) may be dropped to stay within SCL_DISK_GB.\n",
+    )
+    keep_within(store, 1e-6)
+    assert store.size(run_id).weights == 0
+    status, out, err = run("keep", run_id)
+    assert (status, out) == (1, "")
+    assert f"mine ({run_id}) has no weights to keep. Its weights were dropped on" in err
+    assert "raise SCL_DISK_GB and run the same settings again" in err
+
+
+def finished(tmp_path: Path) -> tuple[Store, str]:
+    """A run with 2 MB of weights and 1 MB of frames."""
+    store, run_id = made(tmp_path)
+    store.claim_next(range(1))
+    attempt = store.attempt(run_id, 1)
+    attempt.folder.mkdir(parents=True)
+    (attempt.folder / "checkpoint.safetensors").write_bytes(bytes(2 * 2**20))
+    (attempt.folder / "frame-0000001.safetensors").write_bytes(bytes(2**20))
+    attempt.end(Status.FINISHED)
+    return store, run_id

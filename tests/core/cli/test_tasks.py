@@ -1,0 +1,216 @@
+"""Tasks of one's own on the command line: what is said, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from core.cli.tasks import tasks
+from core.errors import PlaygroundError
+from core.tasks import TASKS, TaskLibrary
+from core.tasks.hub import fetch as hub_fetch
+from core.tasks.hub.fetch import Fetched
+from core.tasks.hub.read import Progress
+from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
+from core.tasks.rows import Rows
+from tests.conftest import made_rows, write_csv
+
+ROWS = Rows(tuple(f"text {i}" for i in range(20)), ("up", "down") * 10, splits=("train",) * 20)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def library(runs: Path) -> TaskLibrary:
+    return TaskLibrary(runs / "tasks")
+
+
+def call(runs: Path, *words: object) -> Result:
+    """What a command prints; what it raises is raised here."""
+    result = CliRunner().invoke(tasks, [*map(str, words), "--runs", str(runs)])
+    if isinstance(result.exception, PlaygroundError):
+        raise result.exception
+    return result
+
+
+def test_the_list_has_the_bundled_tasks_and_ones_own(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
+    call(runs, "add", small_csv, "--name", "Ups and downs")
+    (own,) = library.tasks()
+    text = call(runs, "list").output
+    assert all(name in text for name in TASKS)
+    assert f"{own.id}  Ups and downs: 120 rows. small.csv: CSV, UTF-8, comma; 120 rows." in text
+    listed = json.loads(call(runs, "list", "--json").stdout)
+    assert listed["bundled"] == list(TASKS)
+    assert [task["id"] for task in listed["own"]] == [own.id]
+
+
+def test_adding_prints_what_the_task_is_called_by(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
+    told = json.loads(call(runs, "add", small_csv, "--json").stdout)
+    assert told["id"] == library.tasks()[0].id
+    assert told["name"] == "small"
+    assert told["rows"] == 120
+
+
+@pytest.mark.parametrize(
+    ("raw", "options", "texts"),
+    [
+        ("'a{}|b',{}\n", ("--quote", "single"), "a{}|b"),
+        ("'a{}|b',{}\n", ("--quote", "none"), "'a{}|b'"),
+        ("a{}, b|{}\n", ("--delimiter", "bar"), "a{}, b"),
+        ("a{}\\, b,{}\n", ("--escape", "backslash", "--no-header"), "a{}, b"),
+    ],
+)
+def test_how_a_file_is_read_can_be_said(
+    runs: Path, library: TaskLibrary, tmp_path: Path, raw: str, options: tuple[str, ...], texts: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("".join(raw.format(i, "up" if i % 2 else "down") for i in range(20)), encoding="utf-8")
+    call(runs, "add", path, *options)
+    (task,) = library.tasks()
+    assert library.rows(task.id).texts == tuple(texts.format(i) for i in range(20))
+
+
+def test_problems_are_listed_and_nothing_is_kept_until_they_may_go(
+    runs: Path, library: TaskLibrary, tmp_path: Path
+) -> None:
+    rows = made_rows(40)
+    path = write_csv(tmp_path / "rows.csv", [*rows, ("", "good"), rows[0]])
+    result = CliRunner().invoke(tasks, ["add", str(path), "--runs", str(runs)])
+    assert isinstance(result.exception, PlaygroundError)
+    assert "--drop empty_text" in str(result.exception)
+    assert "Line 42" in result.stderr
+    assert "rows without a text: 1" in result.stderr
+    assert not runs.exists()
+    call(runs, "add", path, "--drop", "empty_text")
+    assert library.tasks()[0].rows == 41
+    call(runs, "add", path, "--drop", "all")
+    assert library.tasks()[0].rows == 40
+
+
+def test_columns_and_a_test_file_may_be_named(runs: Path, library: TaskLibrary, tmp_path: Path) -> None:
+    header = "title\tbody\tgrade\n"
+    for name, count in (("train", 40), ("test", 10)):
+        lines = [f"t{i}\ta longer body, number {i} of {name}\t{i % 2}\n" for i in range(count)]
+        (tmp_path / f"{name}.tsv").write_text(header + "".join(lines))
+    columns = ["--text-column", "title", "--label-column", "grade", "--second-column", ""]
+    call(runs, "add", tmp_path / "train.tsv", "--test", tmp_path / "test.tsv", *columns)
+    (task,) = library.tasks()
+    assert (task.rows, task.splits, task.pairs) == (50, {"train": 40, "test": 10}, False)
+    assert library.rows(task.id).texts[0] == "t0"
+
+
+def test_a_task_is_renamed_and_deleted_by_name_or_id(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
+    call(runs, "add", small_csv)
+    assert call(runs, "rename", "small", "Films").output == "It is now called Films.\n"
+    assert call(runs, "delete", library.tasks()[0].id).output == "Films is deleted.\n"
+    assert library.tasks() == []
+    with pytest.raises(PlaygroundError, match="no task 'Films' of your own: add one"):
+        call(runs, "delete", "Films")
+
+
+def test_deleting_one_leaves_what_can_still_be_undone(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
+    call(runs, "add", small_csv)
+    other = library.add(ROWS, name="Other", source="")
+    library.discard(other.id)
+    call(runs, "delete", "small")
+    library.restore(other.id)
+    assert library.tasks() == [other]
+    assert library.rows(other.id) == ROWS
+
+
+def test_a_damaged_task_is_deleted_by_its_id(runs: Path, library: TaskLibrary) -> None:
+    task = library.add(ROWS, name="Mine", source="")
+    (library.folder / f"{task.id}.json").write_text("{")
+    assert call(runs, "delete", task.id).output == f"{task.id} is deleted.\n"
+    assert library.damaged() == []
+
+
+def test_rows_that_are_here_already_are_said_to_be(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
+    assert "here already" not in call(runs, "add", small_csv, "--name", "First").stderr
+    again = call(runs, "add", small_csv, "--name", "Second", "--json")
+    assert "These rows are here already, as First.\n" in again.stderr
+    assert json.loads(again.stdout)["name"] == "First"
+
+
+def test_a_file_that_is_none_is_refused_in_a_sentence(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlaygroundError, match="was not found"):
+        call(runs, "add", tmp_path / "nothing.csv")
+    assert not runs.exists()
+
+
+def test_a_hub_name_that_can_be_none_is_refused_in_a_sentence(runs: Path) -> None:
+    with pytest.raises(PlaygroundError, match=r"repository = '\.\./etc'"):
+        call(runs, "fetch", "../etc", "--text-column", "a", "--label-column", "b")
+    assert not runs.exists()
+
+
+class TestFetch:
+    """What is asked and said; `tests/core/tasks/hub` has the real clients."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> list[HubRequest]:
+        requests: list[HubRequest] = []
+
+        def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
+            requests.append(request)
+            progress(20, 20, "reading train")
+            return Fetched(ROWS, "from the Hub", {"no label": 2}, "left out: 2 with no label")
+
+        monkeypatch.setattr(hub_fetch, "fetch", fetch)
+        return requests
+
+    def test_a_known_set_is_kept_under_its_name_and_what_was_left_out_is_said(
+        self, runs: Path, library: TaskLibrary, asked: list[HubRequest]
+    ) -> None:
+        result = call(runs, "fetch", "sst2")
+        assert asked == [request_of(HUB_SETS["sst2"])]
+        (task,) = library.tasks()
+        assert (task.name, task.source) == ("SST-2", "from the Hub; left out: 2 with no label")
+        assert result.stdout == f"SST-2 ({task.id}): 20 rows. Use it with --task {task.id}.\n"
+        assert "Left out: 2 with no label.\n" in result.stderr
+
+    def test_every_part_of_a_request_can_be_given(
+        self, runs: Path, library: TaskLibrary, asked: list[HubRequest]
+    ) -> None:
+        words = "--config en --revision v1 --text-column a --second-column b --label-column c --max-rows 50"
+        call(runs, "fetch", "acme/tiny", *words.split(), *["--train", "x", "--validation", "y", "--test", "z"])
+        given = {"config": "en", "revision": "v1", "text": "a", "text_b": "b", "label": "c", "max_rows": 50}
+        [request] = asked
+        assert request == HubRequest(repository="acme/tiny", train="x", validation="y", test="z", **given)
+        assert library.tasks()[0].name == "tiny en"
+
+    def test_a_known_set_with_another_name_and_split(
+        self, runs: Path, library: TaskLibrary, asked: list[HubRequest]
+    ) -> None:
+        call(runs, "fetch", "sst2", "--name", "Films", "--test", "test")
+        assert asked == [request_of(HUB_SETS["sst2"]).model_copy(update={"name": "Films", "test": "test"})]
+        assert library.tasks()[0].name == "Films"
+
+    def test_rows_that_are_here_already(self, runs: Path, library: TaskLibrary, asked: list[HubRequest]) -> None:
+        library.add(ROWS, name="Mine", source="")
+        assert "These rows are here already, as Mine.\n" in call(runs, "fetch", "sst2").stderr
+        assert library.tasks()[0].name == "Mine"
+
+    @pytest.mark.parametrize("name", ["n" * 81, "  "])
+    def test_a_name_that_is_none_is_refused_before_anything_is_fetched(
+        self, runs: Path, asked: list[HubRequest], name: str
+    ) -> None:
+        with pytest.raises(PlaygroundError, match="name = "):
+            call(runs, "fetch", "sst2", "--name", name)
+        assert asked == []
+        assert not runs.exists()
+
+    def test_rows_that_make_no_task_are_not_kept(
+        self, runs: Path, asked: list[HubRequest], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one = Rows(ROWS.texts, ("up",) * 20, splits=ROWS.splits)
+        monkeypatch.setattr(hub_fetch, "fetch", lambda *_, **__: Fetched(one, "", {}, ""))
+        with pytest.raises(PlaygroundError, match="'SST-2' has the one label 'up'"):
+            call(runs, "fetch", "sst2")
+        assert not runs.exists()

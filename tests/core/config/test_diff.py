@@ -1,0 +1,339 @@
+"""Only what differs, each with its name and one value per run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig, parse_config
+from core.config.diff import config_differences, differs_only_in_seed
+from core.config.presets import PRESETS
+from core.training.prepare import prepare
+
+CE: dict[str, Any] = {"terms": [{"loss": "cross_entropy"}]}
+HOSTILE = "<img src=x onerror=alert(1)>" * 2
+
+
+def run(**given: Any) -> RunConfig:
+    return parse_config(given)
+
+
+def phase(**given: Any) -> RunConfig:
+    return parse_config({"phases": [given]})
+
+
+def mix(weight: float = 0.9, combine: str = "convex", **scl: Any) -> dict[str, Any]:
+    ce = 1.0 if combine == "additive" else round(1 - weight, 12)
+    terms = [{"loss": "supcon", "weight": weight, **scl}, {"loss": "cross_entropy", "weight": ce}]
+    return {"terms": terms, "combine": combine}
+
+
+def told(*configs: RunConfig) -> dict[str, tuple[str, ...]]:
+    """Values by label; no label twice."""
+    found = config_differences(configs)
+    labels = {difference.label: difference.values for difference in found}
+    assert len(labels) == len(found)
+    return labels
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_same_config_twice_differs_in_nothing(name: str) -> None:
+    config = parse_config({"phases": PRESETS[name].phases({"steps": 20})})
+    assert config_differences([config, config, parse_config(config.to_json())]) == ()
+
+
+@pytest.mark.parametrize("configs", [[], [RunConfig()]])
+def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
+    assert config_differences(configs) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "label", "values"),
+    [
+        (run(seed=0), run(seed=12_345), "Seed", ("0", "12345")),
+        (run(device="cpu"), run(device="cuda"), "Device", ("CPU", "CUDA")),
+        (
+            run(encoder={"pooling": "mean"}),
+            run(encoder={"pooling": "cls"}),
+            "One vector per text",
+            ("Mean of tokens", "[CLS]"),
+        ),
+        (run(encoder={"max_length": 2048}), run(), "Tokens read", ("2,048", "128")),
+        (run(task={"train_size": 20}), run(), "Training rows", ("20", "All")),
+        (run(task={"label_noise": 0.1}), run(), "Label noise ρ", ("0.1", "0")),
+        (run(task={"sampler": "class_balanced"}), run(), "Batches", ("Class-balanced", "Random")),
+        (run(task={"sampler": "balanced"}), run(), "Batches", ("Equal shares", "Random")),
+        (phase(batch_size=32), run(), "Batch size", ("32", "16")),
+        (phase(steps=10), phase(steps=20), "Steps", ("10", "20")),
+        (phase(optimiser={"learning_rate": 2e-4}), run(), "Learning rate", ("2e-04", "The default")),
+        (phase(optimiser={"name": "adafactor"}), run(), "Optimiser", ("Adafactor", "AdamW")),
+        (phase(micro_batch=4), run(), "Texts at a time", ("4", "The whole batch")),
+        (phase(objective=mix(temperature=0.1)), run(), "Temperature τ of SCL", ("0.1", "0.3")),
+        (phase(objective=mix(0.5)), run(), "Weight λ", ("0.5", "0.9")),
+        (phase(objective=mix(layers=[4, 2])), run(), "Layers of SCL", ("2, 4", "Last")),
+        (phase(objective=mix(variant="in")), run(), "Variant of SCL", ("L_in", "L_out")),
+        (
+            phase(objective=mix(views=[{"view": "dropout"}])),
+            run(),
+            "Views of SCL",
+            ("The text itself, Second dropout pass", "The text itself"),
+        ),
+        (run(probe={"size": 50}), run(probe={"size": 60}), "Points on the map", ("50", "60")),
+    ],
+)
+def test_one_setting_is_one_line(one: RunConfig, other: RunConfig, label: str, values: tuple[str, str]) -> None:
+    assert told(one, other) == {label: values}
+    assert told(other, one) == {label: values[::-1]}
+
+
+def test_a_value_for_each_of_six_runs() -> None:
+    configs = [phase(objective=mix(temperature=t)) for t in (0.1, 0.1, 0.2, 0.3, 0.5, 0.1)]
+    assert told(*configs) == {"Temperature τ of SCL": ("0.1", "0.1", "0.2", "0.3", "0.5", "0.1")}
+
+
+def test_paths_lead_to_the_field() -> None:
+    (difference,) = config_differences([phase(objective=mix(temperature=0.1)), run()])
+    assert difference.path == "phases.0.objective.terms.supcon.temperature"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (run(name="first"), run(name="second")),
+        (run(checkpoint={"every_steps": 5}), run()),
+        (run(checkpoint={"snapshot_steps": [5]}), run()),
+        (phase(objective=CE | {"combine": "additive"}), phase(objective=CE)),
+        (phase(objective=mix(k=60)), run()),  # no token level
+        (phase(objective=mix(momentum=0.9)), run()),  # no queue
+        (phase(trainable={"blocks": 4}), run()),  # all weights learn
+        (phase(trainable={"lora_rank": 4}), run()),
+        (phase(micro_batch=64), run()),  # the batch is smaller
+        (run(task={"name": "one name"}), run(task={"name": "one name", "content_hash": None})),
+    ],
+)
+def test_what_changes_nothing_is_not_told(one: RunConfig, other: RunConfig) -> None:
+    assert config_differences([one, other]) == ()
+
+
+def test_the_order_of_terms_is_no_difference() -> None:
+    terms = mix()["terms"]
+    assert config_differences([phase(objective={"terms": terms}), phase(objective={"terms": terms[::-1]})]) == ()
+
+
+class TestOtherTerms:
+    def test_a_run_without_the_term_has_a_dash(self) -> None:
+        assert told(phase(objective=CE), run()) == {
+            "Losses": ("CE", "CE + SCL"),
+            "Weight of CE": ("1", "0.1"),
+            "Weight of SCL": ("–", "0.9"),
+            "Temperature τ of SCL": ("–", "0.3"),
+        }
+
+    def test_its_settings_are_told_where_they_are_not_the_defaults(self) -> None:
+        objective = mix(level="token", k=60, views=[{"view": "eda", "rate": 0.3}])
+        found = told(phase(objective=CE), phase(objective=objective))
+        assert found["Level of SCL"] == ("–", "Token")
+        assert found["Tokens k of SCL"] == ("–", "60")
+        assert found["Views of SCL"] == ("–", "The text itself, Easy data augmentation")
+        assert found["Rate r of easy data augmentation for SCL"] == ("–", "0.3")
+        assert not {"Clusters of SCL", "Queue of SCL"} & found.keys()
+
+    def test_two_of_a_kind_are_numbered(self) -> None:
+        terms = [{"loss": "supcon"}, {"loss": "supcon", "temperature": 0.5}, {"loss": "cross_entropy"}]
+        other = [{"loss": "supcon"}, {"loss": "supcon", "temperature": 0.7}, {"loss": "cross_entropy"}]
+        found = told(*(phase(objective={"terms": t, "combine": "additive"}) for t in (terms, other)))
+        assert found == {"Temperature τ of SCL 2": ("0.5", "0.7")}
+
+    def test_two_views_of_a_kind_are_numbered(self) -> None:
+        def translated(second: float) -> RunConfig:
+            views = [{"view": "back_translation"}, {"view": "back_translation", "temperature": second}]
+            return phase(objective=mix(views=views))
+
+        label = "Sampling temperature T of back-translation 2 for SCL"
+        assert told(translated(0.5), translated(0.9)) == {label: ("0.5", "0.9")}
+
+
+class TestLambda:
+    def test_it_stands_for_both_weights(self) -> None:
+        assert told(phase(objective=mix(0.3, "additive")), phase(objective=mix(0.4, "additive"))) == {
+            "Weight λ": ("0.3", "0.4")
+        }
+
+    def test_bound_in_two_ways_the_weights_are_told(self) -> None:
+        assert told(phase(objective=mix(0.9)), phase(objective=mix(0.9, "additive"))) == {"Weight of CE": ("0.1", "1")}
+
+    def test_three_terms_have_weights(self) -> None:
+        terms = [*mix()["terms"], {"loss": "rdrop", "weight": 0.0, "views": [{"view": "dropout"}]}]
+        found = told(phase(objective={"terms": terms}), phase(objective=mix(0.5)))
+        assert found["Weight of SCL"] == ("0.9", "0.5")
+        assert "Weight λ" not in found
+
+
+class TestPhases:
+    TWO = (phase(steps=10), run(phases=[{"steps": 10}, {"steps": 5, "objective": CE}]))
+
+    def test_a_second_phase_is_told_by_what_makes_it(self) -> None:
+        assert told(*self.TWO) == {
+            "Phases": ("1", "2"),
+            "Phase 2: Losses": ("–", "CE"),
+            "Phase 2: What learns": ("–", "All weights"),
+            "Phase 2: Learning rate": ("–", "The default"),
+            "Phase 2: Steps": ("–", "5"),
+            "Phase 2: Batch size": ("–", "16"),
+        }
+
+    def test_both_have_their_number(self) -> None:
+        two = self.TWO[1]
+        changed = two.model_copy(update={"phases": (phase(steps=20).phases[0], two.phases[1])})
+        assert told(two, changed) == {"Phase 1: Steps": ("10", "20")}
+
+
+class TestWhatLearns:
+    def test_lora_has_a_rank_and_the_others_a_dash(self) -> None:
+        lora = phase(trainable={"part": "lora", "lora_dropout": 0.2})
+        assert told(run(), lora, phase(trainable={"part": "last_blocks", "blocks": 4})) == {
+            "What learns": ("All weights", "LoRA", "Last blocks"),
+            "Blocks that learn": ("–", "–", "4"),
+            "LoRA rank": ("–", "8", "–"),
+            "LoRA dropout": ("–", "0.2", "–"),
+        }
+
+    def test_two_ranks(self) -> None:
+        configs = [phase(trainable={"part": "lora", "lora_rank": rank}) for rank in (4, 8)]
+        assert told(*configs) == {"LoRA rank": ("4", "8")}
+
+
+def turned(*turns: tuple[int, str, float], **more: Any) -> RunConfig:
+    return run(knob_turns=[{"step": step, "name": name, "value": value} for step, name, value in turns], **more)
+
+
+class TestKnobs:
+    def test_a_turn_is_told_with_the_setting_that_it_changed(self) -> None:
+        config = turned((40, "temperature", 0.1), (1200, "learning_rate", 0.5), (2, "lambda", 0.5))
+        assert told(config, run()) == {
+            "Weight λ": ("0.9 → 0.5 at step 2", "0.9"),
+            "Temperature τ of SCL": ("0.3 → 0.1 at step 40", "0.3"),
+            "Learning rate ×": ("1 → 0.5 at step 1,200", "1"),
+        }
+
+    def test_one_knob_turned_twice(self) -> None:
+        config = turned((5, "temperature", 0.2), (31, "temperature", 0.08))
+        assert told(config, run()) == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")}
+
+    def test_the_same_turn_at_another_step_differs(self) -> None:
+        values = told(turned((5, "temperature", 0.2)), turned((6, "temperature", 0.2)))
+        assert values == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5", "0.3 → 0.2 at step 6")}
+
+    def test_a_turn_that_changed_nothing_is_no_difference(self) -> None:
+        assert told(turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run()) == {}
+
+    def test_a_run_launched_at_the_last_value_differs_from_one_turned_to_it(self) -> None:
+        values = told(turned((31, "temperature", 0.08)), phase(objective=mix(temperature=0.08)))
+        assert values == {"Temperature τ of SCL": ("0.3 → 0.08 at step 31", "0.08")}
+
+    def test_many_are_counted_and_still_told_apart(self) -> None:
+        def of(third: float) -> RunConfig:
+            return turned(*((i, "lambda", v) for i, v in enumerate([0.1, 0.2, third, 0.4, 0.5], 1)))
+
+        first, second = told(of(0.3), of(0.35))["Weight λ"]
+        assert first == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (1)"
+        assert second == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (2)"
+
+    def test_a_weight_that_leaves_lambda_is_told(self) -> None:
+        plain = [{"objective": mix(0.5, "additive")}]
+        values = told(run(phases=plain), turned((4, "cross_entropy.weight", 0.2), phases=plain))
+        assert values == {"Weight of CE": ("1", "1 → 0.2 at step 4")}
+
+    def test_a_turn_belongs_to_its_phase(self) -> None:
+        simcse = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
+        phases = [{"steps": 5, "objective": simcse}, {"steps": 5}]
+        turns = [{"step": 8, "name": "temperature", "value": 0.1}]
+        pair = [parse_config({"phases": phases}), parse_config({"phases": phases, "knob_turns": turns})]
+        assert told(*pair) == {"Phase 2: Temperature τ of SCL": ("0.3", "0.3 → 0.1 at step 8")}
+
+
+class TestRows:
+    HASH = ("a" * 64, "b" * 64)
+
+    def of(self, content_hash: str | None, seed: int = 0, **task: Any) -> RunConfig:
+        return run(seed=seed, task={"id": "file", "path": "/x/a.csv", "content_hash": content_hash} | task)
+
+    def test_a_file_that_changed_is_told(self) -> None:
+        assert told(self.of(self.HASH[0]), self.of(self.HASH[1])) == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb")}
+
+    def test_other_rows_of_another_sample_only_follow(self) -> None:
+        sampled = [self.of(self.HASH[seed], seed, train_size=20) for seed in (0, 1)]
+        assert told(*sampled) == {"Seed": ("0", "1")}
+        assert told(self.of(self.HASH[0]), self.of(self.HASH[1], train_size=20)) == {"Training rows": ("All", "20")}
+
+    def test_another_seed_does_not_excuse_other_rows_where_nothing_is_drawn(self) -> None:
+        found = told(self.of(self.HASH[0], 0), self.of(self.HASH[1], 1))
+        assert found == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb"), "Seed": ("0", "1")}
+
+    def test_where_the_same_rows_come_from_makes_no_difference(self) -> None:
+        read = self.of(self.HASH[0], reading={"text": "review"}, path="/y/b.csv")
+        assert told(self.of(self.HASH[0]), read) == {}
+        unprepared = self.of(None, reading={"text": "review"}, path="/y/b.csv")
+        assert told(self.of(None), unprepared) == {"Task": ("a.csv", "b.csv"), "Text column": ("Guessed", "review")}
+
+    def test_two_of_three_with_the_same_rows(self) -> None:
+        found = told(
+            self.of(self.HASH[0]),
+            self.of(self.HASH[0], reading={"text": "review"}),
+            self.of(self.HASH[1], train_size=20),
+        )
+        assert found["Training rows"] == ("All", "All", "20")
+        assert found["Text column"] == ("Guessed", "review", "Guessed")
+
+    def test_two_tasks_of_one_name_are_told_apart(self) -> None:
+        other = self.of(self.HASH[1], path="/y/a.csv")
+        assert told(self.of(self.HASH[0]), other)["Task"] == ("a.csv (1)", "a.csv (2)")
+
+    def test_a_name_is_given_as_it_is(self) -> None:
+        found = told(run(task={"name": HOSTILE}), run(task={"id": "news_topics", "name": "News"}))
+        assert found["Task"] == (" ".join(HOSTILE.split()), "News")
+
+
+class TestPrepared:
+    """What `prepare` fills in follows from what people set."""
+
+    @staticmethod
+    def prepared(**given: Any) -> RunConfig:
+        return prepare(parse_config(given), gpu=False)[0]
+
+    def test_frames_follow_from_steps(self) -> None:
+        one, other = (self.prepared(phases=[{"steps": steps}]) for steps in (40, 60))
+        assert told(one, other) == {"Steps": ("40", "60")}
+
+    def test_chosen_frames_are_told(self) -> None:
+        one = self.prepared(phases=[{"steps": 40}])
+        other = self.prepared(phases=[{"steps": 40}], probe={"frame_steps": [10]})
+        assert told(one, other) == {"Frames": (f"{len(one.probe.frame_steps or ())}", "3")}
+
+    def test_few_shot_runs_differ_in_their_rows_alone(self) -> None:
+        one, other = (self.prepared(task={"train_size": size}, phases=[{"steps": 5}]) for size in (40, 100))
+        assert one.task.content_hash != other.task.content_hash
+        assert told(one, other) == {"Training rows": ("40", "100")}
+
+    def test_points_follow_from_validation_rows(self) -> None:
+        one, other = (self.prepared(probe={"size": size}, phases=[{"steps": 5}]) for size in (50, 60))
+        assert told(one, other) == {"Validation rows": ("50", "60")}
+
+    def test_seeds(self) -> None:
+        configs = [self.prepared(seed=seed, task={"label_noise": 0.1}, phases=[{"steps": 5}]) for seed in (0, 1, 2)]
+        assert len({config.task.content_hash for config in configs}) == 3
+        assert told(*configs) == {"Seed": ("0", "1", "2")}
+        assert differs_only_in_seed(configs)
+
+
+class TestOnlyTheSeed:
+    def test_it_is_the_one_difference(self) -> None:
+        assert differs_only_in_seed([run(seed=0), run(seed=1), run(seed=0)])
+        assert not differs_only_in_seed([run(seed=0), run(seed=0)])
+        assert not differs_only_in_seed([run(seed=0), run(seed=1, device="cpu")])
+        assert not differs_only_in_seed([run()])
+
+    def test_turned_knobs_count(self) -> None:
+        turned = run(seed=1, knob_turns=[{"step": 4, "name": "lambda", "value": 0.5}])
+        assert not differs_only_in_seed([run(), turned])

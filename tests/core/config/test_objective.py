@@ -1,0 +1,394 @@
+"""Objectives: terms on views, levels and layers; what can be turned; the mixes that are refused, and how."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from core.config.objective import Knob, ObjectiveConfig, mixed_objective
+from core.config.term import TermConfig, ViewConfig
+from core.config.validation import build
+from core.errors import ConfigError
+from core.losses.registry import LOSSES
+from core.views.registry import VIEWS
+
+DROPOUT = [{"view": "dropout"}]
+
+
+def views(*names: str) -> list[dict[str, str]]:
+    return [{"view": name} for name in names]
+
+
+def objective(*terms: dict[str, Any], combine: str = "additive") -> ObjectiveConfig:
+    return build(ObjectiveConfig, {"terms": list(terms), "combine": combine})
+
+
+def term(loss: str, **fields: Any) -> TermConfig:
+    return build(TermConfig, {"loss": loss, **fields})
+
+
+CE, SCL = {"loss": "cross_entropy"}, {"loss": "supcon"}
+
+
+class TestTerms:
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_absent_settings_stand_at_the_defaults_of_the_loss(self, loss: str) -> None:
+        needs = DROPOUT if LOSSES[loss].views[0] == 2 else []
+        found = term(loss, views=needs)
+        assert found.parameters == {p.name: p.default for p in LOSSES[loss].parameters}
+        assert found.weight == 1.0
+        assert (found.level, found.layers, found.original) == ("sentence", "last", True)
+
+    @pytest.mark.parametrize("view", VIEWS)
+    def test_a_view_has_the_settings_of_its_entry(self, view: str) -> None:
+        found = build(ViewConfig, {"view": view})
+        assert found.parameters == {p.name: p.default for p in VIEWS[view].parameters}
+        assert found.entry is VIEWS[view]
+
+    def test_a_term_survives_its_json_form(self) -> None:
+        found = term("supcon", level="token", k=9, clusters=3, layers=[4, 2], views=[{"view": "eda", "rate": 0.2}])
+        again = TermConfig.model_validate_json(found.model_dump_json())
+        assert again == found
+        assert again.layers == (2, 4)
+
+    def test_terms_of_one_loss_are_numbered(self) -> None:
+        made = objective(CE, SCL, SCL, {"loss": "rdrop", "views": DROPOUT}, SCL)
+        assert made.keys == ("cross_entropy", "supcon", "supcon_2", "rdrop", "supcon_3")
+
+
+IMPOSSIBLE = [
+    ("dscl", {}, "dscl.views", "the text itself", ["at least two views", "add one, such as dropout"]),
+    ("simcse", {}, "simcse.views", "the text itself", ["takes two views", "add one"]),
+    ("simcse", {"original": False, "views": DROPOUT}, "simcse.views", "dropout", ["two views", "add one"]),
+    ("simcse", {"views": views("dropout", "eda")}, "simcse.views", "the text itself, dropout, eda", ["remove one"]),
+    ("rdrop", {}, "rdrop.views", "the text itself", ["takes two views"]),
+    (
+        "rdrop",
+        {"views": views("dropout", "head_dropout")},
+        "rdrop.views",
+        "the text itself, dropout, head_dropout",
+        ["R-Drop takes two views, the text itself among them", "remove one"],
+    ),
+    ("simcse_supervised", {"views": DROPOUT}, "simcse_supervised.views", "the text itself, dropout", ["remove one"]),
+    ("supcon", {"original": False}, "supcon.original", False, ["keep the text itself, or add a view"]),
+    (
+        "supcon",
+        {"original": False, "views": views("head_dropout", "layers")},
+        "supcon.original",
+        False,
+        ["that the encoder reads"],
+    ),
+    (
+        "supcon",
+        {"level": "token", "views": views("head_dropout")},
+        "supcon.views",
+        "head_dropout",
+        ["tokens are contrasted", "take dropout"],
+    ),
+    (
+        "supcon",
+        {"views": views("head_dropout", "head_dropout")},
+        "supcon.views",
+        "head_dropout twice",
+        ["name it once"],
+    ),
+    ("supcon", {"views": views("layers", "layers")}, "supcon.views", "layers twice", ["name it once"]),
+    ("supcon", {"level": "token", "views": views("layers")}, "supcon.views", "layers", ["tokens are contrasted here"]),
+    ("supcon", {"level": "logits", "views": views("layers")}, "supcon.views", "layers", ["classifier’s output is"]),
+    ("cross_entropy", {"views": views("layers")}, "cross_entropy.views", "layers", ["Cross-entropy takes none"]),
+    ("simcse", {"views": views("layers")}, "simcse.views", "layers", ["takes none", "take another view"]),
+    (
+        "supcon",
+        {"layers": "last_third", "views": views("layers")},
+        "supcon.views",
+        "layers",
+        ["layers as views, or one loss per layer, not both"],
+    ),
+    ("dscl", {"level": "token", "views": DROPOUT}, "dscl.level", "token", ["contrasts sentence or logits"]),
+    ("supcon", {"level": "logits", "projection": "mlp"}, "supcon.projection", "mlp", ["choose none"]),
+    ("supcon", {"level": "logits", "layers": [1, 2]}, "supcon.layers", (1, 2), ["choose last"]),
+    ("supcon", {"level": "token", "queue": 64}, "supcon.queue", 64, ["tokens are contrasted", "set it to 0"]),
+    ("supcon", {"level": "logits", "queue": 64}, "supcon.queue", 64, ["classifier's output", "set it to 0"]),
+    ("supcon", {"layers": [1], "queue": 64}, "supcon.queue", 64, ["other layers", "set it to 0"]),
+    (
+        "supcon",
+        {"original": False, "views": DROPOUT, "queue": 64},
+        "supcon.queue",
+        64,
+        ["unchanged texts", "set it to 0"],
+    ),
+    ("supcon", {"level": "token", "k": 5, "clusters": 5}, "supcon.clusters", 5, ["fewer clusters than the 5 tokens"]),
+    ("supcon", {"level": "token", "clusters": 40}, "supcon.clusters", 40, ["fewer clusters than the 30 tokens"]),
+    ("cross_entropy", {"mixup": 0.2, "margin": 0.5}, "cross_entropy.mixup", 0.2, ["takes no margin", "to 0"]),
+    (
+        "cross_entropy",
+        {"mixup": 0.2, "label_smoothing": 0.1},
+        "cross_entropy.mixup",
+        0.2,
+        ["takes no label smoothing", "to 0"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("loss", "fields", "field", "value", "parts"), IMPOSSIBLE)
+def test_an_impossible_mix_is_explained_in_one_sentence(
+    loss: str, fields: dict[str, Any], field: str, value: object, parts: list[str]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        term(loss, **fields)
+    assert (caught.value.field, caught.value.value) == (field, value)
+    message = str(caught.value)
+    assert message.endswith(".")
+    assert message.count(". ") == 0
+    assert len(message) < 200
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("loss", "fields"),
+    [
+        ("dscl", {"views": views("dropout", "head_dropout", "layers")}),
+        ("dscl", {"original": False, "views": views("eda", "dropout")}),
+        ("simcse", {"original": False, "views": views("token_shuffle", "feature_cutoff")}),
+        ("simcse", {"level": "logits", "views": views("head_dropout")}),
+        ("rdrop", {"views": views("eda")}),
+        ("cross_entropy", {"views": views("dropout", "eda", "head_dropout")}),
+        ("cross_entropy", {"margin": 0.5, "label_smoothing": 0.1}),
+        ("cross_entropy", {"mixup": 0.2, "views": DROPOUT}),
+        ("supcon", {"level": "token", "k": 5, "clusters": 4, "layers": "every_third", "projection": "mlp"}),
+        ("supcon", {"clusters": 40}),
+        ("supcon", {"queue": 64, "views": DROPOUT, "projection": "linear"}),
+        ("supcon", {"views": views("dropout", "dropout", "layers")}),
+        ("simcse_supervised", {"layers": [1, 2], "projection": "mlp"}),
+    ],
+)
+def test_what_can_go_together_is_taken(loss: str, fields: dict[str, Any]) -> None:
+    assert term(loss, **fields).loss == loss
+
+
+class TestWeights:
+    def test_convex_weights_sum_to_one(self) -> None:
+        with pytest.raises(ConfigError, match=r"sum to 1\.5' cannot be used: make convex weights sum to 1, or set"):
+            objective(CE | {"weight": 0.5}, SCL, combine="convex")
+        assert objective(CE | {"weight": 0.5}, combine="convex").terms[0].weight == 0.5
+
+    def test_what_classifies(self) -> None:
+        assert objective(CE).classifies
+        assert objective({"loss": "rdrop", "views": DROPOUT}).classifies
+        assert objective(SCL | {"level": "logits"}).classifies
+        assert not objective(SCL).classifies
+        assert not objective(CE | {"weight": 0.0}, SCL).classifies
+
+    def test_a_weight_of_zero_does_not_contrast(self) -> None:
+        assert objective(CE, SCL | {"weight": 0.0}).contrastive == ()
+        assert len(objective(CE, SCL, SCL).contrastive) == 2
+
+    @pytest.mark.parametrize(
+        ("made", "weight"),
+        [
+            (objective(CE, SCL | {"weight": 0.2}), 0.2),
+            (objective(SCL | {"weight": 0.2}, {"loss": "rdrop", "views": DROPOUT}), 0.2),
+            (objective(CE | {"weight": 0.5}, SCL | {"weight": 0.2}), None),
+            (objective(CE), None),
+            (objective(SCL), None),
+            (objective(SCL, SCL), None),
+            (objective(CE, SCL, SCL), None),
+            (objective(CE, {"loss": "rdrop", "views": DROPOUT}), None),
+        ],
+    )
+    def test_lambda_binds_one_loss_on_logits_and_one_contrastive_term(
+        self, made: ObjectiveConfig, weight: float | None
+    ) -> None:
+        assert made.weight == weight
+
+    def test_tau_is_that_of_the_one_term_that_has_one(self) -> None:
+        assert objective(CE, SCL | {"temperature": 0.2}).temperature == 0.2
+        assert objective(SCL, {"loss": "simcse", "views": DROPOUT}).temperature is None
+        assert objective(CE).temperature is None
+
+
+class TestKnobs:
+    def test_of_the_papers_objective(self) -> None:
+        found = ObjectiveConfig().knobs
+        assert {name: knob._replace(help="") for name, knob in found.items()} == {
+            "lambda": Knob("Weight λ", 0.9, (0.0, 1.0)),
+            "temperature": Knob("Temperature τ", 0.3, (0.01, 1.0)),
+        }
+        assert "hard ones" in found["temperature"].help
+        assert "1 − λ" in found["lambda"].help
+
+    def test_of_cross_entropy_alone_there_are_those_in_use(self) -> None:
+        assert objective(CE).knobs == {}
+        assert list(objective(CE | {"margin": 0.5}).knobs) == ["cross_entropy.margin"]
+
+    def test_of_several_terms_each_has_a_label_of_its_own(self) -> None:
+        dscl = {"loss": "dscl", "views": DROPOUT, "weight": 0.5}
+        knobs = objective(CE, SCL, SCL | {"weight": 0.5}, dscl).knobs
+        assert {name: knob.label for name, knob in knobs.items()} == {
+            "cross_entropy.weight": "Weight of CE",
+            "supcon.weight": "Weight of SCL",
+            "supcon.temperature": "Temperature τ of SCL",
+            "supcon_2.weight": "Weight of SCL 2",
+            "supcon_2.temperature": "Temperature τ of SCL 2",
+            "dscl.weight": "Weight of DSCL",
+            "dscl.alpha": "Own view α of DSCL",
+            "dscl.temperature": "Temperature τ of DSCL",
+        }
+
+    def test_what_stands_after_the_one_temperature_still_says_whose_it_is(self) -> None:
+        knobs = objective(CE, {"loss": "simcse_supervised", "weight": 0.5}).knobs
+        assert knobs["temperature"].label == "Temperature τ"
+        assert knobs["simcse_supervised.hard_negative_weight"].label.startswith("Hard negative weight of ")
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            ObjectiveConfig(),
+            objective(CE | {"label_smoothing": 0.1}),
+            objective(CE | {"weight": 0.5}, SCL),
+            objective(CE, SCL, SCL),
+            objective({"loss": "rdrop", "views": DROPOUT}),
+            objective(CE | {"weight": 0.5}, {"loss": "dscl", "views": DROPOUT, "weight": 0.5}, combine="convex"),
+            objective(SCL, {"loss": "simcse_supervised"}),
+        ],
+    )
+    def test_every_knob_turned_to_where_it_stands_changes_nothing(self, made: ObjectiveConfig) -> None:
+        for name, knob in made.knobs.items():
+            assert made.turned(name, knob.value) == made
+
+    def test_a_knob_has_the_value_that_it_was_turned_to(self) -> None:
+        made = objective(CE, SCL, SCL | {"temperature": 0.2})
+        for name, knob in made.knobs.items():
+            assert made.value_of(name) == knob.value
+            other = knob.value / 2
+            assert made.turned(name, other).value_of(name) == other
+        with pytest.raises(ConfigError, match="no such knob"):
+            made.value_of("lambda")
+
+    def test_lambda_has_a_value_also_where_the_other_weight_was_turned(self) -> None:
+        made = objective(SCL | {"weight": 0.2}, CE).turned("cross_entropy.weight", 0.5)
+        assert "lambda" not in made.knobs
+        assert made.value_of("lambda") == 0.2
+
+    def test_every_knob_turns_its_own_setting(self) -> None:
+        made = objective(CE, SCL, SCL)
+        assert made.turned("supcon_2.temperature", 0.1) == objective(CE, SCL, SCL | {"temperature": 0.1})
+        assert made.turned("supcon.weight", 0.1) == objective(CE, SCL | {"weight": 0.1}, SCL)
+
+
+def test_a_formula_has_the_classifier_first_wherever_its_term_stands() -> None:
+    assert [key for key, _ in objective(SCL, CE, SCL).as_written] == ["cross_entropy", "supcon", "supcon_2"]
+
+
+def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back() -> None:
+    made = objective(SCL | {"weight": 0.2}, CE)
+    assert {"lambda", "cross_entropy.weight"} <= made.knobs.keys()
+    away = made.turned("cross_entropy.weight", 0.5)
+    assert {"supcon.weight", "cross_entropy.weight"} <= away.knobs.keys()
+    assert away.turned("cross_entropy.weight", 1.0) == made
+
+
+class TestMixedObjective:
+    @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
+    def test_convex_weights_sum_to_one(self, weight: float) -> None:
+        objective = mixed_objective(weight, 0.2)
+        assert [t.loss for t in objective.terms] == ["supcon", "cross_entropy"]
+        assert [t.weight for t in objective.terms] == [weight, pytest.approx(1 - weight, abs=1e-12)]
+        assert objective.weight == weight
+        assert objective.temperature == 0.2
+
+    def test_the_additive_form_leaves_cross_entropy_whole(self) -> None:
+        objective = mixed_objective(2.5, 0.2, "additive")
+        assert [(t.loss, t.weight) for t in objective.terms] == [("supcon", 2.5), ("cross_entropy", 1.0)]
+
+    def test_the_default_objective_is_the_papers_usual_best(self) -> None:
+        assert ObjectiveConfig().weight == mixed_objective(0.9, 0.3).weight
+        assert ObjectiveConfig().temperature == 0.3
+
+    @pytest.mark.parametrize(
+        ("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")]
+    )
+    def test_a_bad_weight_is_named(self, weight: float, combine: Any) -> None:
+        with pytest.raises(ConfigError) as caught:
+            mixed_objective(weight, combine=combine)
+        assert caught.value.field == "lambda"
+        assert caught.value.value is weight
+
+    @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+    def test_a_bad_temperature_is_named(self, temperature: float) -> None:
+        with pytest.raises(ConfigError) as caught:
+            mixed_objective(0.5, temperature)
+        assert caught.value.field == "temperature"
+
+
+class TestTurned:
+    @pytest.mark.parametrize("combine", ["convex", "additive"])
+    def test_lambda_moves_the_weights_and_keeps_the_temperature(self, combine: Any) -> None:
+        before = mixed_objective(0.9, 0.2, combine)
+        assert before.turned("lambda", 0.4) == mixed_objective(0.4, 0.2, combine)
+        assert before == mixed_objective(0.9, 0.2, combine)
+
+    def test_temperature_moves_alone(self) -> None:
+        assert mixed_objective(0.9, 0.2).turned("temperature", 0.5) == mixed_objective(0.9, 0.5)
+
+    @pytest.mark.parametrize(("ce", "combine"), [(0.25, "convex"), (1.0, "additive"), (0.5, "additive")])
+    def test_a_knob_turned_to_where_it_stands_changes_nothing(self, ce: float, combine: str) -> None:
+        given = [
+            {"loss": "cross_entropy", "weight": ce},
+            {"loss": "supcon", "weight": 0.75, "temperature": 0.2},
+        ]
+        objective = build(ObjectiveConfig, {"terms": given, "combine": combine})
+        assert objective.turned("temperature", 0.2) == objective
+        assert objective.turned("lambda", 0.75) == objective
+
+    @pytest.mark.parametrize("name", ["lambda", "temperature", "learning_rate", ""])
+    def test_a_knob_that_the_objective_lacks_is_refused(self, name: str) -> None:
+        objective = build(ObjectiveConfig, {"terms": [{"loss": "cross_entropy"}]})
+        with pytest.raises(ConfigError, match=f"knob = '{name}' cannot be used"):
+            objective.turned(name, 0.5)
+
+    @pytest.mark.parametrize("weight", [1.1, -0.1, math.nan])
+    def test_a_convex_lambda_stays_between_0_and_1(self, weight: float) -> None:
+        with pytest.raises(ConfigError, match=r"lambda = .* give a number from 0 to 1"):
+            mixed_objective(0.9).turned("lambda", weight)
+
+    @pytest.mark.parametrize(
+        "name",
+        ["supcon.temperature", "supcon.variant", "supcon.queue", "supcon.weight", "supcon_2.weight", ".weight", "k"],
+    )
+    def test_what_is_no_knob_of_a_convex_mix_is_answered_with_those_that_are(self, name: str) -> None:
+        with pytest.raises(ConfigError, match="it has learning_rate, lambda, temperature"):
+            ObjectiveConfig().turned(name, 0.5)
+
+    def test_a_knob_stays_one_wherever_another_was_turned(self) -> None:
+        made = objective(CE | {"weight": 0.5}, SCL | {"weight": 0.5})
+        turned = made.turned("cross_entropy.weight", 1.0).turned("supcon.weight", 0.2)
+        assert [t.weight for t in turned.terms] == [1.0, 0.2]
+        smoothed = objective(CE | {"label_smoothing": 0.1})
+        assert (
+            smoothed.turned("cross_entropy.label_smoothing", 0.0).turned("cross_entropy.label_smoothing", 0.1)
+            == smoothed
+        )
+
+    def test_a_turn_into_an_impossible_mix_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="takes no margin"):
+            objective(CE | {"mixup": 0.2}).turned("cross_entropy.margin", 0.5)
+        with pytest.raises(ConfigError, match="all weights 0"):
+            objective(CE, SCL | {"weight": 0.0}, SCL | {"weight": 0.0}).turned("cross_entropy.weight", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "clusters", "k"),
+    [(16, 0, 5), (200, 0, 30), (3, 0, 2), (16, 5, 10), (90, 5, 30), (900, 5, 90), (16, 20, 40)],
+)
+def test_a_k_that_was_left_open_follows_the_texts(tokens: float, clusters: int, k: int) -> None:
+    term = {"loss": "supcon", "level": "token", "k": "auto", "clusters": clusters}
+    objective = build(ObjectiveConfig, {"terms": [term]})
+    assert objective.counts_tokens
+    made = objective.with_tokens(tokens)
+    assert made.terms[0].parameters["k"] == k
+    assert not made.counts_tokens
+    assert made.with_tokens(1) == made

@@ -1,0 +1,120 @@
+"""Presets: each is an objective that can be run, and its phases share the steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.config import parse_config
+from core.config.objective import ObjectiveConfig
+from core.config.presets import PRESETS, Preset, preset
+from core.config.validation import build
+from core.errors import ConfigError
+from core.parameters import AUTO
+from core.training.plan import plan_phase
+
+TWO = [name for name, entry in PRESETS.items() if len(entry.objectives) == 2]
+ASKED_FOR = {
+    "ce", "ce-scl", "rdrop-one-stage", "rdrop-two-stage", "multi-view-scl", "token-scl", "clustered-tokens",
+    "multi-layer-sentence", "multi-layer-token", "dropout-contrast-encoder", "dropout-contrast-logits", "dscl",
+    "simcse", "simcse-supervised", "cert", "label-smoothing", "margin", "mixup",
+}  # fmt: skip
+
+
+def objectives(name: str) -> list[ObjectiveConfig]:
+    return [build(ObjectiveConfig, objective) for objective in PRESETS[name].objectives]
+
+
+def test_none_of_the_papers_and_notes_is_missing() -> None:
+    assert PRESETS.keys() >= ASKED_FOR
+
+
+@pytest.mark.parametrize("entry", PRESETS.values(), ids=PRESETS.keys())
+class TestEvery:
+    def test_it_is_found_by_its_name_and_described(self, entry: Preset) -> None:
+        assert preset(entry.name) is entry
+        assert entry.label
+        assert entry.summary.endswith(".")
+        assert entry.source
+
+    def test_it_is_a_valid_config(self, entry: Preset) -> None:
+        config = parse_config({"phases": entry.phases({"steps": 10})})
+        assert config.steps == 10
+        assert parse_config(config.to_json()) == config
+
+    @pytest.mark.parametrize("blocks", [1, 2, 6, 12])
+    def test_it_can_be_planned_on_encoders_of_any_depth(self, entry: Preset, blocks: int) -> None:
+        if entry.name == "multi-view-scl" and blocks == 1:
+            with pytest.raises(ConfigError, match="the encoder has no other, so remove it"):
+                plan_phase(objectives(entry.name)[0], blocks)
+            return
+        prepared = [objective.with_tokens(16) for objective in objectives(entry.name)]
+        assert all(plan_phase(objective, blocks).passes for objective in prepared)
+
+    def test_its_shares_are_those_of_a_whole(self, entry: Preset) -> None:
+        assert len(entry.shares) == len(entry.objectives)
+        assert sum(entry.shares) == 1
+
+    def test_the_last_phase_trains_the_classifier(self, entry: Preset) -> None:
+        assert objectives(entry.name)[-1].classifies
+
+
+def test_the_papers_numbers_are_the_defaults() -> None:
+    (usual,) = objectives("ce-scl")
+    assert (usual.weight, usual.temperature, usual.combine) == (0.9, 0.3, "convex")
+    assert usual == ObjectiveConfig()
+    (one_stage,), (two_stage,) = objectives("rdrop-one-stage"), objectives("rdrop-two-stage")
+    assert one_stage.terms[0].views[0].view == "head_dropout"
+    assert two_stage.terms[0].views[0].view == "dropout"
+    (tokens,) = objectives("token-scl")
+    assert (tokens.terms[0].level, tokens.terms[0].parameters["k"], tokens.weight) == ("token", AUTO, 0.2)
+    assert tokens.with_tokens(200).terms[0].parameters["k"] == 30  # of texts as long as those there
+
+
+@pytest.mark.parametrize("name", TWO)
+class TestTwoPhases:
+    @pytest.mark.parametrize("steps", [2, 3, 7, 100, 101])
+    def test_the_steps_are_those_of_both(self, name: str, steps: int) -> None:
+        made = [phase["steps"] for phase in PRESETS[name].phases({"steps": steps})]
+        assert sum(made) == steps
+        assert min(made) >= 1
+        assert abs(made[0] - made[1]) <= 1
+
+    def test_the_epochs_are_those_of_both(self, name: str) -> None:
+        assert [phase["epochs"] for phase in PRESETS[name].phases({"epochs": 3.0})] == [1.5, 1.5]
+
+    @pytest.mark.parametrize("phase", [{"steps": 1}, {"steps": 0}, {"steps": -3}, {"epochs": 0}, {"epochs": -1.0}])
+    def test_too_short_a_run_is_refused_with_the_number_that_was_given(self, name: str, phase: dict[str, Any]) -> None:
+        ((field, value),) = phase.items()
+        with pytest.raises(ConfigError) as caught:
+            PRESETS[name].phases(phase)
+        assert (caught.value.field, caught.value.value) == (field, value)
+
+    def test_without_a_length_each_has_the_default_one(self, name: str) -> None:
+        assert all("steps" not in phase and "epochs" not in phase for phase in PRESETS[name].phases({"batch_size": 8}))
+
+    def test_one_can_be_changed_alone(self, name: str) -> None:
+        first, second = PRESETS[name].phases({"steps": 8, "optimiser": {"learning_rate": 1e-5}})
+        first["optimiser"]["learning_rate"] = 1.0
+        assert second["optimiser"]["learning_rate"] == (None if PRESETS[name].parts[1] == "classifier" else 1e-5)
+
+
+def test_a_presets_own_objective_cannot_be_changed_from_outside() -> None:
+    for name, entry in PRESETS.items():
+        before = objectives(name)
+        for phase in entry.phases({"steps": 8}):
+            phase["objective"]["terms"].clear()
+        assert objectives(name) == before
+
+
+def test_what_a_phase_says_besides_stays() -> None:
+    given = {"batch_size": 4, "micro_batch": 2, "trainable": {"part": "lora"}}
+    for phase in PRESETS["cert"].phases(given):
+        assert given.items() <= phase.items()
+
+
+@pytest.mark.parametrize("name", ["", "CE", "scl", None, 3, ["ce"]])
+def test_an_unknown_name_is_answered_with_those_that_exist(name: object) -> None:
+    with pytest.raises(ConfigError, match=r"^preset = .* cannot be used: choose one of ce, .*, hard-negatives\.$"):
+        preset(name)

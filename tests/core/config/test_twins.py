@@ -1,0 +1,261 @@
+"""A twin is the run with one setting changed, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.artifacts.seeds import seed_groups
+from core.config import RunConfig, parse_config
+from core.config.diff import config_differences
+from core.config.twins import NAME_LENGTH, twin, twin_name
+from core.errors import ConfigError
+from core.training.prepare import prepare
+
+TAU = "phases.0.objective.terms.supcon.temperature"
+LAMBDA = "phases.0.objective.lambda"
+RATE = "phases.0.optimiser.learning_rate"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def original() -> RunConfig:
+    phase = {"steps": 40, "optimiser": {"learning_rate": 5e-5}}
+    draft = {"name": "Run 7", "seed": 3, "phases": [phase], "task": {"train_size": 100}}
+    return prepare(parse_config(draft), gpu=False)[0]
+
+
+def told(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
+    return {difference.label: difference.values for difference in config_differences([config, other])}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "label", "values"),
+    [
+        (TAU, 0.1, "Temperature τ of SCL", ("0.3", "0.1")),
+        ("phases.0.objective.terms.0.temperature", 0.1, "Temperature τ of SCL", ("0.3", "0.1")),
+        (LAMBDA, 0.5, "Weight λ", ("0.9", "0.5")),
+        (RATE, 2e-4, "Learning rate", ("5e-05", "2e-04")),
+        ("phases.0.batch_size", 8, "Batch size", ("16", "8")),
+        ("phases.0.objective.terms.supcon.variant", "in", "Variant of SCL", ("L_out", "L_in")),
+        ("phases.0.trainable.part", "classifier", "What learns", ("All weights", "Classifier only")),
+        ("task.train_size", 40, "Training rows", ("100", "40")),
+        ("task.train_size", None, "Training rows", ("100", "All")),
+        ("task.validation_size", 40, "Validation rows", ("120", "40")),
+        ("task.label_noise", 0.2, "Label noise ρ", ("0", "0.2")),
+        ("task.sampler", "class_balanced", "Batches", ("Random", "Class-balanced")),
+        ("encoder.pooling", "cls", "One vector per text", ("Mean of tokens", "[CLS]")),
+        ("seed", 4, "Seed", ("3", "4")),
+    ],
+)
+def test_one_setting_changes_and_the_twin_can_run(
+    original: RunConfig, path: str, value: Any, label: str, values: tuple[str, str]
+) -> None:
+    ready, data = prepare(twin(original, path, value), gpu=False)
+    assert told(original, ready) == {label: values}
+    assert ready.probe.frame_steps == original.probe.frame_steps
+    assert ready.seed == (4 if path == "seed" else 3)
+    assert ready.task.validation_size == (40 if path == "task.validation_size" else original.task.validation_size)
+    assert data.content_hash == ready.task.content_hash
+
+
+def test_the_rows_stay_where_they_are_not_what_changes(original: RunConfig) -> None:
+    hashes = {
+        path: twin(original, path, value).task.content_hash
+        for path, value in ((TAU, 0.1), ("task.sampler", "class_balanced"), ("task.train_size", 40), ("seed", 1))
+    }
+    kept = original.task.content_hash
+    assert kept is not None
+    assert list(hashes.values()) == [kept, kept, None, None]
+
+
+def test_the_same_validation_rows_are_on_both_maps(original: RunConfig) -> None:
+    one, other = (prepare(c, gpu=False)[1] for c in (original, twin(original, "task.train_size", 40)))
+    assert one.validation.texts == other.validation.texts
+    assert set(other.train.texts) < set(one.train.texts)
+
+
+def test_training_rows_on_the_map_are_no_more_than_there_are(original: RunConfig) -> None:
+    few = twin(original, "task.train_size", 16)
+    assert few.probe.train_size == 16
+    assert twin(original, "task.train_size", 80).probe.train_size == original.probe.train_size
+    assert twin(original, "task.train_size", None).probe.train_size == original.probe.train_size
+
+
+def test_a_run_from_before_training_rows_were_on_the_map_has_twins_and_repetitions(original: RunConfig) -> None:
+    early = original.model_copy(update={"probe": original.probe.model_copy(update={"train_size": None})})
+    ready = prepare(twin(early, TAU, 0.1), gpu=False)[0]
+    assert ready.probe.train_size == 0
+    assert told(early, ready) == {"Temperature τ of SCL": ("0.3", "0.1")}
+    repetition = prepare(twin(early, "seed", 4), gpu=False)[0]
+    assert seed_groups([early, repetition, original]) == ((0, 1), (2,))
+
+
+def test_snapshots_are_chosen_anew_where_other_weights_learn(original: RunConfig) -> None:
+    assert original.checkpoint.snapshot_steps is not None
+    assert twin(original, RATE, 1e-4).checkpoint == original.checkpoint
+    assert twin(original, "phases.0.trainable.part", "lora").checkpoint.snapshot_steps is None
+
+
+def test_the_original_is_left_alone_and_named_by_itself(original: RunConfig) -> None:
+    before = original.to_json()
+    assert twin(original, TAU, 0.1).name == ""
+    assert twin(original, TAU, 0.1, name="Cold").name == "Cold"
+    assert original.to_json() == before
+
+
+class TestTwoPhases:
+    BOTH = parse_config(
+        {"phases": [{"steps": 10}, {"steps": 5, "objective": {"terms": [{"loss": "cross_entropy"}]}}], "seed": 1}
+    )
+
+    def test_each_has_its_own(self) -> None:
+        assert told(self.BOTH, twin(self.BOTH, "phases.1.optimiser.learning_rate", 1e-4)) == {
+            "Phase 2: Learning rate": ("The default", "1e-04")
+        }
+        assert told(self.BOTH, twin(self.BOTH, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
+
+    def test_only_the_first_has_a_lambda(self) -> None:
+        with pytest.raises(ConfigError, match="no such knob"):
+            twin(self.BOTH, "phases.1.objective.lambda", 0.5)
+        with pytest.raises(ConfigError, match=r"phases\.0 to phases\.1"):
+            twin(self.BOTH, "phases.2.objective.lambda", 0.5)
+
+
+class TestParts:
+    def test_lora(self) -> None:
+        lora = parse_config({"phases": [{"trainable": {"part": "lora"}}]})
+        assert told(lora, twin(lora, "phases.0.trainable.lora_rank", 16)) == {"LoRA rank": ("8", "16")}
+
+    def test_a_view_by_its_key(self) -> None:
+        terms = [
+            {"loss": "supcon", "weight": 0.9, "views": [{"view": "eda"}]},
+            {"loss": "cross_entropy", "weight": 0.1},
+        ]
+        eda = parse_config({"phases": [{"objective": {"terms": terms}}]})
+        changed = twin(eda, "phases.0.objective.terms.supcon.views.eda.rate", 0.4)
+        assert told(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
+
+
+def test_a_repetition_with_another_seed_differs_in_the_seed_alone() -> None:
+    """Of the twin's rows nothing is known before it is prepared."""
+    run = prepare(parse_config({"phases": [{"steps": 3}]}), gpu=False)[0]
+    repetition = twin(run, "seed", 1)
+    assert told(run, repetition) == {"Seed": ("0", "1")}
+    assert twin_name("R", run, repetition) == "R, seed 1 instead of 0"
+
+
+class TestObjective:
+    TURNED = parse_config(
+        {
+            "knob_turns": [
+                {"step": 2, "name": "learning_rate", "value": 0.5},
+                {"step": 3, "name": "temperature", "value": 0.1},
+            ]
+        }
+    )
+
+    def test_cross_entropy_alone(self, original: RunConfig) -> None:
+        assert told(original, twin(original, "phases.0.objective", "ce"))["Losses"] == ("CE + SCL", "CE")
+
+    def test_turns_are_made_again(self) -> None:
+        assert twin(self.TURNED, RATE, 1e-4).knob_turns == self.TURNED.knob_turns
+
+    @pytest.mark.parametrize(
+        ("path", "left"),
+        [
+            ("phases.0.objective.terms.supcon.temperature", ["learning_rate"]),
+            ("phases.0.objective.lambda", ["learning_rate", "temperature"]),
+            ("phases.0.batch_size", ["learning_rate", "temperature"]),
+        ],
+    )
+    def test_turns_that_would_undo_the_change_go(self, path: str, left: list[str]) -> None:
+        made = twin(self.TURNED, path, 8 if path.endswith("size") else 0.2)
+        assert [turn.name for turn in made.knob_turns] == left
+
+    def test_turns_of_another_term_stay(self) -> None:
+        terms = [{"loss": "supcon"}, {"loss": "supcon"}]
+        turns = [{"step": 2, "name": f"{key}.temperature", "value": 0.1} for key in ("supcon", "supcon_2")]
+        both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}], "knob_turns": turns})
+        made = twin(both, "phases.0.objective.terms.supcon_2.temperature", 0.5)
+        assert [turn.name for turn in made.knob_turns] == ["supcon.temperature"]
+
+    def test_turns_of_a_replaced_objective_go(self) -> None:
+        assert [turn.name for turn in twin(self.TURNED, "phases.0.objective", "ce").knob_turns] == ["learning_rate"]
+
+    def test_a_name_has_the_change_and_not_the_turns_that_both_make(self) -> None:
+        tau = "phases.0.objective.terms.supcon.temperature"
+        assert twin_name("R", self.TURNED, twin(self.TURNED, tau, 0.5)) == "R, τ 0.5 instead of 0.3"
+
+    @pytest.mark.parametrize(("name", "message"), [("simcse", "two phases"), ("nonsense", "choose one of")])
+    def test_what_is_no_objective(self, original: RunConfig, name: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            twin(original, "phases.0.objective", name)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (TAU, 0.0, "temperature = 0.0"),
+        (TAU, "warm", "temperature = 'warm'"),
+        (LAMBDA, 2, "lambda = 2"),
+        (RATE, 0, "learning_rate = 0"),
+        ("phases.0.batch_size", 0, "batch_size = 0"),
+        ("phases.0.objective.terms.supcon.weight", 0.5, "sum to 0.6"),
+        ("phases.0.objective.terms.dscl.temperature", 0.5, "no 'dscl'"),
+        ("phases.0.objective.terms.7.temperature", 0.5, "no '7'"),
+        ("phases.3.batch_size", 8, "no '3'"),
+        ("nothing.at.all", 8, "no 'nothing'"),
+        ("seed.inside", 8, "no 'inside'"),
+        ("encoder.max_length", 3, "max_length = 3"),
+        ("encoder.wide", 3, "no 'wide'"),
+        ("", 3, "no ''"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(original: RunConfig, path: str, value: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        twin(original, path, value)
+    assert str(refused.value).endswith(".")
+
+
+class TestName:
+    @pytest.mark.parametrize(
+        ("path", "value", "name"),
+        [
+            (TAU, 0.1, "Run 7, τ 0.1 instead of 0.3"),
+            (LAMBDA, 0.5, "Run 7, λ 0.5 instead of 0.9"),
+            (RATE, 2e-4, "Run 7, learning rate 2e-04 instead of 5e-05"),
+            ("task.train_size", None, "Run 7, training rows all instead of 100"),
+            ("phases.0.objective", "ce", "Run 7, CE instead of CE + SCL"),
+            ("phases.0.trainable.part", "lora", "Run 7, what learns LoRA instead of all weights"),
+            (TAU, 0.3, "Run 7"),
+        ],
+    )
+    def test_it_says_what_changed(self, original: RunConfig, path: str, value: Any, name: str) -> None:
+        assert twin_name("Run 7", original, twin(original, path, value)) == name
+
+    def test_a_symbol_that_two_settings_have_keeps_its_owner(self) -> None:
+        terms = [{"loss": "supcon"}, {"loss": "simcse", "views": [{"view": "dropout"}]}]
+        both = parse_config({"phases": [{"objective": {"terms": terms, "combine": "additive"}}]})
+        assert twin_name("R", both, twin(both, TAU, 0.1)) == "R, τ of SCL 0.1 instead of 0.3"
+
+    def test_a_phase_is_named(self) -> None:
+        both = TestTwoPhases.BOTH
+        assert twin_name("R", both, twin(both, "phases.1.batch_size", 8)) == "R, phase 2: batch size 8 instead of 16"
+
+    def test_lora_keeps_its_capitals(self) -> None:
+        lora = parse_config({"phases": [{"trainable": {"part": "lora"}}]})
+        assert twin_name("R", lora, twin(lora, "phases.0.trainable.lora_rank", 4)) == "R, LoRA rank 4 instead of 8"
+
+    @pytest.mark.parametrize("title", ["x" * 80, f"{HOSTILE} " * 9, "word " * 40, "\n a\tb "])
+    @pytest.mark.parametrize(("path", "value"), [(TAU, 0.1), ("encoder.id", "y" * 300)])
+    def test_it_always_fits_and_the_change_is_read(
+        self, original: RunConfig, title: str, path: str, value: Any
+    ) -> None:
+        changed = twin(original, path, value)
+        name = twin_name(title, original, changed)
+        assert len(name) <= NAME_LENGTH
+        assert " instead of " in name
+        assert "\n" not in name
+        assert twin(original, path, value, name=name).name == name

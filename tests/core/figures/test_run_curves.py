@@ -1,0 +1,219 @@
+"""Curves of several runs as Plotly gets them."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from core.errors import ConfigError
+from core.figures.run_curves import (
+    DASHES,
+    FAINT,
+    MOST_RUNS,
+    Curve,
+    MeasurePanel,
+    compare_figure,
+    mean_curve,
+    run_colour,
+)
+from core.figures.smoothing import RAW, Smoothing, smoothed
+from core.figures.template import MAX_CURVE_POINTS, Figure
+
+RNG = np.random.default_rng(0)
+HOSTILE = "<img src=x onerror=alert(1)>" + "y" * 2000
+STRONG = Smoothing("exponential", 0.9)
+
+
+def made(count: int = 30) -> Curve:
+    return Curve(list(range(1, count + 1)), RNG.uniform(0.1, 2, count).tolist())
+
+
+def drawn(*panels: MeasurePanel, names: list[str] | None = None, smoothing: Smoothing = RAW) -> Figure:
+    count = len(panels[0].curves) if panels else 0
+    names = names or [f"Run {i}" for i in range(count)]
+    return compare_figure(panels, names, axis="step", smoothing=smoothing, revision="these")
+
+
+def loss(*curves: Curve | None, **more: Any) -> MeasurePanel:
+    return MeasurePanel("Loss, nats", curves, **more)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50, 5_000])
+@pytest.mark.parametrize("runs", [1, 2, MOST_RUNS])
+@pytest.mark.parametrize("smoothing", [RAW, STRONG, Smoothing("average", 9)])
+def test_it_is_json_and_a_figure_that_plotly_accepts(count: int, runs: int, smoothing: Smoothing) -> None:
+    curves = [made(count) for _ in range(runs)]
+    spread = Curve(curves[0].x, curves[0].y, [0.1] * count)
+    panels = loss(*curves), MeasurePanel("Accuracy", [spread, *curves[1:]], percent=True, log=True)
+    figure = drawn(*panels, smoothing=smoothing)
+    assert json.loads(json.dumps(figure, allow_nan=False)) == figure
+    go.Figure(figure)
+
+
+@pytest.mark.parametrize("panels", [(), (loss(None, None),), (loss(),)])
+def test_nothing_to_draw(panels: tuple[MeasurePanel, ...]) -> None:
+    figure = drawn(*panels)
+    assert figure["data"] == []
+    go.Figure(figure)
+
+
+def test_runs_differ_in_colour_and_in_dash() -> None:
+    lines = [trace["line"] for trace in drawn(loss(*(made() for _ in range(MOST_RUNS))))["data"]]
+    assert len({line["color"] for line in lines}) == MOST_RUNS
+    assert {line["dash"] for line in lines} == set(DASHES)
+    assert [line["color"] for line in lines] == [run_colour(run) for run in range(MOST_RUNS)]
+
+
+def test_more_runs_than_can_be_told_apart_are_refused() -> None:
+    with pytest.raises(ConfigError, match="7 runs"):
+        drawn(loss(*(made() for _ in range(7))))
+
+
+def test_a_name_for_each_curve_is_needed() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        drawn(loss(made(), made()), names=["one"])
+
+
+class TestPanels:
+    FIGURE = drawn(
+        loss(made(), None, made()), MeasurePanel("Accuracy", [made(), made(), None], percent=True), loss(*[None] * 3)
+    )
+
+    def test_a_run_keeps_its_look_from_panel_to_panel(self) -> None:
+        looks = {(t["name"], t["line"]["color"], t["line"]["dash"]) for t in self.FIGURE["data"]}
+        assert looks == {(f"Run {i}", run_colour(i), DASHES[i]) for i in range(3)}
+
+    def test_each_run_is_in_the_legend_once_and_switched_as_a_whole(self) -> None:
+        shown = [trace["name"] for trace in self.FIGURE["data"] if trace["showlegend"]]
+        assert sorted(shown) == ["Run 0", "Run 1", "Run 2"]
+        assert {(t["name"], t["legendgroup"]) for t in self.FIGURE["data"]} == {
+            (f"Run {i}", f"run {i}") for i in range(3)
+        }
+
+    def test_each_measure_has_its_axis_over_the_same_places(self) -> None:
+        axes = [(t["name"], t["xaxis"], t["yaxis"]) for t in self.FIGURE["data"]]
+        assert axes == [("Run 0", "x", "y"), ("Run 2", "x", "y"), ("Run 0", "x", "y2"), ("Run 1", "x", "y2")]
+        layout = self.FIGURE["layout"]
+        assert layout["xaxis"]["anchor"] == "y3"
+        assert layout["yaxis2"]["tickformat"] == ".1~%"
+        assert [t["hovertemplate"] for t in self.FIGURE["data"]] == [*["%{y:.4g}"] * 2, *["%{y:.1%}"] * 2]
+
+    def test_they_stand_one_below_the_other(self) -> None:
+        layout = self.FIGURE["layout"]
+        domains = [layout[name]["domain"] for name in ("yaxis", "yaxis2", "yaxis3")]
+        assert [low > high for (low, _), (_, high) in pairwise(domains)] == [True, True]
+        assert domains[0][1] == 1
+        assert domains[2][0] == pytest.approx(0, abs=1e-9)
+        heights = [high - low for low, high in domains]
+        assert heights == pytest.approx([heights[0]] * 3)
+        assert [note["text"] for note in layout["annotations"]] == ["Loss, nats", "Accuracy", "Loss, nats"]
+
+
+class TestSmoothing:
+    def test_the_raw_curve_stands_faint_behind(self) -> None:
+        curve = made()
+        raw, line = drawn(loss(curve), smoothing=STRONG)["data"]
+        assert raw["y"] == pytest.approx(curve.y, rel=1e-4)
+        assert line["y"] == pytest.approx(smoothed(curve.y, STRONG), rel=1e-4)
+        assert (raw["opacity"], raw["hoverinfo"], raw["showlegend"]) == (FAINT, "skip", False)
+        assert line["showlegend"]
+        assert "opacity" not in line
+
+    def test_a_measure_of_few_values_is_drawn_as_it_is(self) -> None:
+        curve = made(5)
+        (line,) = drawn(loss(curve, smooth=False), smoothing=STRONG)["data"]
+        assert line["y"] == pytest.approx(curve.y, rel=1e-4)
+
+    def test_it_is_smoothed_before_it_is_thinned(self) -> None:
+        curve = made(5_000)
+        raw, line = drawn(loss(curve), smoothing=STRONG)["data"]
+        whole = smoothed(curve.y, STRONG)
+        assert len(raw["x"]) == len(line["x"]) == MAX_CURVE_POINTS
+        assert line["x"][-1] == 5_000
+        assert line["y"] == pytest.approx([whole[int(x) - 1] for x in line["x"]], rel=1e-4)
+
+
+class TestBand:
+    CURVE = Curve([0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.5, 0.25, 1.0])
+
+    def test_it_is_mean_plus_and_minus_one_deviation(self) -> None:
+        band, line = drawn(loss(self.CURVE), smoothing=STRONG)["data"]
+        assert list(zip(band["x"], band["y"], strict=True)) == [
+            *((0.0, 1.5), (1.0, 2.25), (2.0, 4.0)),
+            *((2.0, 2.0), (1.0, 1.75), (0.0, 0.5)),
+        ]
+        assert line["y"] == [1.0, 2.0, 3.0]
+        assert band["legendgroup"] == line["legendgroup"]
+        assert not band["showlegend"]
+
+    def test_it_is_cut_where_something_is_missing(self) -> None:
+        mean = [1.0, 1.0, None, 1.0, 1.0, 1.0, math.nan, 1.0]
+        std = [0.1, 0.1, 0.1, 0.1, None, 0.1, 0.1, 0.1]
+        bands = drawn(loss(Curve(list(range(8)), mean, std)))["data"][:-1]
+        assert [band["x"] for band in bands] == [[0, 1, 1, 0]]
+
+    @pytest.mark.parametrize(("std", "log"), [(0.5, True), (1.0, False), (2.0, False)])
+    def test_a_band_that_reaches_zero_makes_the_axis_a_plain_one(self, std: float, log: bool) -> None:
+        curve = Curve([0.0, 1.0], [1.0, 2.0], [std, std])
+        axis = drawn(loss(curve, made(), log=True))["layout"]["yaxis"]
+        assert (axis.get("type") == "log") is log
+
+    def test_without_a_band_a_log_axis_is_one(self) -> None:
+        assert drawn(loss(made(), None, log=True))["layout"]["yaxis"]["type"] == "log"
+
+
+class TestMean:
+    def test_over_the_places_that_all_have(self) -> None:
+        curves = [
+            Curve([1, 2, 3, 4], [1.0, 2.0, None, 4.0]),
+            Curve([1, 2, 3, 4, 5], [3.0, 2.0, 7.0, 4.0, 5.0]),
+            Curve([1, 2, 4], [5.0, 5.0, 4.0]),
+        ]
+        found = mean_curve(curves)
+        assert found.x == [1, 2, 4]
+        assert found.y == pytest.approx([3, 3, 4])
+        assert found.std == pytest.approx([2, math.sqrt(3), 0])
+
+    def test_against_a_slow_loop(self) -> None:
+        curves = [made(40) for _ in range(5)]
+        found = mean_curve(curves)
+        assert found.std is not None
+        for place in range(40):
+            values = [curve.y[place] or 0.0 for curve in curves]
+            mean = sum(values) / 5
+            assert found.y[place] == pytest.approx(mean)
+            assert found.std[place] == pytest.approx(math.sqrt(sum((v - mean) ** 2 for v in values) / 4))
+
+    def test_one_run_has_no_deviation(self) -> None:
+        curve = made()
+        assert mean_curve([curve]) == Curve(curve.x, curve.y, None)
+
+    def test_no_place_in_common(self) -> None:
+        found = mean_curve([Curve([0.1], [1.0]), Curve([0.2], [1.0])])
+        assert (list(found.x), list(found.y)) == ([], [])
+        assert drawn(loss(found))["data"] == []
+
+    def test_no_runs(self) -> None:
+        with pytest.raises(ValueError, match="expected at least one"):
+            mean_curve([])
+
+
+def test_hostile_names_and_titles_are_text() -> None:
+    figure = drawn(
+        MeasurePanel(HOSTILE, [made(), Curve([0, 1], [1.0, 1.0], [0.1, 0.1])]), names=[HOSTILE, f"b</b>{HOSTILE}"]
+    )
+    sent = json.dumps(figure)
+    assert "<img" not in sent
+    assert "&lt;img" in sent
+    assert all(len(trace.get("name", "")) < 300 for trace in figure["data"])
+
+
+def test_a_late_step_keeps_its_number() -> None:
+    curve = Curve([999_998, 999_999, 1_000_000], [1.0, 2.0, 3.0])
+    assert drawn(loss(curve))["data"][0]["x"] == [999_998, 999_999, 1_000_000]

@@ -1,0 +1,245 @@
+"""Charts of words as Plotly gets them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from core.figures.template import Figure
+from core.figures.words import (
+    CHOSEN_SIGN,
+    ENTERED,
+    LABELLED_POINTS,
+    LEFT,
+    ROW_PX,
+    TICKS_MAX,
+    agreement_sentence,
+    attention_against_effect_figure,
+    top_words_figure,
+    word_heatmap_figure,
+)
+from core.representation.attention import RankAgreement
+
+HOSTILE = ['<img src=x onerror="alert(1)">', "<b>\"'&", "w" * 2000, "👩‍👩‍👧", "رائع", "%{x}", "这部电影"]
+AGREEMENT = RankAgreement(0.25, -0.5, 4)
+
+
+def check(figure: Figure) -> None:
+    assert json.loads(json.dumps(figure, allow_nan=False)) == figure
+    go.Figure(figure)
+
+
+def heatmap(words: list[str], weights: object, **more: Any) -> Figure:
+    given = np.asarray(weights)
+    return word_heatmap_figure(words, given, list(range(len(given))), column="step", revision="run", **more)
+
+
+def texts_of(figure: Figure) -> str:
+    """Everything that Plotly reads as its own markup: names, ticks, labels and hovers."""
+    found: list[str] = []
+
+    def walk(value: object) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(figure)
+    return "\n".join(found)
+
+
+def named_points(figure: Figure) -> list[str]:
+    return [text for trace in figure["data"] for text in trace["text"] if text]
+
+
+def all_figures(words: list[str]) -> list[Figure]:
+    count = len(words)
+    rng = np.random.default_rng(count)
+    before, after = rng.random((2, count))
+    return [
+        heatmap(words, rng.random((3, count)), chosen=rng.random((3, count)) > 0.5),
+        top_words_figure(words, before, after, 2, revision="run"),
+        attention_against_effect_figure(words, before, after - 0.5, AGREEMENT, revision="run"),
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_they_are_json_and_figures_that_plotly_accepts(count: int) -> None:
+    for figure in all_figures([f"word{i}" for i in range(count)]):
+        check(figure)
+
+
+def test_hostile_words_are_text() -> None:
+    for figure in all_figures(HOSTILE):
+        check(figure)
+        texts = texts_of(figure)
+        assert "<img" not in texts
+        assert "&lt;img" in texts
+        # What is ours is bold, or a line.
+        assert {part.split(">")[0] for part in texts.split("<")[1:]} <= {"b", "/b", "br", "extra", "/extra"}
+        assert "w" * 61 not in texts
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_revision_is_kept(number: int) -> None:
+    assert all_figures(["a", "b"])[number]["layout"]["uirevision"] == "run"
+
+
+class TestHeatmap:
+    def test_a_cell_is_the_weight_of_its_word_at_its_step(self) -> None:
+        weights = np.random.default_rng(0).random((3, 4))
+        (trace,) = heatmap(list("abcd"), weights)["data"]
+        for step in range(3):
+            for word in range(4):
+                assert trace["z"][word][step] == pytest.approx(weights[step, word], rel=1e-4)
+        assert (trace["zmin"], trace["zmax"]) == (0, weights.max())
+
+    def test_a_cell_says_its_word_step_and_weight(self) -> None:
+        weights, chosen = np.array([[0.25, 0.5]]), np.array([[False, True]])
+        figure = word_heatmap_figure(["a", "b"], weights, [120], column="step", revision="r", chosen=chosen)
+        (trace,) = figure["data"]
+        assert trace["hovertext"] == [
+            ["<b>a</b><br>step 120: attention 0.2500"],
+            ["<b>b</b><br>step 120: attention 0.5000, in the top k"],
+        ]
+        assert trace["text"] == [[""], [CHOSEN_SIGN]]
+
+    def test_the_first_word_stands_at_the_top_and_words_may_repeat(self) -> None:
+        axis = heatmap(["the", "the", "end"], np.ones((2, 3)))["layout"]["yaxis"]
+        assert axis["ticktext"] == ["the", "the", "end"]
+        assert axis["tickvals"] == [0, 1, 2]
+        assert axis["range"][0] > axis["range"][1]
+
+    def test_many_steps_have_few_names_the_first_and_the_last_among_them(self) -> None:
+        steps = [step**2 for step in range(200)]
+        figure = word_heatmap_figure(["a"], np.ones((200, 1)), steps, column="step", revision="r")
+        axis = figure["layout"]["xaxis"]
+        assert len(axis["tickvals"]) <= TICKS_MAX
+        assert axis["ticktext"] == [str(steps[i]) for i in axis["tickvals"]]
+        assert (axis["ticktext"][0], axis["ticktext"][-1]) == ("0", str(199**2))
+
+    def test_every_word_has_room(self) -> None:
+        few, many = (heatmap(["a"] * n, np.ones((2, n)))["layout"]["height"] for n in (5, 50))
+        assert many - few == 45 * ROW_PX
+
+    def test_shapes_that_do_not_fit_are_named(self) -> None:
+        with pytest.raises(ValueError, match=r"weights = \[2, 3\]: expected the shape \[2, 2\]"):
+            heatmap(["a", "b"], np.ones((2, 3)))
+        with pytest.raises(ValueError, match=r"chosen = \[1, 2\]: expected the shape of weights, \[2, 2\]"):
+            heatmap(["a", "b"], np.ones((2, 2)), chosen=np.ones((1, 2), bool))
+        with pytest.raises(ValueError, match="weights holds NaN"):
+            heatmap(["a"], [[math.nan]])
+
+
+class TestTopWords:
+    WORDS = ("good", "bad", "ugly", "film")
+    BEFORE, AFTER = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.3, 0.2, 0.8])
+
+    def test_words_of_either_top_stand_in_the_order_of_the_new_those_that_left_last(self) -> None:
+        figure = top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 2, revision="r")
+        assert figure["layout"]["yaxis"]["ticktext"] == [f"{ENTERED} film", "bad", f"{LEFT} good"]
+        before, after = figure["data"]
+        assert (before["x"], after["x"]) == ([0.1, 0.3, 0.4], [0.8, 0.3, 0.1])
+
+    def test_before_and_after_differ_by_more_than_colour(self) -> None:
+        before, after = top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 2, revision="r")["data"]
+        assert before["marker"]["pattern"]["shape"]
+        assert "pattern" not in after["marker"]
+        assert (before["name"], after["name"]) == ("before", "after")
+
+    def test_a_bar_says_its_value_and_what_became_of_its_word(self) -> None:
+        figure = top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 2, revision="r", names=("step 0", "<i>"))
+        before, after = figure["data"]
+        assert before["hovertext"][2] == "<b>good</b><br>step 0: attention 0.4000, left the top k"
+        assert after["hovertext"][0] == "<b>film</b><br>&lt;i&gt;: attention 0.8000, entered the top k"
+        assert after["hovertext"][1].endswith("stayed in the top k")
+
+    def test_what_does_not_fit_is_named(self) -> None:
+        with pytest.raises(ValueError, match="k = 0"):
+            top_words_figure(self.WORDS, self.BEFORE, self.AFTER, 0, revision="r")
+        with pytest.raises(ValueError, match=r"before = \[4\]: expected the shape \[1\]"):
+            top_words_figure(["a"], self.BEFORE, self.AFTER, 2, revision="r")
+
+
+class TestAttentionAgainstEffect:
+    def test_a_point_is_a_word_and_its_sign_has_a_symbol(self) -> None:
+        figure = attention_against_effect_figure(
+            ["a", "b", "c", "d"],
+            np.array([0.1, 0.2, 0.3, 0.4]),
+            np.array([0.5, -0.25, math.nan, 0.0]),
+            AGREEMENT,
+            revision="r",
+        )
+        less, more = figure["data"]
+        assert (less["x"], less["y"], less["customdata"]) == ([0.1, 0.4], [0.5, 0.0], [0, 3])
+        assert (more["x"], more["y"], more["customdata"]) == ([0.2], [-0.25], [1])
+        assert less["marker"]["symbol"] != more["marker"]["symbol"]
+        assert less["marker"]["color"] != more["marker"]["color"]
+        assert more["hovertext"] == ["<b>b</b><br>attention 0.2000<br>drop without it −0.2500"]
+
+    def test_the_title_is_the_agreement(self) -> None:
+        figure = attention_against_effect_figure(["a"], np.ones(1), np.ones(1), AGREEMENT, revision="r")
+        assert figure["layout"]["title"]["text"] == "Kendall τ-b 0.25, Spearman ρ −0.50, 4 words"
+
+    @pytest.mark.parametrize(
+        ("agreement", "sentence"),
+        [
+            (RankAgreement(-1.0, 0.004, 12), "Kendall τ-b −1.00, Spearman ρ 0.00, 12 words"),
+            (RankAgreement(None, None, 1), "No rank correlation: 1 word, too few or all alike."),
+        ],
+    )
+    def test_it_is_one_line(self, agreement: RankAgreement, sentence: str) -> None:
+        assert agreement_sentence(agreement) == sentence
+
+    def test_the_strongest_have_names_and_no_more_than_a_few(self) -> None:
+        """Points far apart: nothing stands in the way of a name but their number."""
+        places = np.arange(12) / 11
+        words = [f"w{i}" for i in range(12)]
+        named = named_points(attention_against_effect_figure(words, places, places, AGREEMENT, revision="r"))
+        assert set(named) == {f"w{i}" for i in range(12 - LABELLED_POINTS, 12)}
+
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("width_px", [270, 520])
+    def test_no_name_lies_over_another_or_over_a_point(self, seed: int, width_px: int) -> None:
+        rng = np.random.default_rng(seed)
+        count = 60
+        attention, effects = rng.dirichlet(np.full(count, 0.3)), rng.normal(size=count) * 0.05
+        effects[:5] += 0.4  # the strongest are close together
+        words = ["an" * int(rng.integers(1, 9)) + str(i) for i in range(count)]
+        figure = attention_against_effect_figure(words, attention, effects, AGREEMENT, revision="r")
+        x = (attention - attention.min()) / np.ptp(attention) * width_px
+        y = (effects - effects.min()) / np.ptp(effects) * 290
+        named = [words.index(text) for text in named_points(figure)]
+        assert named
+        # Letters of a 12 px font are about 6 px wide; a name's line begins above its marker of 9 px.
+        boxes = {i: (x[i] - 3 * len(words[i]), x[i] + 3 * len(words[i]), y[i] + 5, y[i] + 18) for i in named}
+        for i, (left, right, low, high) in boxes.items():
+            for j in range(count):
+                assert not (left < x[j] < right and low < y[j] < high), f"{words[i]} lies over the point of {words[j]}"
+            for j, (other_left, other_right, other_low, other_high) in boxes.items():
+                over = left < other_right and other_left < right and low < other_high and other_low < high
+                assert i == j or not over, f"{words[i]} lies over {words[j]}"
+
+    def test_points_in_one_place_have_one_name_at_most(self) -> None:
+        alike = np.ones(5)
+        figure = attention_against_effect_figure(list("abcde"), alike, alike, AGREEMENT, revision="r")
+        assert named_points(figure) == ["a"]
+
+    def test_nothing_measured_is_an_empty_chart(self) -> None:
+        figure = attention_against_effect_figure(["a"], np.ones(1), np.array([math.nan]), AGREEMENT, revision="r")
+        assert figure["data"] == []
+
+    def test_shapes_that_do_not_fit_are_named(self) -> None:
+        with pytest.raises(ValueError, match=r"effects = \[2\]: expected the shape \[1\]"):
+            attention_against_effect_figure(["a"], np.ones(1), np.ones(2), AGREEMENT, revision="r")
+        with pytest.raises(ValueError, match="attention holds NaN"):
+            attention_against_effect_figure(["a"], np.array([math.nan]), np.ones(1), AGREEMENT, revision="r")

@@ -1,0 +1,94 @@
+"""Forces, compiled, against slow loops and gradients by difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.representation.projections import kernels as forces
+from core.representation.projections.graph import Graph
+from core.representation.projections.tsne import _forces as tsne_forces
+from core.representation.projections.tsne import affinities
+from core.representation.projections.umap import _forces as umap_forces
+from core.representation.projections.umap import curve, fuzzy_graph
+from tests.core.representation.projections.clouds import clusters
+from tests.core.representation.projections.peer import umap_learn
+
+CLOUD = clusters(30)
+
+
+def coordinates(dims: int, seed: int = 0, width: float = 3.0) -> np.ndarray:
+    points = np.zeros((3, len(CLOUD)), np.float32)
+    points[:dims] = np.random.default_rng(seed).normal(size=(dims, len(CLOUD))) * width
+    return points
+
+
+def mean_umap_force(points: np.ndarray, graph: Graph, a: float, b: float) -> np.ndarray:
+    """What umap-learn's samples are on average, of each unit of a point's edges."""
+    places, size = points.T.astype(float), graph.size
+    matrix = np.zeros((size, size))
+    matrix[graph.rows, graph.columns] = graph.weights
+    result = np.zeros_like(places)
+    for i in range(size):
+        for k in range(size):
+            gap = places[i] - places[k]
+            square = float(gap @ gap)
+            if square > 0:
+                pull = -2 * a * b * square ** (b - 1) / (1 + a * square**b)
+                push = 2 * b / ((0.001 + square) * (1 + a * square**b))
+                # An edge is drawn from both its ends, and moves both; five others push for each draw.
+                result[i] += 2 * matrix[i, k] / matrix[i].sum() * pull * gap + 5 / size * push * gap
+    return result.T
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("min_dist", [0.0, 0.1, 0.8])
+def test_umaps_force_is_the_mean_of_its_samples(dims: int, min_dist: float) -> None:
+    points, graph = coordinates(dims), fuzzy_graph(CLOUD, 8)
+    expected = mean_umap_force(points, graph, *curve(min_dist))
+    assert umap_forces(graph, min_dist, 0)(points) == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("min_dist", [0.0, 0.1, 0.5, 0.99])
+def test_the_curve_is_that_of_umap_learn(min_dist: float) -> None:
+    assert curve(min_dist) == pytest.approx(umap_learn().find_ab_params(1.0, min_dist), rel=1e-6)
+
+
+def divergence(points: np.ndarray, graph: Graph) -> float:
+    """KL(P‖Q) in nats."""
+    gaps = ((points[:, :, None] - points[:, None, :]) ** 2).sum(0)
+    near = 1 / (1 + gaps)
+    np.fill_diagonal(near, 0)
+    shares = near / near.sum()
+    return float((graph.weights * np.log(graph.weights / shares[graph.rows, graph.columns])).sum())
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_tsnes_force_falls_along_the_divergence(dims: int) -> None:
+    points, graph = coordinates(dims), affinities(CLOUD, 5.0)
+    force = tsne_forces(graph, 1.0, 0)(points)
+    exact = points.astype(float)
+    for axis in range(dims):
+        for i in range(0, len(CLOUD), 7):
+            step = np.zeros_like(exact)
+            step[axis, i] = 1e-5
+            slope = (divergence(exact + step, graph) - divergence(exact - step, graph)) / 2e-5
+            assert force[axis, i] == pytest.approx(-slope * len(CLOUD) / 4, abs=2e-4)
+
+
+@pytest.mark.parametrize("loop", [forces.push_by_student, forces.push_by_table])
+def test_machine_code_does_what_the_loop_says(loop: object) -> None:
+    points = coordinates(3)
+    extra = () if loop is forces.push_by_student else (np.linspace(1, 0, 65, dtype=np.float32),)
+    if extra:
+        extra = (points, *extra, np.append(np.diff(extra[0]), 0).astype(np.float32), np.float32(8))
+    plain, fast = np.empty_like(points), np.empty_like(points)
+    loop(points, *extra, plain)  # type: ignore[operator]
+    forces.compiled(loop)(points, *extra, fast)  # type: ignore[arg-type]
+    assert fast == pytest.approx(plain, abs=1e-4)
+
+
+def test_points_on_one_spot_stay_finite() -> None:
+    together = np.zeros((3, len(CLOUD)), np.float32)
+    for force in (umap_forces(fuzzy_graph(CLOUD, 8), 0.1, 0), tsne_forces(affinities(CLOUD, 5.0), 1.0, 0)):
+        assert (force(together) == 0).all()

@@ -1,0 +1,150 @@
+"""The examples on the map, what [CLS] attends to in them, and the weights that are kept beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.config import RunConfig
+from core.encoders.model import Encoder, Tokenizer, load_encoder
+from core.events import TRAIN, VALIDATION, Event, Finished, Frame, Started, Tokens
+from core.tasks import TaskData
+from core.training import probe as frames
+from core.training.checkpoints import Checkpoints, load_learned
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.weight_files import snapshot_path, snapshot_steps
+from tests.core.training.made import Draft
+from tests.core.training.test_loop import Script
+
+PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
+
+
+def told(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+    config, data = prepare(draft, gpu=False)
+    return config, data, list(train(config, data, **arguments))
+
+
+def frames_of(events: list[Event]) -> dict[int, Frame]:
+    return {event.step: event for event in events if isinstance(event, Frame)}
+
+
+def loaded(config: RunConfig, data: TaskData) -> tuple[Encoder, Tokenizer]:
+    torch.manual_seed(config.seed)
+    encoder, tokenizer = load_encoder(
+        config.encoder.id, classes=data.classes, max_length=config.encoder.max_length, pooling=config.encoder.pooling
+    )
+    return encoder.eval(), tokenizer
+
+
+@torch.no_grad()
+def alone(encoder: Encoder, tokenizer: Tokenizer, text: str) -> tuple[np.ndarray, np.ndarray]:
+    """The vector of one text, and the row of [CLS] in every block, by transformers itself."""
+    encoder.base.set_attn_implementation("eager")
+    ids = torch.tensor([tokenizer([text])[0].ids])
+    found = encoder.base(input_ids=ids, output_attentions=True)
+    return found.last_hidden_state[0, 0].numpy(), np.stack([block[0, :, 0].numpy() for block in found.attentions])
+
+
+def test_the_probe_is_validation_rows_and_then_training_rows(draft: Draft) -> None:
+    _, data, events = told(draft(more=PROBE))
+    (started,) = [event for event in events if isinstance(event, Started)]
+    probe = started.probe
+    assert probe.ids == tuple(range(10))
+    assert probe.splits == (VALIDATION,) * 6 + (TRAIN,) * 4
+    assert probe.held_out == 6
+    assert probe.texts[:6] == data.validation.shown[:6]
+    rows = [data.train.shown.index(text) for text in probe.texts[6:]]
+    assert rows == sorted(set(rows))
+    assert probe.labels[6:] == tuple(data.train.labels[row] for row in rows)
+
+
+def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(draft: Draft, tmp_path: Path) -> None:
+    config, data, events = told(draft(more=PROBE), checkpoints=Checkpoints(tmp_path))
+    (started,) = [event for event in events if isinstance(event, Started)]
+    (tokens,) = [event for event in events if isinstance(event, Tokens)]
+    assert tokens.rows == tuple(range(10))
+    first = loaded(config, data)
+    last = loaded(config, data)
+    load_learned(Checkpoints(tmp_path).path, last[0])
+    for step, model in ((0, first), (8, last)):
+        frame = frames_of(events)[step]
+        assert frame.attention is not None
+        assert frame.attention.shape[:2] == (2, 2)
+        column = 0
+        for row, text in zip(tokens.rows, tokens.texts, strict=True):
+            vector, attention = alone(*model, started.probe.texts[row])
+            np.testing.assert_allclose(frame.embeddings[row], vector, atol=1e-5)
+            kept = frame.attention[:, :, column : column + text.length]
+            np.testing.assert_allclose(kept.astype(np.float32), attention, atol=1e-3)
+            column += text.length
+        assert column == frame.attention.shape[2]
+
+
+def test_words_are_those_of_the_text_with_their_tokens(draft: Draft) -> None:
+    _, _, events = told(draft(more=PROBE))
+    (started,) = [event for event in events if isinstance(event, Started)]
+    (tokens,) = [event for event in events if isinstance(event, Tokens)]
+    for row, text in zip(tokens.rows, tokens.texts, strict=True):
+        words = started.probe.texts[row].split()
+        assert [text.surface(word) for word in text.words] == words
+        assert [word.places for word in text.words] == [(i,) for i in range(1, len(words) + 1)]
+        assert text.length == len(words) + 2
+
+
+def test_attention_of_texts_that_do_not_fit_is_not_kept(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, events = told(draft(more=PROBE))
+    (whole,) = [event for event in events if isinstance(event, Tokens)]
+    per_token = 2 * 2 * 2 * 3  # bytes, blocks, heads, frames
+    fitting = sum(text.length for text in whole.texts[:3]) * per_token
+    for size, kept in ((fitting, 3), (fitting - 1, 2), (0, 0)):
+        monkeypatch.setattr(frames, "ATTENTION_BYTES_MAX", size)
+        _, _, events = told(draft(more=PROBE))
+        (tokens,) = [event for event in events if isinstance(event, Tokens)]
+        assert tokens.texts == whole.texts[:kept]
+        columns = sum(text.length for text in tokens.texts)
+        for frame in frames_of(events).values():
+            assert (0 if frame.attention is None else frame.attention.shape[2]) == columns
+
+
+def test_a_snapshot_is_the_model_of_its_frame(draft: Draft, tmp_path: Path) -> None:
+    more = PROBE | {"checkpoint": {"snapshot_steps": [4]}}
+    config, data, events = told(draft(more=more), checkpoints=Checkpoints(tmp_path))
+    assert snapshot_steps(tmp_path) == (4,)
+    encoder, tokenizer = loaded(config, data)
+    load_learned(snapshot_path(tmp_path, 4), encoder)
+    (started,) = [event for event in events if isinstance(event, Started)]
+    for row in range(10):
+        vector, _ = alone(encoder, tokenizer, started.probe.texts[row])
+        np.testing.assert_allclose(frames_of(events)[4].embeddings[row], vector, atol=1e-5)
+        assert not np.allclose(frames_of(events)[8].embeddings[row], vector, atol=1e-3)
+
+
+def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(draft: Draft, tmp_path: Path) -> None:
+    lora: dict[str, Any] = {
+        "trainable": {"part": "lora", "lora_rank": 2, "lora_dropout": 0.0},
+        "optimiser": {"learning_rate": 0.02},
+    }
+    config, data, events = told(
+        draft(more=PROBE | {"checkpoint": {"snapshot_steps": [4]}}, **lora), checkpoints=Checkpoints(tmp_path)
+    )
+    _, _, without = told(draft(more=PROBE | {"checkpoint": {"snapshot_steps": []}}, **lora))
+    np.testing.assert_array_equal(frames_of(events)[8].embeddings, frames_of(without)[8].embeddings)
+    encoder, tokenizer = loaded(config, data)
+    load_learned(snapshot_path(tmp_path, 4), encoder)
+    (started,) = [event for event in events if isinstance(event, Started)]
+    vector, _ = alone(encoder, tokenizer, started.probe.texts[0])
+    np.testing.assert_allclose(frames_of(events)[4].embeddings[0], vector, atol=1e-5)
+    assert not np.allclose(frames_of(events)[0].embeddings[0], vector, atol=1e-3)
+
+
+def test_a_run_that_is_stopped_keeps_the_weights_it_stopped_with(draft: Draft, tmp_path: Path) -> None:
+    _, _, events = told(draft(more=PROBE), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=5))
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert last.status == "stopped"
+    assert last.step in snapshot_steps(tmp_path)

@@ -1,0 +1,118 @@
+"""The process of a job, with kinds for these tests alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from core.errors import TaskError
+from core.workers import Progress, warm
+from core.workers import job_kinds as kinds
+from core.workers.__main__ import main
+from core.workers.processes import AUTOGROUP, GRACE_S, NICENESS
+from core.workers.threads import ONE_THREAD, PATIENT
+
+Json = dict[str, Any]
+
+
+def count(request: Json, folder: Path, progress: Progress) -> Json:
+    for i in range(request["to"]):
+        progress(i, request["to"], "counting")
+        time.sleep(request.get("pause_s", 0))
+    print("counted", request["to"])
+    return {"counted": request["to"], "folder": str(folder)}
+
+
+def wait(request: Json, folder: Path, progress: Progress) -> Json:
+    if request.get("stubborn"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with tempfile.NamedTemporaryFile(delete=False) as partial:
+        partial.write(b"half")
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    progress(1, None, f"child {child.pid}")
+    time.sleep(60)
+    return {}
+
+
+def turn(request: Json, folder: Path, progress: Progress) -> Json:
+    progress(1, None, "at work")
+    while not os.path.exists(request["until"]):
+        time.sleep(0.02)
+    return {}
+
+
+def keep(request: Json, folder: Path, progress: Progress) -> Json:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    progress(request["done"], 5, "keeping")
+    time.sleep(GRACE_S + 1)
+    return {"kept": True}
+
+
+def refuse(request: Json, folder: Path, progress: Progress) -> Json:
+    raise TaskError("The file has no rows: add some.")
+
+
+def stumble(request: Json, folder: Path, progress: Progress) -> Json:
+    progress(3, 10, "walking")
+    raise KeyError("shoe")
+
+
+def vanish(request: Json, folder: Path, progress: Progress) -> Json:
+    progress(3, 10, "walking")
+    os._exit(9)
+
+
+def look(request: Json, folder: Path, progress: Progress) -> Json:
+    """What this process is, and three ways to print."""
+    print("from Python", request)
+    os.write(2, b"from a library\n")
+    subprocess.run(["echo", "from a child"], check=True)
+    return {
+        "pid": os.getpid(),
+        "session": os.getsid(0),
+        "nice": os.nice(0),
+        "session_nice": AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else str(NICENESS),
+        "threads": {name: os.environ.get(name) for name in (*ONE_THREAD, *PATIENT)},
+        "loaded": "large_library" in sys.modules,
+        "temporary": tempfile.gettempdir(),
+        "folder": str(folder),
+    }
+
+
+def step(request: Json, folder: Path, progress: Progress) -> Json:
+    """Small steps, until a file is there."""
+    steps = 0
+    with tempfile.NamedTemporaryFile(delete=False) as partial:
+        partial.write(b"half")
+    while not os.path.exists(request["until"]):
+        steps += 1
+        progress(steps, None, "stepping")
+        time.sleep(0.01)
+    return {"pid": os.getpid(), "steps": steps}
+
+
+KINDS = {
+    name: f"__main__:{name}"
+    for name in ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "look", "step")
+} | {
+    "look_too": "__main__:look",
+    "sleep": "__main__:wait",
+    "fail": "__main__:refuse",
+    "trip": "__main__:stumble",
+    "die": "__main__:vanish",
+}
+
+if __name__ == "__main__":
+    kinds.KINDS = KINDS
+    kinds.AT_ONCE = {"turn": 2}
+    kinds.PRELOADED = {"one": tuple(os.environ.get("JOBS_PRELOADED", "").split())}
+    warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
+    warm.CODE_POLL_S = 0.2
+    warm.CODE = Path(os.environ.get("JOBS_CODE", warm.CODE / "nowhere"))
+    sys.exit(main(sys.argv[1:]))

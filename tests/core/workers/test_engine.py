@@ -1,0 +1,412 @@
+"""The engine's contract, kept by every way of starting a worker; real processes that are really killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from core.config import parse_config
+from core.errors import EngineError, PlaygroundError
+from core.store import RunRecord, Status, Store, rows_path
+from core.workers import LocalEngine, starters
+from core.workers.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
+
+ROOT = Path(__file__).resolve().parents[3]
+START_S, END_S = 40.0, 20.0
+LONG = 50_000
+
+
+def warm(store: Store) -> Starter:
+    starter = WarmStarter.connected(store)
+    assert starter is not None, "the launcher went away"
+    return starter
+
+
+@pytest.fixture(scope="module")
+def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture(scope="module")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = Store(tmp_path_factory.mktemp("engine") / "runs")
+    yield store
+    for run in store.runs():
+        worker = worker_of(store, run.id)
+        if worker is not None:
+            worker.kill()
+
+
+@pytest.fixture(autouse=True)
+def _shared_runtime(runtime_folder: str, _own_runtime_folder: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime_folder)
+
+
+@pytest.fixture(scope="module")
+def launcher(shared_store: Store, runtime_folder: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", runtime_folder)
+        start_launcher(shared_store)
+        assert wait_for_launcher(shared_store, START_S)
+        with closing(warm(shared_store)) as starter:
+            holder = starter.holder()
+        yield
+    assert holder is not None
+    os.kill(holder.pid, signal.SIGKILL)
+
+
+@pytest.fixture(params=["spawn", "warm"])
+def engine(request: pytest.FixtureRequest, shared_store: Store) -> Iterator[LocalEngine]:
+    if request.param == "warm":
+        request.getfixturevalue("launcher")
+    starters: dict[str, Callable[[Store], Starter]] = {"spawn": lambda _: SpawnStarter(), "warm": warm}
+    made = LocalEngine(shared_store, starter=starters[request.param], slots=range(1))
+    yield made
+    for run in shared_store.runs():
+        if run.status == Status.QUEUED or run.status.active:
+            made.stop(run.id)
+            wait_until(shared_store, run.id, lambda r: r.status.ended)
+
+
+def wait_until(
+    store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = START_S + END_S
+) -> RunRecord:
+    deadline = time.monotonic() + timeout_s
+    while not holds(run := store.run(run_id)):
+        if time.monotonic() > deadline:
+            log = store.log_path(run_id)
+            pytest.fail(f"still {run.status} at step {run.last_step}: {log.read_text() if log.exists() else 'no log'}")
+        time.sleep(0.02)
+    return run
+
+
+def worker_of(store: Store, run_id: str) -> psutil.Process | None:
+    import json
+
+    text = store._row(run_id)["worker"]
+    if not text:
+        return None
+    try:
+        return psutil.Process(json.loads(text)["pid"])
+    except psutil.NoSuchProcess:
+        return None
+
+
+def curve(store: Store, run_id: str) -> list[dict[str, float]]:
+    return [{k: v for k, v in step.values.items() if k != "step_s"} for step in store.steps(run_id)]
+
+
+def going(run: RunRecord, step: int = 1) -> bool:
+    assert run.status != Status.FAILED, run.message
+    return run.last_step >= step
+
+
+def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft())
+    run = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert (run.status, run.last_step, run.device) == (Status.FINISHED, 8, "cpu")
+    assert len(engine.store.steps(run_id)) == 8
+    assert engine.store.frame_steps(run_id) == list(run.config.probe.frame_steps or ())
+    assert {e.split for e in engine.store.evaluations(run_id)} == {"validation", "baseline", "baseline_test", "test"}
+    assert run.probe is not None
+    assert len(run.probe.texts) == len(engine.store.map_points(run_id, 8))
+    assert engine.store.log_path(run_id).exists()
+
+
+def test_a_worker_lives_in_a_session_of_its_own(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    worker = worker_of(engine.store, run_id)
+    assert worker is not None
+    assert os.getsid(worker.pid) == worker.pid
+    targets = {os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in (1, 2)}
+    assert targets == {str(engine.store.log_path(run_id))}
+
+
+def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, lambda r: going(r, 5))
+    asked = time.monotonic()
+    engine.stop(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status in (Status.STOPPING, Status.STOPPED))
+    assert time.monotonic() - asked < 2.0
+    stopped = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert stopped.status == Status.STOPPED
+    assert stopped.checkpoint_step == stopped.last_step
+    engine.resume(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 3))
+
+
+def test_a_paused_run_takes_no_step_until_it_goes_on(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    engine.pause(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status == Status.PAUSED)
+    time.sleep(0.3)
+    before = engine.store.run(run_id).last_step
+    time.sleep(0.7)
+    assert engine.store.run(run_id).last_step == before
+    engine.unpause(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status == Status.RUNNING and going(r, before + 2))
+
+
+def test_a_paused_run_can_be_stopped(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    engine.pause(run_id)
+    wait_until(engine.store, run_id, lambda r: r.status == Status.PAUSED)
+    engine.stop(run_id)
+    assert wait_until(engine.store, run_id, lambda r: r.status.ended).status == Status.STOPPED
+
+
+def test_a_turned_knob_is_used_and_recorded(engine: LocalEngine, draft: Any) -> None:
+    run_id = engine.submit(draft(steps=LONG))
+    wait_until(engine.store, run_id, going)
+    engine.turn(run_id, "lambda", 0.25)
+    wait_until(engine.store, run_id, lambda _: bool(engine.store.knob_turns(run_id)))
+    (turn,) = engine.store.knob_turns(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, turn.step))
+    values = {s.step: s.values["lambda"] for s in engine.store.steps(run_id)}
+    assert (values[turn.step - 1], values[turn.step]) == (0.9, 0.25)
+
+
+@pytest.mark.parametrize("engine", ["warm"], indirect=True)
+def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_phase(
+    engine: LocalEngine, draft: Any
+) -> None:
+    contrast = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
+    terms = [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 16}, {"loss": "supcon", "layers": [1]}]
+    phases = [
+        {"steps": 6, "batch_size": 8, "objective": contrast},
+        {"steps": LONG, "batch_size": 8, "objective": {"terms": terms, "combine": "additive"}},
+    ]
+    run_id = engine.submit(draft(more={"phases": phases}))
+    wait_until(engine.store, run_id, lambda r: going(r, 8))
+    with pytest.raises(PlaygroundError, match="temperature"):
+        engine.turn(run_id, "temperature", 0.5)  # it was the first phase's
+    engine.turn(run_id, "supcon_2.temperature", 0.5)
+    wait_until(engine.store, run_id, lambda _: bool(engine.store.knob_turns(run_id)))
+    (turn,) = engine.store.knob_turns(run_id)
+    assert (turn.name, turn.value) == ("supcon_2.temperature", 0.5)
+    engine.stop(run_id)
+    stopped = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert stopped.status == Status.STOPPED
+    engine.resume(run_id)
+    wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 2))
+    values = {step.step: step.values for step in engine.store.steps(run_id)}
+    assert list(values) == list(range(1, len(values) + 1))
+    for step, told in values.items():
+        losses = {name for name in told if name.startswith("loss.")}
+        expected = {"loss.simcse"} if step <= 6 else {"loss.cross_entropy", "loss.supcon", "loss.supcon_2"}
+        assert (told["phase"], losses) == (1 if step <= 6 else 2, expected)
+
+
+def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: LocalEngine, draft: Any) -> None:
+    first, second = engine.submit(draft(steps=150)), engine.submit(draft())
+    assert engine.store.run(second).status == Status.QUEUED
+    # Nobody dispatches from here on.
+    wait_until(engine.store, second, lambda r: r.status == Status.FINISHED)
+    assert engine.store.run(first).status == Status.FINISHED
+
+
+def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: LocalEngine, draft: Any) -> None:
+    made = draft(steps=200, more={"checkpoint": {"every_steps": 20}, "probe": {"frame_steps": [30, 60, 120]}})
+    whole = engine.submit(made)
+    wait_until(engine.store, whole, lambda r: r.status == Status.FINISHED)
+    killed = engine.submit(made)
+    wait_until(engine.store, killed, lambda r: going(r, 70))
+    worker = worker_of(engine.store, killed)
+    assert worker is not None
+    worker.kill()
+    asked = time.monotonic()
+    run = wait_until(engine.store, killed, lambda r: r.status == Status.INTERRUPTED)
+    assert time.monotonic() - asked < 10
+    assert run.last_step < 200
+    engine.resume(killed)
+    wait_until(engine.store, killed, lambda r: r.status == Status.FINISHED)
+    assert engine.store.run(killed).attempt == 2
+    assert curve(engine.store, killed) == curve(engine.store, whole)
+    assert engine.store.frame_steps(killed) == engine.store.frame_steps(whole)
+    for step in engine.store.frame_steps(whole):
+        ours, theirs = engine.store.frame(killed, step), engine.store.frame(whole, step)
+        np.testing.assert_array_equal(ours.embeddings, theirs.embeddings)
+        np.testing.assert_array_equal(ours.logits, theirs.logits)
+        maps = (engine.store.map_points(killed, step), engine.store.map_points(whole, step))
+        np.testing.assert_array_equal(*maps)
+
+
+def test_a_failed_run_says_why_and_lets_the_next_one_start(
+    engine: LocalEngine, draft: Any, small_csv: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(small_csv.read_bytes())
+    blocker = engine.submit(draft(steps=100))
+    failing = engine.submit(draft(task={"path": str(path)}))
+    following = engine.submit(draft())
+    path.write_text("text,label\nother rows,a\nmore,b\nand more,a\nagain,b\nlast,a\nreally,b\nyes,a\nno,b\n")
+    content_hash = engine.store.run(failing).config.task.content_hash
+    assert content_hash is not None
+    rows_path(engine.store.folder, content_hash).write_bytes(b"damaged")  # else it would read what was kept
+    run = wait_until(engine.store, failing, lambda r: r.status.ended)
+    assert run.status == Status.FAILED
+    assert run.message
+    assert "rows.csv" in run.message
+    wait_until(engine.store, following, lambda r: r.status == Status.FINISHED)
+    assert engine.store.run(blocker).status == Status.FINISHED
+
+
+def test_a_refused_draft_creates_nothing(engine: LocalEngine, draft: Any) -> None:
+    before = len(engine.store.runs())
+    with pytest.raises(PlaygroundError, match="batch_size"):
+        engine.submit(draft(batch_size=2000))
+    assert len(engine.store.runs()) == before
+
+
+def test_a_run_outlives_the_process_that_submitted_it(engine: LocalEngine, draft: Any, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(draft(steps=400).to_json())
+    script = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from core.config import parse_config\n"
+        "from core.workers import LocalEngine\n"
+        "from core.store import Store\n"
+        "draft = parse_config(Path(sys.argv[2]).read_text())\n"
+        "print(LocalEngine(Store(sys.argv[1]), slots=range(1)).submit(draft), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", script, str(engine.store.folder), str(config)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as submitter:
+        assert submitter.stdout is not None
+        run_id = submitter.stdout.readline().strip()
+        wait_until(engine.store, run_id, going)
+        submitter.kill()
+        submitter.wait()
+    assert wait_until(engine.store, run_id, lambda r: r.status.ended).status == Status.FINISHED
+
+
+class Counting:
+    """A starter that starts nothing and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def holder(self) -> None:
+        return None
+
+    def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
+        self.started.append(run_id)
+
+    def close(self) -> None:
+        pass
+
+
+def test_two_servers_never_start_a_run_twice(store: Store) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    config = parse_config({"phases": [{"steps": 1}]})
+    ids = [store.create(config) for _ in range(60)]
+    counting = Counting()
+    engines = [LocalEngine(Store(store.folder), starter=lambda _: counting, slots=range(60)) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(LocalEngine.dispatch, engines))
+    assert sorted(counting.started) == sorted(ids)
+
+
+def test_a_launcher_that_dies_with_a_request_leaves_the_run_interrupted(store: Store, draft: Any) -> None:
+    from core.store import Liveness
+    from core.store.liveness import boot_id, host_name
+
+    class Dying(Counting):
+        def holder(self) -> Liveness:  # type: ignore[override]
+            return Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
+
+    run_id = LocalEngine(store, starter=lambda _: Dying(), slots=range(1)).submit(draft())
+    assert store.run(run_id).status == Status.INTERRUPTED
+
+
+def test_nobody_waits_for_a_launcher_that_has_many_callers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no calls while it imports; twenty pages that are opened meanwhile fill its queue."""
+    monkeypatch.setattr(starters, "_detach", lambda *_: pytest.fail("a second launcher was started"))
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as importing:
+        importing.bind(str(starters.socket_path(store)))
+        importing.listen(2)
+        waiting = [WarmStarter.connected(store) for _ in range(6)]
+        assert waiting[0] is not None
+        assert waiting[-1] is None
+        start_launcher(store)
+        for starter in filter(None, waiting):
+            starter.close()
+    starters.socket_path(store).unlink()
+
+
+def test_a_running_run_cannot_be_resumed(store: Store, draft: Any) -> None:
+    engine = LocalEngine(store, starter=lambda _: Counting(), slots=range(1))
+    run_id = engine.submit(draft())
+    with pytest.raises(EngineError, match="only a stopped"):
+        engine.resume(run_id)
+
+
+def test_out_of_memory_offers_a_smaller_batch() -> None:
+    import torch
+
+    from core.workers.run_worker import plain_failure
+
+    for error in (
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("can't allocate memory: x"),
+    ):
+        assert "try a batch of 8" in plain_failure(error, 16)
+    assert "train fewer blocks" in plain_failure(MemoryError(), 1)
+    assert "unexpected ZeroDivisionError" in plain_failure(ZeroDivisionError("x"), 16)
+
+
+def files_of(store: Store, run_id: str) -> list[Path]:
+    folder = store.run_folder(run_id)
+    return [*folder.glob("checkpoint.*"), *folder.glob("snapshot-*")]
+
+
+def test_finished_weights_are_halved_before_the_run_reads_finished(engine: LocalEngine, draft: Any) -> None:
+    from safetensors import safe_open
+
+    run_id = engine.submit(draft(more={"checkpoint": {"snapshot_steps": [2]}, "probe": {"frame_steps": [2]}}))
+    wait_until(engine.store, run_id, lambda r: r.status == Status.FINISHED)
+    paths = files_of(engine.store, run_id)
+    assert len(paths) == 2
+    for path in paths:
+        with safe_open(path, "np") as file:
+            assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F16"}  # noqa: SIM118
+    log = engine.store.log_path(run_id).read_text()
+    assert "Traceback" not in log
+
+
+def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
+    engine: LocalEngine, draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings that count are those of whoever submits, however old the launcher is."""
+    first = engine.submit(draft())
+    wait_until(engine.store, first, lambda r: r.status == Status.FINISHED)
+    assert files_of(engine.store, first)
+    monkeypatch.setenv("SCL_DISK_GB", "1e-6")
+    second = engine.submit(draft())
+    run = wait_until(engine.store, second, lambda r: r.weights_dropped_at is not None)
+    assert run.status == Status.FINISHED
+    assert files_of(engine.store, first) == files_of(engine.store, second) == []
+    assert engine.store.run(first).weights_dropped_at is not None
+    assert engine.store.run(first).dropped_gb == 1e-6
+    assert run.message is not None
+    assert run.message.startswith("When this run started: Runs take")
+    assert len(engine.store.frame_steps(first)) == len(list(engine.store.run_folder(first).glob("frame-*")))

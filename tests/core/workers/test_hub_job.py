@@ -1,0 +1,138 @@
+"""The kind of job with the longest way: real clients, from the start of the process to the library."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.tasks.library import TaskLibrary
+from core.workers import Jobs, processes
+from tests.core.workers.watching import ended, is_gone, process_of, wait_until
+from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, opinions, parquet_file
+
+TINY = {"repository": "acme/tiny", "text": "text", "label": "label", "test": "test", "name": "Tiny opinions"}
+
+
+class TestHub:
+    @pytest.fixture
+    def hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+        with HubServer() as hub:
+            add_tiny_sets(hub)
+            for name, value in hub.environment(tmp_path / "home").items():
+                monkeypatch.setenv(name, value)
+            yield hub
+
+    @pytest.fixture
+    def found(self, store_folder: Path, hub: HubServer) -> Iterator[Jobs]:
+        found = Jobs(store_folder)
+        yield found
+        for record in found.jobs():
+            found.cancel(record.id)
+
+    def test_a_data_set_is_fetched_into_the_library(self, found: Jobs) -> None:
+        job_id = found.start("hub", TINY, "Tiny")
+        record = wait_until(found, job_id, ended, timeout_s=60)
+        assert record.status == "done", record
+        assert record.done == record.total == 80
+        library = TaskLibrary(found.folder / "tasks")
+        [task] = library.tasks()
+        told = {"task": task.id, "name": "Tiny opinions", "was_here": False, "left_out": {}, "note": ""}
+        assert record.result == told
+        assert task.name == "Tiny opinions"
+        assert task.source.startswith("acme/tiny from the Hugging Face Hub, revision ")
+        assert task.splits == {"train": 60, "test": 20}
+        expected = [*opinions(60)["text"], *opinions(20, 72)["text"]]
+        assert list(library.rows(task.id).texts) == expected
+        again = wait_until(found, found.start("hub", TINY | {"name": "Other"}, "Other"), ended, timeout_s=60)
+        assert again.result == told | {"was_here": True}
+
+    def test_a_request_that_cannot_be_met_fails_with_one_sentence(self, found: Jobs) -> None:
+        wrong, unknown = (
+            found.start("hub", TINY | more, "Tiny") for more in ({"max_rows": 1}, {"repository": "acme/none"})
+        )
+        assert wait_until(found, wrong, ended, 60).message.startswith("max_rows = 1 cannot be used")
+        record = wait_until(found, unknown, ended, 60)
+        assert (record.status, record.message) == (
+            "failed",
+            "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.",
+        )
+        assert TaskLibrary(found.folder / "tasks").tasks() == []
+
+    def test_rows_that_make_no_task_are_not_kept(self, found: Jobs, hub: HubServer) -> None:
+        columns = {"text": [f"text {i}" for i in range(26)]}
+        fifteen, one = ([i % classes for i in range(26)] for classes in (15, 1))
+        hub.add("dataset", "acme/many", {"train.parquet": parquet_file(columns | {"label": fifteen})})
+        hub.add(
+            "dataset",
+            "acme/one",
+            {name: parquet_file(columns | {"label": one}) for name in ("train.parquet", "test.parquet")},
+        )
+        hub.add(
+            "dataset",
+            "acme/unseen",
+            {
+                "train.parquet": parquet_file(columns | {"label": [i % 2 for i in range(26)]}),
+                "test.parquet": parquet_file(columns | {"label": [i % 3 for i in range(26)]}),
+            },
+        )
+        few = "'many' has too few rows with the label '11' for a test split: give every class at least three rows"
+        cases: list[tuple[str, dict[str, Any], str]] = [
+            ("many", {}, few + ", or drop it; choose other splits or another label column."),
+            ("many", {"max_rows": 20}, "'many' has "),
+            ("one", {}, "'one' has the one label '0': learning needs rows of at least two classes; choose other"),
+            ("unseen", {"test": "test"}, "'unseen' has the label '2' outside of the training rows only"),
+        ]
+        base = {"text": "text", "label": "label"}
+        started = [found.start("hub", base | {"repository": f"acme/{name}"} | more, name) for name, more, _ in cases]
+        for job_id, (_, more, sentence) in zip(started, cases, strict=True):
+            record = wait_until(found, job_id, ended, timeout_s=60)
+            assert (record.status, record.result) == ("failed", {})
+            assert sentence in record.message
+            assert ("ask for more rows, or choose" in record.message) == ("max_rows" in more)
+        assert not (found.folder / "tasks").exists()
+
+    def test_a_name_that_is_none_is_refused_before_anything_is_asked(self, found: Jobs, hub: HubServer) -> None:
+        for name in (" ", "n" * 81):
+            record = wait_until(found, found.start("hub", TINY | {"name": name}, "Tiny"), ended, timeout_s=60)
+            assert record.status == "failed"
+            assert record.message.startswith("name = ")
+        assert hub.served == []
+
+    def test_cancelled_while_the_hub_is_slow(self, found: Jobs, hub: HubServer) -> None:
+        texts = [f"{i} {os.urandom(400).hex()}" for i in range(8000)]
+        columns = {"text": texts, "label": [i % 2 for i in range(8000)]}
+        hub.add("dataset", "acme/slow", {"train.parquet": parquet_file(columns, classes={"label": OPINIONS})})
+        hub.bytes_per_s = 1_000_000
+        job_id = found.start("hub", {"repository": "acme/slow", "text": "text", "label": "label"}, "Slow")
+        first = wait_until(found, job_id, lambda record: record.message.startswith("downloading"), timeout_s=60)
+        later = wait_until(found, job_id, lambda record: record.message != first.message)
+        assert later.status == "running"
+        assert float(later.message.split()[2]) > float(first.message.split()[2])
+        pid = process_of(found, job_id).pid
+        started = time.monotonic()
+        assert found.cancel(job_id).status == "cancelled"
+        assert is_gone(pid)
+        assert time.monotonic() - started < 2
+        assert TaskLibrary(found.folder / "tasks").tasks() == []
+
+
+def test_a_cancelled_job_is_not_ended_while_it_keeps_its_rows() -> None:
+    """The last step is taken to its end, so that a job says done exactly when its task is there."""
+    code = """
+import os, signal
+from core.tasks.hub.fetch import _to_the_end
+with _to_the_end():
+    os.kill(os.getpid(), signal.SIGTERM)
+print("kept")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=processes.ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "kept\n"), done.stderr

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from core.errors import ConfigError, EngineError
+from core.workers import Jobs
+from core.workers import job_kinds as kinds
+from core.workers import jobs as jobs_module
+from core.workers.processes import NICENESS
+from tests.core.workers.watching import ended, is_gone, process_of, wait_until
+
+
+class TestJobs:
+    def test_a_job_is_done(self, own_jobs: Jobs) -> None:
+        before = time.time()
+        job_id = own_jobs.start("count", {"to": 3}, "Count to three")
+        record = wait_until(own_jobs, job_id, ended)
+        assert (record.id, record.kind, record.label) == (job_id, "count", "Count to three")
+        assert (record.status, record.request) == ("done", {"to": 3})
+        assert record.result == {"counted": 3, "folder": str(own_jobs.folder)}
+        assert before <= record.created_at <= time.time()
+        assert own_jobs.log(job_id) == "counted 3\n"
+
+    def test_progress_is_seen_while_it_runs(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("count", {"to": 200, "pause_s": 0.02}, "Count")
+        first = wait_until(own_jobs, job_id, lambda record: record.done > 0)
+        later = wait_until(own_jobs, job_id, lambda record: record.done > first.done)
+        assert (first.status, first.total, first.message) == ("running", 200, "counting")
+        assert first.active
+        assert later.done <= 200
+
+    def test_it_runs_in_a_session_of_its_own(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("wait", {}, "Wait")
+        wait_until(own_jobs, job_id, lambda record: record.done == 1)
+        pid = process_of(own_jobs, job_id).pid
+        assert os.getsid(pid) == pid != os.getsid(0)
+
+    def test_it_lets_training_go_first_and_its_threads_sleep(self, own_jobs: Jobs) -> None:
+        record = wait_until(own_jobs, own_jobs.start("look", {}, "Look"), ended)
+        assert record.result["nice"] == NICENESS
+        assert record.result["session_nice"] == str(NICENESS)
+        assert record.result["threads"]["OMP_WAIT_POLICY"] == "PASSIVE"
+
+    def test_the_waiting_policy_of_a_person_holds(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+        record = wait_until(own_jobs, own_jobs.start("look", {}, "Look"), ended)
+        assert record.result["threads"]["OMP_WAIT_POLICY"] == "ACTIVE"
+
+    def test_every_process_sees_the_same_jobs_the_newest_first(self, own_jobs: Jobs) -> None:
+        ids = [own_jobs.start("count", {"to": i}, f"job {i}") for i in range(3)]
+        for job_id in ids:
+            wait_until(own_jobs, job_id, ended)
+        others = Jobs(own_jobs.folder).jobs()
+        assert [record.id for record in others] == ids[::-1]
+        assert {record.status for record in others} == {"done"}
+
+    def test_before_the_first_there_are_none(self, store_folder: Path) -> None:
+        assert Jobs(store_folder).jobs() == []
+        assert not store_folder.exists()
+
+    def test_what_a_person_can_mend_is_the_message(self, own_jobs: Jobs) -> None:
+        record = wait_until(own_jobs, own_jobs.start("refuse", {}, "Refuse"), ended)
+        assert (record.status, record.message, record.result) == ("failed", "The file has no rows: add some.", {})
+
+    def test_another_error_is_named_and_its_trace_is_in_the_log(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("stumble", {}, "Stumble")
+        record = wait_until(own_jobs, job_id, ended)
+        assert (record.status, record.done, record.total) == ("failed", 3, 10)
+        assert record.message == "The job ended with an error (KeyError: 'shoe'): its log says more."
+        assert "Traceback" in own_jobs.log(job_id)
+
+    def test_a_process_that_vanishes_was_interrupted(self, own_jobs: Jobs) -> None:
+        record = wait_until(own_jobs, own_jobs.start("vanish", {}, "Vanish"), ended)
+        assert (record.status, record.done) == ("interrupted", 3)
+        assert record.message == "The job's process ended before it was done: start it again."
+
+    def test_a_job_that_is_gone_for_good_is_told_from_one_with_its_pid(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("wait", {}, "Wait")
+        wait_until(own_jobs, job_id, lambda record: record.done == 1)
+        path = own_jobs.folder / "jobs" / job_id / "process.json"
+        true = path.read_text()
+        other = json.loads(true)
+        other["started_at"] += 1000
+        path.write_text(json.dumps(other))
+        assert own_jobs.job(job_id).status == "interrupted"
+        own_jobs.cancel(job_id)
+        assert not is_gone(other["pid"])  # it is somebody else's
+        path.write_text(true)
+        assert own_jobs.cancel(job_id).status == "cancelled"
+        assert is_gone(other["pid"])
+
+    @pytest.mark.parametrize("job_id", ["", "../../etc", "abcdefghijkl/..", "ABCDEFGHIJKM", "abcdefghijk1", "a" * 12])
+    def test_an_id_that_is_none_reaches_no_path(self, own_jobs: Jobs, job_id: str) -> None:
+        for method in (own_jobs.job, own_jobs.cancel, own_jobs.dismiss, own_jobs.log):
+            with pytest.raises(EngineError, match="There is no job"):
+                method(job_id)
+
+    def test_an_unknown_kind_raises_and_names_what_exists(self, store_folder: Path) -> None:
+        with pytest.raises(ConfigError, match=r"job = 'os.system' cannot be used: choose hub\b"):
+            Jobs(store_folder).start("os.system", {}, "Oh")
+        assert not store_folder.exists()
+
+    def test_a_folder_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "runs").write_text("a file")
+        with pytest.raises(EngineError, match="No job could be started"):
+            Jobs(tmp_path / "runs").start("hub", {"repository": "acme/tiny"}, "Tiny")
+
+    def test_a_damaged_folder_hides_no_other(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("count", {"to": 1}, "Count")
+        wait_until(own_jobs, job_id, ended)
+        (own_jobs.folder / "jobs" / ("b" * 12)).mkdir()
+        (own_jobs.folder / "jobs" / ("c" * 12)).mkdir()
+        (own_jobs.folder / "jobs" / ("c" * 12) / "job.json").write_text('{"kind": ')
+        (own_jobs.folder / "jobs" / ("d" * 12)).mkdir()
+        (own_jobs.folder / "jobs" / ("d" * 12) / "job.json").write_text('{"kind": "count"}')
+        assert [record.id for record in own_jobs.jobs()] == [job_id]
+
+
+class TestCancel:
+    @pytest.mark.parametrize("stubborn", [False, True])
+    def test_the_process_and_its_children_are_gone_within_two_seconds(self, own_jobs: Jobs, stubborn: bool) -> None:
+        job_id = own_jobs.start("wait", {"stubborn": stubborn}, "Wait")
+        record = wait_until(own_jobs, job_id, lambda record: record.done == 1)
+        pids = [process_of(own_jobs, job_id).pid, int(record.message.split()[1])]
+        assert not any(map(is_gone, pids))
+        started = time.monotonic()
+        record = own_jobs.cancel(job_id)
+        while not all(map(is_gone, pids)) and time.monotonic() - started < 5:
+            time.sleep(0.01)
+        assert time.monotonic() - started < 2
+        assert (record.status, record.message, record.result) == ("cancelled", "Cancelled.", {})
+        assert own_jobs.job(job_id).status == "cancelled"
+
+    def test_what_was_half_done_is_removed(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("wait", {}, "Wait")
+        wait_until(own_jobs, job_id, lambda record: record.done == 1)
+        work = own_jobs.folder / "jobs" / job_id / "work"
+        assert [path.read_bytes() for path in work.iterdir()] == [b"half"]
+        own_jobs.cancel(job_id)
+        assert not work.exists()
+
+    def test_at_once_after_the_start(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("wait", {}, "Wait")
+        pid = process_of(own_jobs, job_id).pid
+        assert own_jobs.cancel(job_id).status == "cancelled"
+        assert is_gone(pid)
+
+    def test_one_that_is_keeping_its_result_gets_to_the_end(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("keep", {"done": 5}, "Keep")
+        wait_until(own_jobs, job_id, lambda record: record.message == "keeping")
+        record = own_jobs.cancel(job_id)
+        assert (record.status, record.result) == ("done", {"kept": True})
+
+    def test_one_that_still_counts_does_not(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("keep", {"done": 4}, "Keep")
+        wait_until(own_jobs, job_id, lambda record: record.message == "keeping")
+        assert own_jobs.cancel(job_id).status == "cancelled"
+
+    def test_a_job_that_is_done_stays_done(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("count", {"to": 1}, "Count")
+        wait_until(own_jobs, job_id, ended)
+        assert own_jobs.cancel(job_id).status == "done"
+
+
+class TestDismiss:
+    def test_the_record_is_gone(self, own_jobs: Jobs) -> None:
+        kept, dismissed = (own_jobs.start("count", {"to": i}, "Count") for i in range(2))
+        for job_id in (kept, dismissed):
+            wait_until(own_jobs, job_id, ended)
+        own_jobs.dismiss(dismissed)
+        assert [record.id for record in own_jobs.jobs()] == [kept]
+        assert not (own_jobs.folder / "jobs" / dismissed).exists()
+
+    def test_not_while_it_runs(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("wait", {}, "Wait")
+        with pytest.raises(EngineError, match=f"Job '{job_id}' is still running: cancel it first"):
+            own_jobs.dismiss(job_id)
+
+
+class TestMany:
+    """Jobs do not pile up."""
+
+    def test_what_is_being_done_is_not_started_twice(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        request = {"until": str(tmp_path / "go"), "some": (1, 2)}
+        job_id = own_jobs.start("turn", request, "First")
+        assert Jobs(own_jobs.folder).start("turn", request, "Second") == job_id
+        assert own_jobs.start("turn", request | {"some": (1, 3)}, "Other") != job_id
+        assert own_jobs.start("wait", request, "Other") != job_id
+        (tmp_path / "go").touch()
+        wait_until(own_jobs, job_id, ended)
+        assert own_jobs.start("turn", request, "Again") != job_id
+
+    def test_two_at_once_start_one(self, own_jobs: Jobs) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            ids = set(pool.map(lambda _: own_jobs.start("wait", {}, "Wait"), range(4)))
+        assert [record.id for record in own_jobs.jobs()] == list(ids)
+
+    def test_some_kinds_wait_for_their_turn(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        go = [tmp_path / f"go{i}" for i in range(4)]
+        first, second, third, fourth = (own_jobs.start("turn", {"until": str(path)}, path.name) for path in go)
+        for job_id in (first, second):
+            wait_until(own_jobs, job_id, lambda record: record.message == "at work")
+        wait_until(own_jobs, third, lambda record: record.message == "waiting for its turn, 2 before it")
+        wait_until(own_jobs, fourth, lambda record: record.message == "waiting for its turn, 3 before it")
+        assert own_jobs.start("turn", {"until": str(go[3])}, "again") == fourth
+        assert own_jobs.cancel(third).status == "cancelled"
+        go[1].touch()
+        wait_until(own_jobs, second, ended)
+        wait_until(own_jobs, fourth, lambda record: record.message == "at work")
+        assert own_jobs.job(first).active
+
+    def test_there_are_only_so_many(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kinds, "MAX_ACTIVE", 2)
+        own_jobs.start("wait", {"n": 1}, "Wait")
+        last = own_jobs.start("wait", {"n": 2}, "Wait")
+        with pytest.raises(EngineError, match="2 such jobs are at work or waiting: let some of them end"):
+            own_jobs.start("wait", {"n": 3}, "Wait")
+        assert own_jobs.start("wait", {"n": 2}, "Wait") == last
+        own_jobs.cancel(last)
+        own_jobs.start("wait", {"n": 3}, "Wait")
+
+    @pytest.mark.parametrize(
+        ("kind", "kept_s"),
+        [("count", 24 * 3600), ("translate", 600), ("map", 600), ("measures", 600), ("inspect", 120)],
+    )
+    def test_what_ended_long_ago_is_forgotten(self, own_jobs: Jobs, kind: str, kept_s: float) -> None:
+        old, recent = (own_jobs.start("count", {"to": i}, "Count") for i in range(2))
+        for job_id, age_s in ((old, kept_s + 60), (recent, kept_s - 60)):
+            wait_until(own_jobs, job_id, ended)
+            folder = own_jobs.folder / "jobs" / job_id
+            (folder / "job.json").write_text(json.dumps(json.loads((folder / "job.json").read_text()) | {"kind": kind}))
+            os.utime(folder / "state.json", (time.time() - age_s,) * 2)
+        running = own_jobs.start("wait", {}, "Wait")
+        wait_until(own_jobs, running, lambda record: record.done == 1)
+        os.utime(own_jobs.folder / "jobs" / running / "state.json", (0, 0))
+        newest = own_jobs.start("count", {"to": 3}, "Count")
+        assert [record.id for record in own_jobs.jobs()] == [newest, running, recent]
+
+    def test_who_cannot_have_the_lock_is_told(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(jobs_module, "LOCK_TIMEOUT_S", 0.05)
+        (own_jobs.folder / "jobs").mkdir(parents=True)
+        with (
+            FileLock(own_jobs.folder / "jobs" / ".lock"),
+            pytest.raises(EngineError, match=r"No job could be started .*lock.* could not be acquired"),
+        ):
+            own_jobs.start("count", {"to": 1}, "Count")

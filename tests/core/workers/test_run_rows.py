@@ -1,0 +1,129 @@
+"""A run's rows are kept by their hash, whatever becomes of their source, and freed with the last run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.config import RunConfig, TaskConfig
+from core.errors import StoreError, TaskError
+from core.store import Store, rows_path
+from core.store.records import RunRecord
+from core.tasks import TaskData
+from core.tasks.kept import read_data
+from core.tasks.rows import Rows
+from core.workers import LocalEngine
+from core.workers.run_rows import TaskSource, library
+from tests.conftest import made_rows, write_csv
+
+
+@pytest.fixture
+def engine(store: Store, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
+    """An engine that queues runs and starts none."""
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    return LocalEngine(store)
+
+
+def rows_of(store: Store, run: RunRecord) -> TaskData:
+    """What a worker reads."""
+    return TaskSource(store.folder).kept(run.config.task, run.config.seed)
+
+
+def kept(store: Store) -> list[str]:
+    return sorted(path.stem for path in (store.folder / "rows").glob("*"))
+
+
+def test_a_run_reads_its_rows_when_the_file_is_gone(
+    engine: LocalEngine, draft: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "gone.csv", made_rows(120))
+    run = engine.store.run(engine.submit(draft(task={"path": str(path), "label_noise": 0.2})))
+    path.unlink()
+    data = rows_of(engine.store, run)
+    assert data.content_hash == run.config.task.content_hash
+    assert run.config.task.name == data.name == "gone.csv"
+    rows = dict(made_rows(120))
+    wrong = [text for text, y in zip(data.train.texts, data.train.labels, strict=True) if rows[text] != data.classes[y]]
+    assert len(wrong) == pytest.approx(0.2 * len(data.train), abs=2)
+
+
+def test_a_run_reads_its_rows_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+    tasks = library(engine.store.folder)
+    task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
+    config = draft().model_copy(update={"task": TaskConfig(id=task.id)})
+    run = engine.store.run(engine.submit(config))
+    tasks.discard(task.id)
+    tasks.purge_discarded(0.0)
+    assert rows_of(engine.store, run).name == "Mine"
+    with pytest.raises(TaskError, match="not in this library"):
+        engine.submit(config)
+
+
+def test_runs_with_the_same_rows_share_a_file_and_the_last_one_frees_it(
+    engine: LocalEngine, draft: Callable[..., RunConfig]
+) -> None:
+    store = engine.store
+    runs = [engine.submit(draft(steps=steps)) for steps in (5, 6)]
+    (only,) = kept(store)
+    for run in runs:
+        engine.stop(run)
+    long_ago = time.time() - 7200
+    os.utime(rows_path(store.folder, only), (long_ago, long_ago))
+    store.delete(runs[0])
+    assert kept(store) == [only]
+    store.delete(runs[1])
+    assert kept(store) == []
+
+
+def test_rows_that_were_just_kept_are_not_freed(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+    run = engine.submit(draft())
+    engine.stop(run)
+    engine.store.delete(run)
+    assert len(kept(engine.store)) == 1
+
+
+def test_a_config_is_repeated_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+    tasks = library(engine.store.folder)
+    task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
+    config = draft().model_copy(update={"task": TaskConfig(id=task.id, train_size=20)})
+    first = engine.store.run(engine.submit(config))
+    tasks.discard(task.id)
+    again = engine.store.run(engine.submit(first.config))
+    assert again.config.task == first.config.task
+
+
+class TestDamage:
+    def test_damaged_rows_are_read_from_their_source_again(
+        self, engine: LocalEngine, draft: Callable[..., RunConfig]
+    ) -> None:
+        run = engine.store.run(engine.submit(draft()))
+        whole = rows_of(engine.store, run)
+        rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
+        assert rows_of(engine.store, run) == whole
+
+    def test_damaged_rows_without_a_source_are_said(
+        self, engine: LocalEngine, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        path = write_csv(tmp_path / "gone.csv", made_rows(120))
+        run = engine.store.run(engine.submit(draft(task={"path": str(path)})))
+        path.unlink()
+        rows_path(engine.store.folder, kept(engine.store)[0]).write_bytes(b"PAR1")
+        with pytest.raises(TaskError, match=r"'gone\.csv' was not found"):
+            rows_of(engine.store, run)
+
+    def test_the_next_run_mends_them(self, engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
+        run = engine.store.run(engine.submit(draft()))
+        path = rows_path(engine.store.folder, kept(engine.store)[0])
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        engine.submit(draft())
+        assert read_data(path, run.config.task.content_hash or "") == rows_of(engine.store, run)
+
+
+def test_a_hash_that_is_none_never_reaches_a_path(store: Store) -> None:
+    with pytest.raises(StoreError, match="no hash"):
+        rows_path(store.folder, "../" + "0" * 61)

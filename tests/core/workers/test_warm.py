@@ -1,0 +1,367 @@
+"""Warm processes, with real ones: who is started, what they carry out, and when they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from core.errors import ConfigError, EngineError
+from core.store.liveness import liveness_of
+from core.workers import Jobs, warm
+from core.workers import job_kinds as kinds
+from core.workers.processes import NICENESS
+from core.workers.threads import ONE_THREAD, PATIENT
+from core.workers.warm_group import WarmGroup, WarmProcess
+from tests.core.workers.conftest import PROGRAM
+from tests.core.workers.watching import ended, is_gone, process_of, processes_on, wait_for, wait_until
+
+LARGE_LIBRARY = "import time, pathlib\ntime.sleep(1)\n"
+
+
+def result_of(found: Jobs, job_id: str) -> dict[str, Any]:
+    record = wait_until(found, job_id, ended)
+    assert record.status == "done", (record, found.log(job_id))
+    return record.result
+
+
+def looked(found: Jobs, **request: Any) -> dict[str, Any]:
+    """What the warm process says of itself."""
+    return result_of(found, found.start("look", request, "Look"))
+
+
+def begun(found: Jobs, kind: str, request: dict[str, Any], message: str) -> str:
+    """A job that is at work and says so."""
+    job_id = found.start(kind, request, kind)
+    wait_until(found, job_id, lambda record: record.message.startswith(message))
+    return job_id
+
+
+def warm_log(found: Jobs, group: str = "one") -> str:
+    return (found.folder / "jobs" / ".warm" / group / "log.txt").read_text()
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library that takes a second to import; group "one" imports it before its first job."""
+    path = tmp_path / "libraries" / "large_library.py"
+    path.parent.mkdir()
+    path.write_text(LARGE_LIBRARY)
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{path.parent}")
+    monkeypatch.setenv("JOBS_PRELOADED", "large_library")
+    return path
+
+
+class TestOneProcess:
+    def test_it_carries_out_one_job_after_the_other(self, own_jobs: Jobs) -> None:
+        first, second = looked(own_jobs, n=1), looked(own_jobs, n=2)
+        assert first["pid"] == second["pid"] != os.getpid()
+        assert first["folder"] == str(own_jobs.folder)
+
+    def test_it_has_a_session_of_its_own_one_thread_and_goes_last(self, own_jobs: Jobs) -> None:
+        found = looked(own_jobs)
+        assert found["session"] == found["pid"]
+        assert found["nice"] == NICENESS
+        assert found["session_nice"] == str(NICENESS)
+        assert found["threads"] == dict.fromkeys(ONE_THREAD, "1") | PATIENT
+
+    def test_a_warm_one_answers_at_once(self, own_jobs: Jobs) -> None:
+        looked(own_jobs)
+        took_s = []
+        for n in range(3):  # the best of them, on a machine that has other things to do
+            began = time.monotonic()
+            looked(own_jobs, again=n)
+            took_s.append(time.monotonic() - began)
+        assert min(took_s) < 0.3
+
+    def test_the_oldest_job_comes_first(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        until = tmp_path / "go"
+        first = begun(own_jobs, "step", {"until": str(until)}, "stepping")
+        others = [own_jobs.start(kind, {"n": n}, "Look") for n, kind in enumerate(("look", "fail", "look", "look"))]
+        messages = [own_jobs.job(job_id).message for job_id in others]
+        assert messages == [f"waiting for its turn, {n} before it" for n in (1, 2, 3, 4)]
+        until.touch()
+        ends = []
+        for job_id in (first, *others):
+            wait_until(own_jobs, job_id, ended)
+            ends.append((own_jobs.folder / "jobs" / job_id / "state.json").stat().st_mtime_ns)
+        assert ends == sorted(ends)
+
+    def test_what_does_the_same_is_one_job_while_it_waits(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        until = tmp_path / "go"
+        begun(own_jobs, "step", {"until": str(until)}, "stepping")
+        waiting = own_jobs.start("look", {"n": 1}, "Look")
+        assert Jobs(own_jobs.folder).start("look", {"n": 1}, "Look") == waiting
+
+    def test_two_who_start_at_once_share_it(self, own_jobs: Jobs) -> None:
+        servers = [Jobs(own_jobs.folder, command=(sys.executable, str(PROGRAM))) for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            ids = list(pool.map(lambda n: servers[n].start("look", {"n": n}, "Look"), range(4)))
+        assert len({result_of(own_jobs, job_id)["pid"] for job_id in ids}) == 1
+        assert len(processes_on(own_jobs.folder)) == 1
+
+    def test_one_that_was_started_besides_leaves(self, own_jobs: Jobs, store_folder: Path) -> None:
+        pid = looked(own_jobs)["pid"]
+        second = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(store_folder), "one"])
+        assert second.wait(timeout=30) == 0
+        assert looked(own_jobs, n=2)["pid"] == pid
+
+    def test_groups_have_processes_of_their_own(self, own_jobs: Jobs) -> None:
+        other = own_jobs.start("look_too", {}, "Look")
+        assert looked(own_jobs)["pid"] != result_of(own_jobs, other)["pid"]
+
+    def test_a_job_has_its_own_log_and_its_own_temporary_files(self, own_jobs: Jobs) -> None:
+        ids = [own_jobs.start("look", {"n": n}, "Look") for n in (1, 2)]
+        for n, job_id in enumerate(ids, 1):
+            assert Path(result_of(own_jobs, job_id)["temporary"]) == own_jobs.folder / "jobs" / job_id / "work"
+            lines = own_jobs.log(job_id).splitlines()
+            assert sorted(lines) == ["from Python {'n': %d}" % n, "from a child", "from a library"]  # noqa: UP031
+            assert not (own_jobs.folder / "jobs" / job_id / "work").exists()
+        assert warm_log(own_jobs) == ""
+
+    def test_a_failure_is_a_sentence_and_the_process_goes_on(self, own_jobs: Jobs) -> None:
+        pid = looked(own_jobs)["pid"]
+        failed, tripped = (own_jobs.start(kind, {}, kind) for kind in ("fail", "trip"))
+        assert wait_until(own_jobs, failed, ended).message == "The file has no rows: add some."
+        record = wait_until(own_jobs, tripped, ended)
+        assert (record.status, record.done, record.total) == ("failed", 3, 10)
+        assert record.message == "The job ended with an error (KeyError: 'shoe'): its log says more."
+        assert "Traceback" in own_jobs.log(tripped)
+        assert looked(own_jobs, n=2)["pid"] == pid
+
+    def test_the_start_of_a_job_waits_for_nothing(self, own_jobs: Jobs, library: Path) -> None:
+        began = time.monotonic()
+        job_id = own_jobs.start("look", {}, "Look")
+        assert time.monotonic() - began < 0.3
+        wait_until(own_jobs, job_id, lambda record: record.message.startswith("loading what such jobs need"))
+        assert result_of(own_jobs, job_id)["loaded"]
+
+
+class TestWarmUp:
+    def test_it_is_loaded_before_the_first_job(self, own_jobs: Jobs, library: Path) -> None:
+        own_jobs.warm_up("one")
+        group = WarmGroup(own_jobs.folder, "one")
+        wait_for(lambda: (process := group.process()) is not None and process.doing == "")
+        [process] = processes_on(own_jobs.folder)
+        own_jobs.warm_up("one")
+        began = time.monotonic()
+        found = looked(own_jobs)
+        assert time.monotonic() - began < 0.5
+        assert (found["pid"], found["loaded"]) == (process.pid, True)
+
+    def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
+        with pytest.raises(ConfigError, match="group = 'three' cannot be used: choose one, two"):
+            own_jobs.warm_up("three")
+
+    def test_a_folder_that_cannot_be_written_is_named(self, own_jobs: Jobs, store_folder: Path) -> None:
+        store_folder.write_text("a file")
+        for ask in (lambda: own_jobs.warm_up("one"), lambda: own_jobs.start("look", {}, "Look")):
+            with pytest.raises(EngineError, match="No job could be started"):
+                ask()
+
+    def test_a_library_that_cannot_be_loaded_fails_the_job_that_needs_it(self, own_jobs: Jobs, library: Path) -> None:
+        library.write_text("raise RuntimeError('no such chip')")
+        assert looked(own_jobs)["loaded"] is False
+        assert "RuntimeError: no such chip" in warm_log(own_jobs)
+
+    def test_a_process_that_always_dies_while_loading_is_given_up(self, own_jobs: Jobs, library: Path) -> None:
+        library.write_text("import os\nprint('loading', flush=True)\nos._exit(9)")
+        job_id = own_jobs.start("look", {}, "Look")
+        record = wait_until(own_jobs, job_id, ended)
+        assert record.status == "failed"
+        assert record.message.startswith("The process for such jobs ended 3 times while it loaded its libraries: close")
+        assert own_jobs.log(job_id) == "loading\n"
+        library.write_text("")
+        assert looked(own_jobs, n=2)["loaded"]
+
+
+class TestCancel:
+    def test_a_job_at_work_ends_between_two_steps(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        request = {"until": str(tmp_path / "never")}
+        job_id = begun(own_jobs, "step", request, "stepping")
+        pid = process_of(own_jobs, job_id).pid
+        work = own_jobs.folder / "jobs" / job_id / "work"
+        assert [path.read_bytes() for path in work.iterdir()] == [b"half"]
+        began = time.monotonic()
+        record = own_jobs.cancel(job_id)
+        assert time.monotonic() - began < 0.5
+        assert (record.status, record.message, record.result) == ("cancelled", "Cancelled.", {})
+        assert not work.exists()
+        assert looked(own_jobs)["pid"] == pid
+        assert begun(own_jobs, "step", request, "stepping") != job_id
+
+    def test_a_waiting_job_is_never_begun(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        until = tmp_path / "go"
+        first = begun(own_jobs, "step", {"until": str(until)}, "stepping")
+        waiting, last = (own_jobs.start("look", {"n": n}, "Look") for n in range(2))
+        assert own_jobs.cancel(waiting).status == "cancelled"
+        assert own_jobs.job(first).active
+        assert own_jobs.job(last).message == "waiting for its turn, 1 before it"
+        until.touch()
+        result_of(own_jobs, last)
+        assert own_jobs.job(waiting).status == "cancelled"
+        assert own_jobs.log(waiting) == ""
+
+    def test_a_stubborn_job_is_ended_with_its_process_and_others_go_on(self, own_jobs: Jobs) -> None:
+        job_id = begun(own_jobs, "sleep", {"stubborn": True}, "child")
+        pids = [process_of(own_jobs, job_id).pid, int(own_jobs.job(job_id).message.split()[1])]
+        waiting = own_jobs.start("look", {}, "Look")
+        began = time.monotonic()
+        record = own_jobs.cancel(job_id)
+        assert time.monotonic() - began < 2
+        assert (record.status, record.message) == ("cancelled", "Cancelled.")
+        assert not (own_jobs.folder / "jobs" / job_id / "work").exists()
+        assert result_of(own_jobs, waiting)["pid"] not in pids
+        wait_for(lambda: all(map(is_gone, pids)))
+        assert own_jobs.job(job_id).status == "cancelled"
+
+    def test_who_was_ended_while_cancelling_leaves_the_job_cancelled(self, own_jobs: Jobs) -> None:
+        job_id = begun(own_jobs, "sleep", {}, "child")
+        (own_jobs.folder / "jobs" / job_id / "cancel").touch()
+        process_of(own_jobs, job_id).kill()
+        record = wait_until(own_jobs, job_id, ended)
+        assert (record.status, record.message) == ("cancelled", "Cancelled.")
+
+    def test_a_job_that_is_done_stays_done(self, own_jobs: Jobs) -> None:
+        job_id = own_jobs.start("look", {}, "Look")
+        result = result_of(own_jobs, job_id)
+        assert own_jobs.cancel(job_id).result == result
+
+
+class TestDeath:
+    @pytest.mark.parametrize("how", ["kill", "exit"])
+    def test_the_job_at_work_was_interrupted_and_the_next_is_taken_up(
+        self, own_jobs: Jobs, tmp_path: Path, how: str
+    ) -> None:
+        until = tmp_path / "never"
+        job_id = begun(own_jobs, "step", {"until": str(until)}, "stepping")
+        process = process_of(own_jobs, job_id)
+        if how == "exit":
+            until.touch()
+            wait_until(own_jobs, job_id, ended)
+            job_id = own_jobs.start("die", {}, "Die")
+        waiting = own_jobs.start("look", {}, "Look")
+        if how == "kill":
+            process.send_signal(signal.SIGKILL)
+        record = wait_until(own_jobs, job_id, ended)
+        assert record.status == "interrupted"
+        assert record.message == "The job's process ended before it was done: start it again."
+        assert result_of(own_jobs, waiting)["pid"] != process.pid
+        assert len(processes_on(own_jobs.folder)) == 1
+
+    def test_looking_at_all_jobs_brings_it_back_too(self, own_jobs: Jobs) -> None:
+        own_jobs.warm_up("one")
+        [process] = processes_on(own_jobs.folder)
+        process.kill()
+        wait_for(lambda: is_gone(process.pid))
+        group = WarmGroup(own_jobs.folder, "one")
+        job_id = own_jobs.start("look", {}, "Look")
+        wait_until(own_jobs, job_id, ended)
+        named = group.process()
+        assert named is not None
+        psutil.Process(named.identity.pid).kill()
+        wait_for(lambda: not group.is_served())
+        folder = own_jobs.folder / "jobs" / job_id
+        for name in ("state.json", "process.json"):
+            (folder / name).unlink()
+        group.put(json.loads((folder / "job.json").read_text())["ticket"])  # as if it had died before it took it
+        wait_for(lambda: not own_jobs.jobs()[0].active)
+        assert result_of(own_jobs, job_id)["pid"] != named.identity.pid
+
+    def test_a_pid_that_somebody_else_has_now_is_no_process(self, own_jobs: Jobs) -> None:
+        group = WarmGroup(own_jobs.folder, "one")
+        group.make()
+        mine = liveness_of()
+        group.name_process(WarmProcess(type(mine)(mine.host, mine.boot_id, mine.pid, mine.started_at + 1000), ""))
+        assert looked(own_jobs)["pid"] != os.getpid()
+
+
+class TestEnd:
+    def test_it_leaves_when_nobody_asks(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("JOBS_IDLE_EXIT_S", "0.3")
+        pid = looked(own_jobs)["pid"]
+        wait_for(lambda: is_gone(pid))
+        assert processes_on(own_jobs.folder) == []
+        assert WarmGroup(own_jobs.folder, "one").process() is None
+        assert looked(own_jobs, n=2)["pid"] != pid
+
+    def test_jobs_that_meet_its_leaving_are_not_lost(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("JOBS_IDLE_EXIT_S", "0.03")
+        for n in range(12):
+            looked(own_jobs, n=n)
+            time.sleep(0.01 * (n % 6))
+
+    def test_edited_code_is_not_run_from_memory(
+        self, own_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        code = tmp_path / "code"
+        code.mkdir()
+        (code / "a.py").write_text("1")
+        monkeypatch.setenv("JOBS_CODE", str(code))
+        first = looked(own_jobs)["pid"]
+        (code / "a.py").write_text("2 + 2")
+        second = looked(own_jobs, n=2)["pid"]
+        assert second != first
+        assert looked(own_jobs, n=3)["pid"] == second
+        (code / "a.py").unlink()
+        wait_for(lambda: is_gone(second))  # it looks now and then, also while nobody asks
+        assert WarmGroup(own_jobs.folder, "one").process() is None
+
+    def test_code_that_is_edited_while_it_works_is_met_by_the_next_job(
+        self, own_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        code = tmp_path / "code"
+        code.mkdir()
+        monkeypatch.setenv("JOBS_CODE", str(code))
+        until = tmp_path / "go"
+        first = begun(own_jobs, "step", {"until": str(until)}, "stepping")
+        waiting = own_jobs.start("look", {}, "Look")
+        (code / "new.py").touch()
+        until.touch()
+        # Nobody looks: the old process itself starts the one that takes its place.
+        wait_for((own_jobs.folder / "jobs" / waiting / "state.json").exists)
+        assert result_of(own_jobs, waiting)["pid"] != result_of(own_jobs, first)["pid"]
+
+    def test_it_does_not_outlive_its_store(self, own_jobs: Jobs) -> None:
+        pid = looked(own_jobs)["pid"]
+        shutil.rmtree(own_jobs.folder)
+        wait_for(lambda: is_gone(pid), timeout_s=2)
+        assert not own_jobs.folder.exists()
+
+    def test_not_with_a_job_either(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        job_id = begun(own_jobs, "step", {"until": str(tmp_path / "never")}, "stepping")
+        pid = process_of(own_jobs, job_id).pid
+        own_jobs.folder.rename(tmp_path / "elsewhere")
+        wait_for(lambda: is_gone(pid), timeout_s=2)
+        assert not own_jobs.folder.exists()
+
+
+def test_every_warm_kind_exists_and_every_group_is_loaded_by_its_own() -> None:
+    assert kinds.WARM.keys() <= kinds.KINDS.keys()
+    assert kinds.PRELOADED.keys() == set(kinds.WARM.values())
+    for kind, group in kinds.WARM.items():
+        assert kinds.KINDS[kind].partition(":")[0] in kinds.PRELOADED[group]
+
+
+def test_the_stamp_of_the_code_changes_with_every_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "CODE", tmp_path)
+    (tmp_path / "inner").mkdir()
+    stamps = [warm.code_stamp()]
+    for name, text in (("a.py", ""), ("inner/b.py", "1"), ("a.py", "22"), ("inner/b.py", "3")):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, ns=(len(stamps), len(stamps)))
+        stamps.append(warm.code_stamp())
+    (tmp_path / "a.py").unlink()
+    stamps.append(warm.code_stamp())
+    assert len(set(stamps)) == 6
+    (tmp_path / "notes.txt").touch()
+    assert warm.code_stamp() == stamps[-1]

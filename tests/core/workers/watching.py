@@ -1,0 +1,56 @@
+"""Looking at jobs and their processes from outside."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from core.workers import JobRecord, Jobs
+
+
+def wait_until(found: Jobs, job_id: str, what: Callable[[JobRecord], bool], timeout_s: float = 30.0) -> JobRecord:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        record = found.job(job_id)
+        if what(record):
+            return record
+        time.sleep(0.02)
+    raise AssertionError(found.job(job_id), found.log(job_id))
+
+
+def ended(record: JobRecord) -> bool:
+    return not record.active
+
+
+def wait_for(what: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.01)
+
+
+def process_of(found: Jobs, job_id: str) -> psutil.Process:
+    return psutil.Process(json.loads((found.folder / "jobs" / job_id / "process.json").read_text())["pid"])
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def processes_on(store_folder: Path) -> list[psutil.Process]:
+    """The living processes that were started for a store's folder, whoever started them."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if str(store_folder) in process.cmdline() and not is_gone(process.pid):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue  # gone meanwhile, or somebody else's
+    return found
