@@ -1,4 +1,5 @@
 """Pre-trained encoders: find and verify, load, forward pass, what is trained.
 
-Nothing is imported here: `core.encoders.source` is read by the server, which does not import torch.
+May import: config, errors, events, quantities. Losses and steps belong to training. Nothing is imported here:
+`core.encoders.source` is read by the server, which does not import torch.
 """

@@ -1,6 +1,7 @@
-"""Losses: pure torch, one per file.
+"""Losses: vectors in, a scalar out; pure torch, one loss per file.
 
-Names are loaded when first used, so that reading the registry does not import torch.
+May import: errors, parameters. How texts become vectors, and when a loss is asked for, belongs to training. Names are
+loaded when first used, so that reading the registry does not import torch.
 """
 
 from __future__ import annotations

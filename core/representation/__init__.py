@@ -1,4 +1,7 @@
-"""Measures and maps of vectors. Functions take arrays, not runs."""
+"""Measures, neighbours and maps of vectors: arrays in, numbers or points out.
+
+May import: errors, parameters, quantities. What reads a run, or keeps something beside it, belongs to artifacts.
+"""
 
 from __future__ import annotations
 

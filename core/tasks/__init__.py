@@ -1,4 +1,7 @@
-"""What can be learned: bundled tasks, files and a library of one's own, read into three splits."""
+"""What can be learned: bundled tasks, people's files and Hub data sets, read into three splits.
+
+May import: config, errors, quantities, settings. What a run does with the texts belongs to training.
+"""
 
 from core.tasks.dataset import Split, TaskData
 from core.tasks.library import LibraryTask, TaskLibrary
