@@ -97,26 +97,6 @@ def find_turn(points: ArrayLike, onto: ArrayLike, *, scaled: bool = False) -> Tu
     return Turn(centre, goal, rotation, scale, count)
 
 
-def find_turns(
-    points_per_run: Sequence[ArrayLike], matches: NDArray[np.int64], *, scaled: bool = False
-) -> tuple[Turn, ...]:
-    """One turn per run onto the first run's map, found at one frame of each.
-
-    Args:
-        points_per_run: [N_r, D] for each of R runs.
-        matches: [R, M] from `matched`.
-        scaled: see `find_turn`.
-    Returns: R turns; the first leaves its map as it is.
-    Raises: ValueError for maps of different dimension.
-    """
-    maps = [np.asarray(points, np.float64) for points in points_per_run]
-    first = maps[0][matches[0]]
-    width = first.shape[1]
-    still = Turn(np.zeros(width), np.zeros(width), np.eye(width), 1.0, len(first))
-    others = [find_turn(m[rows], first, scaled=scaled) for m, rows in zip(maps[1:], matches[1:], strict=True)]
-    return (still, *others)
-
-
 def _numbered(keys: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
     """Each key with how often it came before."""
     seen: Counter[Hashable] = Counter()

@@ -68,11 +68,6 @@ class Biography:
         """[F] numbers of classes."""
         return self.logits.argmax(1)
 
-    @property
-    def confidences(self) -> NDArray[np.float64]:
-        """[F] probabilities of the predictions."""
-        return self.probabilities.max(1)
-
 
 class _Anchor(NamedTuple):
     """A step with weights: the text there, and the k examples near it with their weights."""

@@ -55,11 +55,6 @@ def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[
     return tuple(rows)
 
 
-def differs_only_in_seed(configs: Sequence[RunConfig]) -> bool:
-    """Whether the seed is what differs among these configs, and the one thing that does."""
-    return [difference.path for difference in config_differences(configs)] == [SEED]
-
-
 def _merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
     """All paths; one that only some runs have stands before what follows it there and is known."""
     merged: list[str] = []

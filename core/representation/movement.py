@@ -38,20 +38,6 @@ def moved(before: ArrayLike, after: ArrayLike) -> Numbers:
     return np.einsum("nd,nd->n", apart, apart) / 2
 
 
-def map_movement(points_before: ArrayLike, points_after: ArrayLike) -> Numbers:
-    """How far each point moved between two maps [N, 2] or [N, 3], as a share of the width.
-
-    The width is the longest side of the upright box that holds both maps. Nothing moved where that is 0.
-    Raises: ValueError when the shapes differ.
-    """
-    first, second = _pair(points_before, points_after, "points_after")
-    if not len(first):
-        return np.empty(0)
-    both = np.concatenate([first, second])
-    width = float((both.max(0) - both.min(0)).max(initial=0.0))
-    return np.linalg.norm(second - first, axis=1) / (width or 1.0)
-
-
 def class_centroids(embeddings: ArrayLike, labels: ArrayLike, classes: int) -> Centroids:
     """The mean of the normalised rows of each class.
 

@@ -56,11 +56,6 @@ def load_task(config: TaskConfig, seed: int, library: TaskLibrary | None = None)
     return replace(data, notes=(*notes, *data.notes)) if notes else data
 
 
-def task_name(config: TaskConfig, library: TaskLibrary | None = None) -> str:
-    """What people call the task. Raises: TaskError or ConfigError when there is no such task."""
-    return _sources(config, library).name
-
-
 def _sources(config: TaskConfig, library: TaskLibrary | None) -> Sources:
     if is_own(config.id):
         if library is None:

@@ -63,10 +63,3 @@ class LinearProbe:
 def probe_scores(logits: FloatArray, labels: Sequence[int], rows: int) -> dict[str, float]:
     """Scores of a linear probe's logits; `train_rows`, how many it was fitted on, marks them as such."""
     return classification_scores(logits, labels) | {"train_rows": float(rows)}
-
-
-def linear_probe_scores(
-    train: FloatArray, train_labels: Sequence[int], held_out: FloatArray, labels: Sequence[int]
-) -> dict[str, float]:
-    """Scores of a linear probe on frozen vectors [n, H]."""
-    return LinearProbe(train, train_labels, max(*train_labels, *labels) + 1).scores(held_out, labels)

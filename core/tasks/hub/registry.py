@@ -302,13 +302,6 @@ _ENTRIES = (
 HUB_SETS: Mapping[str, HubEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
-def hub_entry(name: str) -> HubEntry:
-    """The entry of a data set offered by one click. Raises: ConfigError naming what exists."""
-    if name not in HUB_SETS:
-        raise ConfigError("data set", name, f"choose {', '.join(HUB_SETS)}, or give a repository and its columns.")
-    return HUB_SETS[name]
-
-
 def request_of(entry: HubEntry) -> HubRequest:
     """The request that fetches an entry, with as many rows as the settings allow."""
     return HubRequest(

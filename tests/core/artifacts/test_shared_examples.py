@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial import procrustes
 
-from core.artifacts.shared_examples import example_keys, find_turn, find_turns, matched
+from core.artifacts.shared_examples import example_keys, find_turn, matched
 from core.events import TRAIN, VALIDATION, Probe
 
 RNG = np.random.default_rng(0)
@@ -142,23 +142,21 @@ class TestRuns:
         order = RNG.permutation(30)[:20]
         turned = np.vstack([first[order], RNG.normal(size=(5, 2))]) @ random_turn(2, mirrored=True) + 4
         keys = [list(range(30)), [*order.tolist(), *"abcde"]]
-        turns = find_turns([first, turned], matched(keys))
-        one, other = (turn(points) for turn, points in zip(turns, (first, turned), strict=True))
-        assert one.tolist() == first.astype(np.float32).tolist()
-        assert other.shape == (25, 2)
-        assert other[:20] == pytest.approx(first[order], abs=1e-5)
-        assert (one.dtype, other.dtype) == (np.float32, np.float32)
+        here, there = matched(keys)
+        laid = find_turn(turned[there], first[here])(turned)
+        assert laid.shape == (25, 2)
+        assert laid[:20] == pytest.approx(first[order], abs=1e-5)
+        assert laid.dtype == np.float32
 
     def test_one_turn_for_all_frames_keeps_a_runs_frames_still(self) -> None:
         first, still = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2))
         drift = RNG.normal(size=(20, 2)) * 0.1
-        keys = matched([list(range(20))] * 2)
-        turn = find_turns([first, still], keys)[1]
+        turn = find_turn(still, first)
         moved = turn(still + drift) - turn(still)
         assert np.linalg.norm(moved, axis=1) == pytest.approx(np.linalg.norm(drift, axis=1), abs=1e-5)
         assert turn(still).tolist() == turn(still.copy()).tolist()
 
     def test_runs_without_a_common_example(self) -> None:
-        maps = [RNG.normal(size=(4, 2)).astype(np.float32) for _ in range(2)]
-        turns = find_turns(maps, matched([list("abcd"), list("efgh")]))
-        assert [turn(m).tolist() for turn, m in zip(turns, maps, strict=True)] == [m.tolist() for m in maps]
+        first, other = (RNG.normal(size=(4, 2)).astype(np.float32) for _ in range(2))
+        here, there = matched([list("abcd"), list("efgh")])
+        assert find_turn(other[there], first[here])(other).tolist() == other.tolist()

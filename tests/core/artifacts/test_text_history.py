@@ -134,12 +134,11 @@ def test_neighbours_are_the_nearest_by_cosine_and_counted_against_the_first_fram
     assert life.stayed[0] == 5
 
 
-def test_predictions_and_confidences_follow_from_the_logits() -> None:
+def test_predictions_and_probabilities_follow_from_the_logits() -> None:
     found = told_at((0,), [np.ones(6)], [[0.0, math.log(3), -100.0]])
     life = biography(found, (0,), drifting())
     np.testing.assert_allclose(life.probabilities, [[0.25, 0.75, 0.0]], atol=1e-7)
     assert life.predictions.tolist() == [1]
-    np.testing.assert_allclose(life.confidences, [0.75], atol=1e-7)
 
 
 def test_steps_with_weights_that_are_no_frames_count_for_nothing() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cosine
 
-from core.representation.movement import class_centroids, map_movement, margins, moved
+from core.representation.movement import class_centroids, margins, moved
 
 RNG = np.random.default_rng(0)
 
@@ -41,29 +41,6 @@ class TestMoved:
     def test_shapes_must_agree(self) -> None:
         with pytest.raises(ValueError, match=r"after = shape \[2, 3\]: expected \[3, 3\]"):
             moved(np.eye(3), np.eye(3)[:2])
-
-
-class TestMapMovement:
-    def test_it_is_a_share_of_the_longest_side_of_both_maps(self) -> None:
-        before = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0]])
-        after = np.array([[0.0, 0.0], [4.0, 3.0], [-1.0, 1.0]])
-        assert map_movement(before, after) == pytest.approx([0, 3 / 5, 1 / 5])
-
-    @pytest.mark.parametrize("columns", [2, 3])
-    def test_it_equals_a_loop_and_size_and_place_do_not_matter(self, columns: int) -> None:
-        before, after = RNG.normal(size=(15, columns)), RNG.normal(size=(15, columns))
-        sides = [max(*before[:, c], *after[:, c]) - min(*before[:, c], *after[:, c]) for c in range(columns)]
-        expected = [math.dist(a, b) / max(sides) for a, b in zip(before, after, strict=True)]
-        assert map_movement(before, after) == pytest.approx(expected)
-        assert map_movement(before * 7 - 3, after * 7 - 3) == pytest.approx(expected)
-
-    def test_points_on_one_spot_do_not_move(self) -> None:
-        assert map_movement(np.ones((4, 2)), np.ones((4, 2))).tolist() == [0, 0, 0, 0]
-        assert map_movement(np.empty((0, 2)), np.empty((0, 2))).tolist() == []
-
-    def test_shapes_must_agree(self) -> None:
-        with pytest.raises(ValueError, match=r"points_after = shape \[2, 3\]: expected \[2, 2\]"):
-            map_movement(np.ones((2, 2)), np.ones((2, 3)))
 
 
 class TestCentroids:

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-from core.training.scores import LEAST_LOGIT, LinearProbe, classification_scores, linear_probe_scores
+from core.training.scores import LEAST_LOGIT, LinearProbe, classification_scores
 
 
 def random_logits(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, list[int]]:
@@ -68,7 +68,7 @@ def test_a_linear_probe_equals_scikit_learns() -> None:
     train, held_out = rng.normal(size=(80, 4)).astype(np.float32), rng.normal(size=(50, 4)).astype(np.float32)
     train_labels, labels = (train[:, 0] > 0).astype(int).tolist(), (held_out[:, 0] > 0).astype(int).tolist()
     fitted = LogisticRegression(C=1.0, max_iter=2000).fit(train, train_labels)
-    scores = linear_probe_scores(train, train_labels, held_out, labels)
+    scores = LinearProbe(train, train_labels, 2).scores(held_out, labels)
     assert scores["accuracy"] == fitted.score(held_out, labels) > 0.9
     assert scores["cross_entropy"] == pytest.approx(log_loss(labels, fitted.predict_proba(held_out)), abs=1e-5)
     assert scores["train_rows"] == 80.0
@@ -76,7 +76,7 @@ def test_a_linear_probe_equals_scikit_learns() -> None:
 
 def test_a_probe_that_never_saw_a_class_misses_it_with_a_finite_loss() -> None:
     train, held_out = np.array([[0.0], [1], [0], [1]], np.float32), np.array([[0.0], [1], [2]], np.float32)
-    scores = linear_probe_scores(train, [0, 2, 0, 2], held_out, [0, 2, 1])
+    scores = LinearProbe(train, [0, 2, 0, 2], 3).scores(held_out, [0, 2, 1])
     assert scores["accuracy"] == pytest.approx(2 / 3)
     assert math.isfinite(scores["cross_entropy"])
 
