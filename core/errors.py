@@ -10,7 +10,7 @@ SHOWN_CHARS = 60
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in a message: quoted when it is text, and never longer than a glance."""
+    """A value as a message shows it: quoted when it is text, and never longer than a glance."""
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     if len(text) <= SHOWN_CHARS:
         return text

@@ -1,4 +1,4 @@
-"""What a fine-tune tells: the typed events that `train` yields, in the order in which they happen."""
+"""The typed events that `train` yields, in the order in which they happen."""
 
 from __future__ import annotations
 

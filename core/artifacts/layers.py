@@ -20,7 +20,7 @@ def layer_steps(folder: Path) -> tuple[int, ...]:
 
 
 def write_layers(folder: Path, step: int, layers: FloatArray, stamp: int) -> None:
-    """Keep [L, N, H]; `stamp` tells the weights that made them. Raises: StoreError."""
+    """Keep [L, N, H]; `stamp` identifies the weights that made them. Raises: StoreError."""
     arrays = {_name(number): vectors for number, vectors in enumerate(layers, start=1)}
     write_arrays(layers_path(folder, step), arrays, {"layers": len(layers), "stamp": stamp})
 

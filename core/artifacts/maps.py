@@ -43,7 +43,7 @@ class MapSource:
     stamp: str
 
     def folder(self, run_folder: Path, spec: MapSpec) -> Path:
-        """Where its maps lie in the run's folder; those that stand on the last frame beside those on another."""
+        """Where its maps lie in the run's folder; those fitted on the last frame beside those on another."""
         reference = f"-on-{self.present[-1]}" if spec.mode == "once" and self.present else ""
         return run_folder / f"maps-{spec.key}-{self.stamp}{reference}"
 

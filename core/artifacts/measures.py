@@ -14,7 +14,7 @@ from core.artifacts.array_files import read_about, read_array, write_arrays
 from core.artifacts.run_request import asking
 from core.store import RunRecord
 
-# Measures are computed for so many frames at most, the first and the last among them; clusters for all.
+# Measures are computed for this many frames at most, the first and the last among them; clusters for all.
 MEASURED_FRAMES = 24
 
 

@@ -71,7 +71,7 @@ def write_projector(
 
 
 def spread(steps: Sequence[int], most: int = FRAMES_MAX) -> list[int]:
-    """At most so many of the steps, the first and the last among them, spread evenly over their order."""
+    """At most `most` of the steps, the first and the last among them, spread evenly over their order."""
     chosen = np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int)
     return [steps[number] for number in chosen]
 

@@ -24,5 +24,5 @@ def asked_run(store: Store, request: Mapping[str, Any]) -> RunRecord:
     if run.probe is None:
         raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
     if run.begun_attempt != request.get("attempt"):
-        raise StoreError(f"Run {run.id} has begun again since this was asked: open its page anew.")
+        raise StoreError(f"Run {run.id} has begun again since this was asked: open its page again.")
     return run

@@ -1,4 +1,4 @@
-"""A text of one's own as a run's model saw it, once `inspect_job` has looked. Imports no torch.
+"""A visitor's text as a run's model saw it, once `inspect_job` has looked. Imports no torch.
 
 Files lie in `inspected/` of the run's folder under a hash of the text, the newest KEPT of them.
 """
@@ -23,7 +23,7 @@ from core.workers.run_rows import TaskSource
 
 INSPECTED = "inspected"
 KEPT = 200
-# What stands directly behind the word before it.
+# What comes directly behind the word before it.
 CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
 
 
@@ -34,7 +34,7 @@ class Inspected:
     Attributes:
         read: how the encoder reads the text, or both of a pair.
         steps: in order; 0 is the untrained encoder.
-        stamps: of each step, what tells its weights from others.
+        stamps: by step, what identifies its weights.
         vectors: [S, H] pooled vectors.
         logits: [S, C].
         attention: [S, L, heads, T] float16, what [CLS] attends to in every block.
@@ -97,7 +97,7 @@ def takes_pairs(store: Store, run: RunSummary) -> bool:
     texts = store.tokens(run.id).texts
     if texts:
         return len(texts[0].sides) > 1
-    # Not every tokenizer tells how it reads.
+    # Not every tokenizer says how it reads.
     return TaskSource(store.folder).kept(run.config.task, run.config.seed).train.seconds is not None
 
 
@@ -145,7 +145,7 @@ def deletions_path(folder: Path, text: str, second: str | None, step: int) -> Pa
 
 
 def write_deletions(folder: Path, step: int, stamp: int, found: Deletions) -> Path:
-    """Keep what deleting words does; `stamp` tells the weights. Raises: StoreError."""
+    """Keep what deleting words does; `stamp` identifies the weights. Raises: StoreError."""
     first, second = found.read.sides if len(found.read.sides) > 1 else (found.read.sides[0], None)
     path = deletions_path(folder, first, second, step)
     write_arrays(path, {"base": found.base, "deleted": found.deleted}, _words_of(found.read) | {"stamp": stamp})

@@ -20,7 +20,7 @@ class SimilarityScores:
 
     Attributes:
         values: by step, None where it cannot be computed.
-        stamps: by step, what tells its weights from others.
+        stamps: by step, what identifies its weights.
         pairs: how many were read.
     """
 

@@ -1,4 +1,4 @@
-"""The life of a text over all frames of a run: where it stood, what was predicted, who was near. Imports no torch.
+"""The life of a text over all frames of a run: where it was, what was predicted, who was near. Imports no torch.
 
 At a step with weights the text was read by the model itself. At the frames between, it is taken to have moved as those
 probe examples did that were nearest to it at the steps with weights on both sides. With v_a the text's vector at such a
@@ -124,8 +124,8 @@ def path(
         maps: [N, D] by step.
         read: step → embeddings [N, H].
         linear: whether the maps are linear in the vectors (PCA), so that the place is exact.
-        reference: the one step whose map tells where everything lies, for maps that were fitted once; None where each
-            frame tells for itself.
+        reference: the one step whose map decides where everything lies, for maps that were fitted once; None where each
+            frame decides for itself.
     """
     from core.representation.projections import place_new
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # What a warm process keeps loaded. Weights that a run did not change are there once.
 ENCODERS_KEPT = 2
 MODELS_KEPT = 8
-# The untrained encoder has no file whose date could tell its weights.
+# The untrained encoder has no file whose date could identify its weights.
 UNTRAINED = 0
 
 
@@ -91,7 +91,7 @@ def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> str:
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
     """Where the weights of each step lie; None for the untrained encoder."""
     folder = store.run_folder(run.id)
-    # One beyond the last step was left by an attempt that was cut back, and is about to be written anew.
+    # One beyond the last step was left by an attempt that was cut back, and is about to be written again.
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if 0 < step <= run.last_step}
     if run.status == Status.FINISHED and _last_is_kept(folder, run.steps):
         files[run.steps] = checkpoint_path(folder)

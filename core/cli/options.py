@@ -72,5 +72,5 @@ def dialect_options(command: Command) -> Command:
 
 
 def kinds_to_drop(given: Sequence[str]) -> list[str]:
-    """The kinds of problems whose rows may go; "all" stands for every kind."""
+    """The kinds of problems whose rows may go; "all" means every kind."""
     return list(PROBLEMS) if "all" in given else list(given)

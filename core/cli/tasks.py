@@ -1,4 +1,4 @@
-"""The tasks of one's own, without a browser: add a file or a Hub data set, list, rename, delete."""
+"""People's own tasks, without a browser: add a file or a Hub data set, list, rename, delete."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Setting:
     """One setting of a run.
 
     Attributes:
-        path: dotted names; a term or a view stands under its key, as `phases.0.objective.terms.supcon.temperature`.
+        path: dotted names; a term or a view is listed under its key, as `phases.0.objective.terms.supcon.temperature`.
         value: what is compared; `text` is what people read. Of a knob that was turned, the values and their steps.
         listed: whether it is listed where another run has no such setting; if not, it is at its default.
         follows: what it may merely follow from. Runs that differ there say nothing by differing here.

@@ -29,8 +29,8 @@ class Difference:
 def config_differences(configs: Sequence[RunConfig]) -> tuple[Difference, ...]:
     """The settings whose values differ, in the order in which a config is read.
 
-    Values are compared exactly, texts are for people: two values that would read alike are numbered. "–" stands where a
-    run has no such setting. Not listed as differences of their own, beside what `settings` leaves out:
+    Values are compared exactly, texts are for people: two values that would read alike are numbered. "–" is shown
+    where a run has no such setting. Not listed as differences of their own, beside what `settings` leaves out:
 
     - the defaults of a term, view or phase that another run lacks, but for its weight, τ, steps and learning rate;
     - what follows from a difference that is listed: other rows from another seed, frames of a longer run;
@@ -56,7 +56,7 @@ def differences_of(configs: Sequence[RunConfig], settings_of: Sequence[Sequence[
 
 
 def _merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
-    """All paths; one that only some runs have stands before what follows it there and is known."""
+    """All paths; one that only some runs have comes before what follows it there and is known."""
     merged: list[str] = []
     for order in orders:
         place = len(merged)

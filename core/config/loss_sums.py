@@ -18,7 +18,7 @@ def is_loss(name: str) -> bool:
 def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
     """Whether the total loss is the same sum in all runs, or a part of it has the same settings but for its weight.
 
-    The value of a contrastive loss depends on its temperature, its views, and on how many vectors it has to tell apart:
+    The value of a contrastive loss depends on its temperature, its views, and on how many vectors it has to separate:
     the batch size counts for it.
 
     Args:

@@ -142,7 +142,7 @@ class ObjectiveConfig(Part):
     def turned(self, name: str, value: float) -> ObjectiveConfig:
         """The objective after a knob was turned.
 
-        What may be turned does not depend on where the knobs stand, so that every turn can be followed by another.
+        What may be turned does not depend on the knobs' values, so that every turn can be followed by another.
 
         Raises: ConfigError for a value out of bounds or a knob that this objective does not have.
         """

@@ -150,7 +150,7 @@ _ALL = (
         "token-scl",
         "Token-level SCL",
         TOKENS,
-        "The k tokens that [CLS] attends to most stand for a text; λ is the contrastive weight.",
+        "The k tokens that [CLS] attends to most represent a text; λ is the contrastive weight.",
         f"{NOTES}; k 30, 60, 90 and α 0.2, 0.5 there",
         (_objective(_ce(), _scl(0.2, level="token", k=AUTO)),),
     ),

@@ -53,7 +53,7 @@ class TaskConfig(Part):
     problems whose rows may be dropped. The content hash ties the run to its exact rows; `name` is what people call the
     task. The settings below touch the training split alone, in this order, and are seeded by the run:
 
-    `imbalance` thins the classes out, exponentially from the first to the last, until the largest has so many times
+    `imbalance` thins the classes out, exponentially from the first to the last, until the largest has this many times
     the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555); `train_size` takes a stratified few-shot
     sample; `label_noise` ρ gives that share of each class's rows another label, drawn evenly; `text_noise` r changes
     that share of the words of each text (EDA, one operation per text).
@@ -110,7 +110,7 @@ class TrainableConfig(Part):
     reinitialised_blocks: Annotated[int, Field(ge=0, le=100)] = 0
 
     def frozen(self, blocks: int) -> int:
-        """How many of the lowest blocks, of so many, neither learn nor lie above something that learns."""
+        """How many of the lowest of `blocks` blocks neither learn nor lie above something that learns."""
         return {"last_blocks": blocks - self.blocks, "classifier": blocks}.get(self.part, 0)
 
 
@@ -135,7 +135,7 @@ class PhaseConfig(Part):
     """One stretch of training: what learns, from which loss, how long.
 
     `epochs` is turned into `steps` when the run is prepared. `micro_batch` lets a contrastive batch be larger than
-    memory: the encoder reads so many texts at a time, for the same gradients (gradient cache, Gao et al. 2021,
+    memory: the encoder reads this many texts at a time, for the same gradients (gradient cache, Gao et al. 2021,
     arXiv:2101.06983).
     """
 
@@ -178,7 +178,7 @@ class ProbeConfig(Part):
 
 
 class CheckpointConfig(Part):
-    """When the rolling checkpoint is written: every so many steps, or (None) as often as costs about 2 %.
+    """When the rolling checkpoint is written: every this many steps, or (None) as often as costs about 2 %.
 
     `snapshot_steps` are frames at which a copy of the weights is kept for good, so that a text can be looked at as the
     model saw it then (None: a few, as far as they are small, when prepared).
@@ -237,7 +237,7 @@ class RunConfig(Part):
             raise ConfigError(
                 "knob_turns",
                 ", ".join(turn.name for turn in objective_turns),
-                "give both phases their steps, so that a turn's step tells its phase.",
+                "give both phases their steps, so that the step of a turn determines its phase.",
             )
         _follow(_as_turns(self.knob_turns), self)
         return self

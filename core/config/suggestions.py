@@ -31,7 +31,7 @@ INTEGER: Kind = "integer"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A value worth a try, valid in the run's config; None stands for all training rows."""
+    """A value worth a try, valid in the run's config; None for all training rows."""
 
     value: Value | None
     text: str
@@ -44,7 +44,7 @@ class TwinSetting:
     Attributes:
         path: for `twin`.
         parameter: its label, help, kind, bounds and choices, as a widget takes them.
-        value, text: where it stands; None where no value of the parameter says it (all training rows, an objective
+        value, text: its value in the run; None where no value of the parameter says it (all training rows, an objective
             that is no preset).
         suggestions: for one click each, the present value not among them.
     """
@@ -60,7 +60,7 @@ class TwinSetting:
         return self.parameter.label
 
 
-# A path, its parameter, where it stands (None as above), its text there, and values worth a try.
+# A path, its parameter, its value (None as above) and its text, and values worth a try.
 Offer = tuple[str, Parameter, Value | None, str, Sequence[Value | None]]
 
 
@@ -102,7 +102,7 @@ def _presets(objective: ObjectiveConfig) -> Offer:
     names = {name: entry.label for name, entry in single.items()}
     about = "Another objective as a whole, with its own weights and temperature."
     parameter = Parameter("objective", "Objective", now or BASELINE, about, kind="choice", choices=names)
-    # Beside the mix stands its baseline, beside the baseline the mix.
+    # A mix is offered its baseline, the baseline the mix.
     contrasts = any(term.loss == MIX_TERM for term in objective.terms)
     candidates = [name for name in (BASELINE, MIX) if name != MIX or not contrasts]
     return ("phases.0.objective", parameter, now, names[now] if now else mix, candidates)
@@ -152,7 +152,7 @@ def _weight(name: str, knob: Knob, most: float) -> Parameter:
 def _trainable(phase: PhaseConfig, path: str) -> Iterator[Offer]:
     trainable = phase.trainable
     choices = ["all", "last_blocks"]
-    if trainable.reinitialised_blocks == 0:  # a block that is drawn anew has to learn
+    if trainable.reinitialised_blocks == 0:  # a block that is drawn again has to learn
         choices += ["lora", *(["classifier"] if phase.objective.classifies else [])]
     yield _choice(f"{path}.part", labels.TRAINABLE["part"], trainable.part, "all", choices)
     names = {"last_blocks": "blocks", "lora": "lora_rank"}

@@ -26,7 +26,7 @@ class _WithSettings(BaseModel):
 
 
 class ViewConfig(_WithSettings):
-    """One further view of a text. Its own parameters (`rate`, …) stand beside `view`."""
+    """One further view of a text. Its own parameters (`rate`, …) are given beside `view`."""
 
     view: str
 
@@ -44,7 +44,7 @@ class ViewConfig(_WithSettings):
 
 
 class TermConfig(_WithSettings):
-    """One weighted loss on the views of a text. Its own parameters (`temperature`, `level`, …) stand beside them."""
+    """One weighted loss on the views of a text. Its own parameters (`temperature`, `level`, …) lie beside them."""
 
     loss: str
     weight: Annotated[float, Field(ge=0.0, le=WEIGHT_MAX)] = 1.0

@@ -26,7 +26,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
 
     Args:
         config: of the original; prepared, and with its knob turns, so that the twin's frames fall on the same steps.
-        path: dotted names as `settings` has them; a term or view by its key or its number. Two stand for more than one
+        path: dotted names as `settings` has them; a term or view by its key or its number. Two paths mean more than one
             field: `phases.0.objective` takes the name of a preset of one phase, `phases.0.objective.lambda` turns the
             weights that λ binds. With `seed` it is a repetition of the run and no twin of it.
         value: in JSON form.

@@ -29,7 +29,7 @@ class TokenCounts:
     """How many tokens each text has, special ones included, before anything is cut off.
 
     Attributes:
-        unknown_share: in [0, 1], of the tokens that are not special: those that stand for what the tokenizer does not
+        unknown_share: in [0, 1], of the tokens that are not special: those that replace what the tokenizer does not
             know. 0 where there are no tokens.
     """
 
@@ -89,7 +89,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
 def token_strings(encoder_id: str, text: Input) -> list[str]:
     """A text's tokens as the vocabulary has them, special ones included, before anything is cut off.
 
-    Tokens of a byte-level vocabulary are given as the characters they stand for, with Ġ for a space before them and �
+    Tokens of a byte-level vocabulary are given as the characters they encode, with Ġ for a space before them and �
     for a part of a character.
 
     Raises: EncoderError or ConfigError in one sentence when the tokenizer cannot be had or read.
@@ -153,7 +153,7 @@ class _FileReader:
 
 def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
     """The id of what the model does not know; None where it knows every byte."""
-    if isinstance(tokenizer.model, models.Unigram):  # which does not tell, and its file does
+    if isinstance(tokenizer.model, models.Unigram):  # which does not say so; its file does
         found: int | None = json.loads(file.read_text(encoding="utf-8"))["model"].get("unk_id")
         return found
     name: str | None = getattr(tokenizer.model, "unk_token", None)
@@ -161,7 +161,7 @@ def _unknown_id(tokenizer: Tokenizer, file: Path) -> int | None:
 
 
 def _characters(token: str) -> str:
-    """What a token of a byte-level vocabulary stands for."""
+    """What a token of a byte-level vocabulary encodes."""
     text: str = decoders.ByteLevel().decode([token])
     return f"Ġ{text[1:]}" if text.startswith(" ") else text
 

@@ -1,7 +1,7 @@
 """Several texts in one row: no padding inside a batch, and the batch itself stays random.
 
 Texts are laid end to end in rows of the length that costs least, somewhere between the longest text and its double. The
-mask lets a token see its own text only and positions start anew with each text, so every vector equals the one that
+mask lets a token see its own text only and positions start again with each text, so every vector equals the one that
 the text would have alone (tested per family).
 """
 
@@ -66,7 +66,7 @@ class PackedBatch:
         return self.places != NO_TEXT
 
     def by_text(self, values: Tensor) -> Tensor:
-        """[R, T, …] → [B, longest text, …]; what stands behind a text's end means nothing."""
+        """[R, T, …] → [B, longest text, …]; what comes behind a text's end means nothing."""
         return values.flatten(0, 1)[self.places.clamp(min=0)]
 
     def lay(self, states: Sequence[Tensor]) -> Tensor:

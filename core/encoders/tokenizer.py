@@ -79,7 +79,7 @@ def _words(
 
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
-    """What a tokenizer adds around texts; [UNK] and [MASK] stand for words."""
+    """What a tokenizer adds around texts; [UNK] and [MASK] replace words."""
     names = ("cls", "sep", "pad", "bos", "eos")
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in names)
     return frozenset(i for i in ids if i is not None)

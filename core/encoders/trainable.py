@@ -86,7 +86,7 @@ def merged_names(names: Collection[str]) -> set[str]:
 
 @torch.no_grad()
 def reinitialise(encoder: Encoder, blocks: int) -> None:
-    """Draw the top `blocks` blocks anew, as transformers initialises them, from torch's global random state.
+    """Initialise the top `blocks` blocks again, as transformers initialises them, from torch's global random state.
 
     Call it before `apply_trainable`.
 

@@ -20,7 +20,7 @@ SHORTEST_PX = 120
 EDGES_PX = 84
 HISTOGRAM_HEIGHT_PX = 260
 LABEL_CHARS = 24
-# Tones of ACCENT: splits are told apart by them, because colours mean classes elsewhere.
+# Tones of ACCENT: they distinguish splits, because colours mean classes elsewhere.
 TONES = ("rgba(47,111,159,1)", "rgba(47,111,159,0.65)", "rgba(47,111,159,0.4)")
 
 BINS = 40
@@ -28,7 +28,7 @@ BAR_SHARE = 0.94
 # Texts beyond this percentile share the last bar, if the longest is much longer.
 SHOWN_PERCENTILE = 99.0
 TAIL_RATIO = 1.5
-# A mark that would stretch the axis beyond this many times its length stands at the edge instead.
+# A mark that would stretch the axis beyond this many times its length is drawn at the edge instead.
 MARK_RATIO = 2.0
 SCORE_BINS = 20
 MOST_SCORE = 1e6
@@ -157,7 +157,7 @@ class _Bins(NamedTuple):
 
     @property
     def tail_place(self) -> float:
-        """The middle of the last bar, which stands half a bar apart: it is off the scale."""
+        """The middle of the last bar, which is half a bar apart: it is off the scale."""
         return self.end - 0.5 + self.width
 
     @property
@@ -178,7 +178,7 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
     Args:
         lengths: ≥ 0, whole; none gives an empty figure.
         unit: what is counted, in the plural, e.g. "tokens".
-        mark: a line such as (128, "reads 128 tokens"); where it would lie far from the bars, its text alone stands at
+        mark: a line such as (128, "reads 128 tokens"); where it would lie far from the bars, its text alone is at
             the edge, with an arrow.
     Raises: ValueError for a negative length.
     """
@@ -239,7 +239,7 @@ def _width(span: int) -> int:
 
 
 def _tail_ticks(bins: _Bins | None) -> Figure:
-    """Names the last bar by its first length; some six round lengths stand at the others."""
+    """Names the last bar by its first length; the others have some six round lengths."""
     if bins is None or not bins.has_tail:
         return {}
     span = bins.high - bins.low
@@ -254,7 +254,7 @@ def _tail_ticks(bins: _Bins | None) -> Figure:
 
 
 def _mark_side(mark: LengthMark, bins: _Bins | None) -> Literal["left", "within", "right"]:
-    """Whether a mark stands on the scale, or so near that the axis can reach it, or on which side of it."""
+    """Whether a mark is on the scale, or so near that the axis can reach it, or on which side of it."""
     if bins is None:
         return "right"
     reach = (MARK_RATIO - 1) * (bins.high - bins.low)

@@ -1,4 +1,4 @@
-"""The curves of one run: stacked panels over the steps, with the lines that tell what a number means."""
+"""The curves of one run: stacked panels over the steps, with reference lines."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[
 
 
 def _compared(steps: Sequence[Step]) -> list[Step]:
-    """The steps that compared the terms on a block; a step without values stands in each gap between stretches."""
+    """The steps that compared the terms on a block; a step without values is put in each gap between stretches."""
     having = [step for step in steps if BLOCK in step.values]
     usual = median([after.step - before.step for before, after in pairwise(having)] or [0])
     gaps = [before.step for before, after in pairwise(having) if after.step - before.step > GAP_FACTOR * usual]

@@ -1,6 +1,6 @@
 """A text with a background behind every word whose strength follows the word's weight, as safe HTML.
 
-Everything stands in the markup itself, in translucent colours, so that it fits a light and a dark page. Hue alone never
+Everything is in the markup itself, in translucent colours, so that it fits a light and a dark page. Hue alone never
 tells anything: a negative weight is underlined too, and signs and sentences say which words came and went.
 """
 
@@ -23,7 +23,7 @@ from core.representation.attention import entered_and_left, top_words
 
 Weights = Sequence[float] | NDArray[np.floating]
 
-# Blue of the accent and orange are told apart by colour-blind people (Okabe & Ito 2008).
+# Blue of the accent and orange can be distinguished by colour-blind people (Okabe & Ito 2008).
 POSITIVE_RGB = (74, 144, 194)
 NEGATIVE_RGB = (230, 159, 0)
 # Stronger, and the page's text would no longer stand out against it.
@@ -66,8 +66,8 @@ def highlighted_html(
 
     Args:
         weights: of every word of the text; negative ones get another hue and a line below, NaN was not measured.
-        title: stands above and names the figure to a screen reader.
-        measure: what a weight is; it stands before the value on hover.
+        title: shown above; names the figure to a screen reader.
+        measure: what a weight is; shown before the value on hover.
         scale: > 0, the weight with the strongest background; None takes the greatest of these.
         chosen: positions of words with a frame, e.g. the top k.
     Returns: HTML in which everything from outside is escaped, without line breaks of its own.
@@ -178,7 +178,7 @@ def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
 
 
 def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tuple[list[str], int]:
-    """A side's words and what stands between them, and where its last word ends.
+    """A side's words and what lies between them, and where its last word ends.
 
     Where a tokenizer makes several words of one character, the first of them shows it.
     """
@@ -205,12 +205,12 @@ def _between(text: str) -> str:
 
 
 def _is_visible(text: str) -> bool:
-    """Letters, numbers, punctuation and symbols are; tokenizers drop accents that stand alone and format characters."""
+    """Letters, numbers, punctuation and symbols are; tokenizers drop accents without a letter and format characters."""
     return any(category(char)[0] in "LNPS" for char in text)
 
 
 def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
-    """What hovering tells, for those who hear the page: the strongest words with their values."""
+    """What hovering shows, for those who hear the page: the strongest words with their values."""
     measured = [place for place, weight in enumerate(weights) if not math.isnan(weight)]
     strongest = sorted(measured, key=lambda place: (-abs(weights[place]), place))[:SPOKEN_WORDS]
     items = "".join(f"<li>{_name(text, place)} {_value(weights[place])}</li>" for place in strongest)
@@ -222,7 +222,7 @@ def _listed(text: TokenText, places: Sequence[int]) -> str:
 
 
 def _name(text: TokenText, place: int) -> str:
-    """A word in a sentence of ours, told from its punctuation; its direction stays its own."""
+    """A word in a sentence of ours, set off from its punctuation; its direction stays its own."""
     return f'<bdi style="font-weight:600">{short_text(_legible(text.surface(text.words[place])), SPOKEN_CHARS)}</bdi>'
 
 
@@ -237,5 +237,5 @@ def _safe(text: str) -> str:
 
 
 def _legible(text: str) -> str:
-    """What HTML and UTF-8 cannot hold stands as the sign for it: no character is lost silently."""
+    """What HTML and UTF-8 cannot hold is shown as the sign for it: no character is lost silently."""
     return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)

@@ -36,7 +36,7 @@ class Bundle:
 
     Attributes:
         id: the same content, the same id.
-        frames: how many frames it tells of, 0 when it is the same for all.
+        frames: how many frames it covers, 0 when it is the same for all.
         present: which of these frames have a map.
     """
 
@@ -68,7 +68,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class OwnPoint:
-    """A sentence of one's own: one place per frame in the map's own coordinates, None where there is none.
+    """A visitor's sentence: one place per frame in the map's own coordinates, None where there is none.
 
     `exact` says of each frame whether the place was computed (filled star) or estimated (hollow star).
     """

@@ -23,7 +23,7 @@ from core.figures.template import (
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 MOST_RUNS = 6
-# Beside its colour every run has its own dash, so that no line is told by colour alone.
+# Beside its colour every run has its own dash, so that no line is recognised by colour alone.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 GAP = 0.07
 FAINT = 0.25

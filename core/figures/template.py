@@ -49,7 +49,7 @@ def base_layout(**more: Any) -> Figure:
 
 
 def panel_title(text: str, x: float, y: float) -> Figure:
-    """The annotation that stands above a panel's upper left corner; the text is safe to draw already."""
+    """The annotation above a panel's upper left corner; the text is safe to draw already."""
     return {
         "text": text,
         "xref": "paper",

@@ -93,7 +93,7 @@ def top_words_figure(
     measure: str = "attention",
     skip: Collection[int] = (),
 ) -> Figure:
-    """Bars of the words that are among the top k before or after; signs tell which entered and which left.
+    """Bars of the words that are among the top k before or after; signs show which entered and which left.
 
     Args:
         words: W, from outside.

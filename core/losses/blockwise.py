@@ -120,7 +120,7 @@ def _weigh(s: Tensor, pair: Tensor, row_lse: Tensor, column_lse: Tensor, row_g: 
 def _strips(z: Tensor, groups: Tensor | None, temperature: float) -> Iterator[Strip]:
     """The upper half of z·zᵀ/τ from top to bottom; every strip reuses the memory of the one before.
 
-    Equal groups must stand together; a strip then ends where the group of its last row does.
+    Equal groups must be adjacent; a strip then ends where the group of its last row does.
     """
     m = len(z)
     height = strip_height(m)
@@ -145,6 +145,6 @@ def strip_height(m: int) -> int:
 
 
 def _group_ends(groups: Tensor) -> list[int]:
-    """For each row the first row after its group; equal groups stand together."""
+    """For each row the first row after its group; equal groups are adjacent."""
     counts = groups.unique_consecutive(return_counts=True)[1]
     return counts.cumsum(0).repeat_interleave(counts).tolist()

@@ -1,4 +1,4 @@
-"""The lines that tell what a contrastive loss means: where all vectors look alike, and what it cannot go below."""
+"""Reference lines of a contrastive loss: where all vectors look alike, and what it cannot go below."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReferenceLines(NamedTuple):
 
     Attributes:
         collapse, bound: nats, float64 scalars; None where a loss has no bound worth drawing.
-        active: share of the anchors, in [0, 1], that have a positive and a second candidate to tell it from. Without
+        active: share of the anchors, in [0, 1], that have a positive and a second candidate. Without
             any the loss is 0 whatever the vectors are. None where every anchor is active.
     """
 

@@ -26,7 +26,7 @@ class LossEntry:
         reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
         views: fewest and most views of a text that it takes (None: any number).
         levels: what it can contrast; empty for a loss on logits.
-        uses_labels: whether the labels tell what belongs together.
+        uses_labels: whether positives are rows with the same label.
     """
 
     name: str
@@ -90,7 +90,7 @@ CONTRAST = (
         "k",
         "Tokens k",
         30,
-        "At token level: how many of the tokens that [CLS] attends to most stand for a text. A k of at least the "
+        "At token level: how many of the tokens that [CLS] attends to most represent a text. A k of at least the "
         "number of words selects nothing.",
         kind="integer",
         low=1,
@@ -102,7 +102,7 @@ CONTRAST = (
         "clusters",
         "Clusters",
         0,
-        "At token level: group the k tokens by K-means into so many groups, each the mean of its members; 0 takes "
+        "At token level: group the k tokens by K-means into this many groups, each the mean of its members; 0 takes "
         "every token on its own.",
         kind="integer",
         low=0,

@@ -29,7 +29,7 @@ def simcse_loss(
         z3: [N, d], a hard negative of each sentence (contradiction); negatives of all rows.
         temperature: > 0, unitless.
         hard_negative_weight: added to the logit of the own hard negative; finite.
-        symmetric: the mean of z1 → z2 and z2 → z1; z3's columns, with the weight, then stand in both directions.
+        symmetric: the mean of z1 → z2 and z2 → z1; z3's columns, with the weight, then count in both directions.
     Returns: scalar, nats, mean over rows, in float32 or better.
     Raises: ValueError naming the argument, its value and what is expected.
     Edge: one pair without hard negatives gives 0.

@@ -1,6 +1,6 @@
 """What [CLS] attends to, word by word, and what a deleted word changes.
 
-Attention is not explanation: `deletion_effects` and `rank_agreement` stand beside it.
+Attention is not explanation: `deletion_effects` and `rank_agreement` are shown beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WordAttention(NamedTuple):
 
     Attributes:
         words: [W] share of each word, the sum over its pieces.
-        special_share: what went to tokens of no word; all sum to one, as far as float16 tells.
+        special_share: what went to tokens of no word; all sum to one, up to the precision of float16.
     """
 
     words: Doubles
@@ -70,7 +70,7 @@ def split_attention(attention: Array, lengths: Sequence[int]) -> list[Array]:
     given = _checked_attention(attention)
     short = next((length for length in lengths if length < 1), None)
     if short is not None:
-        raise ValueError(f"lengths: {shown(short)} stands among them: expected at least 1 token of each text")
+        raise ValueError(f"lengths: {shown(short)} is among them: expected at least 1 token of each text")
     if sum(lengths) != given.shape[2]:
         raise ValueError(f"lengths sum to {sum(lengths)}: expected the {given.shape[2]} tokens of attention")
     return np.split(given, np.cumsum(lengths)[:-1], axis=2) if len(lengths) else []
@@ -253,7 +253,7 @@ def _joined(shares: Doubles, places: Sequence[Sequence[int]]) -> Doubles:
     owners = np.repeat(np.arange(len(places)), np.array([len(word) for word in places], dtype=np.int64))
     outside = pieces[(pieces < 0) | (pieces >= shares.shape[1])]
     if outside.size:
-        raise ValueError(f"places: {outside[0]} stands among them: expected positions 0 to {shares.shape[1] - 1}")
+        raise ValueError(f"places: {outside[0]} is among them: expected positions 0 to {shares.shape[1] - 1}")
     if len(np.unique(pieces)) < len(pieces):
         raise ValueError("places: a token belongs to two words: expected each in one at most")
     words = np.zeros((len(shares), len(places)))

@@ -22,7 +22,7 @@ def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None
         count: ≥ 1; there are fewer clusters where there are fewer different vectors.
         previous: [N] clusters of the frame before, or labels; −1 is no cluster. The numbers are given so that as many
             examples as possible keep theirs (Hungarian method), and a cluster without a partner gets the lowest number
-            that is free. Without it clusters are numbered in the order in which their first examples stand.
+            that is free. Without it clusters are numbered in the order of their first examples.
     Returns: [N] numbers from 0.
     Raises: ValueError naming the argument, its value and what is expected.
     """

@@ -13,7 +13,7 @@ from core.representation.array_checks import Whole, checked_labels, checked_rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExampleScores:
-    """Everything [N]. A label may be unknown, as that of a sentence of one's own is.
+    """Everything [N]. A label may be unknown, as that of a visitor's sentence is.
 
     Attributes:
         predicted: the class of the highest logit, the first of equal ones.

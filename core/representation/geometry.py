@@ -58,7 +58,7 @@ def class_cosines(embeddings: Array, labels: Sequence[int]) -> tuple[float | Non
 
 
 def geometry(embeddings: Array, labels: Sequence[int]) -> dict[str, float]:
-    """The measures of a frame that tell a collapse from classes that have drawn together, by name.
+    """The measures of a frame that distinguish a collapse from classes that have drawn together, by name.
 
     Args:
         embeddings: [N, d], N ≥ 2; labels: [N].

@@ -1,4 +1,4 @@
-"""How well vectors are told apart, gathered and spread: one number each, with the settings it was computed with."""
+"""How well vectors are separated, gathered and spread: one number each, with the settings it was computed with."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str
         labels: [N] whole numbers, each of them a class.
     Returns: linear_svm and knn1 (accuracies, 0 to 1; None where a class has fewer than five examples), ari, nmi,
         alignment, uniformity, silhouette, effective_rank. None where a measure says nothing: one class or one vector
-        alone, and for those that tell groups apart also equal vectors throughout.
+        alone, and for those that need groups also equal vectors throughout.
     Raises: ValueError naming the argument, its value and what is expected.
     Source: methods as named in METRICS.
     """

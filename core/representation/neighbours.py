@@ -147,7 +147,7 @@ def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"after = shape {list(second.shape)}: expected that of before, {list(first.shape)}, [N, k]")
     if not first.shape[1]:
         return np.ones(len(first))
-    both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept one stands twice
+    both = np.sort(np.concatenate([first, second], axis=1), axis=1)  # a kept one occurs twice
     return (both[:, 1:] == both[:, :-1]).sum(1) / first.shape[1]
 
 
@@ -155,7 +155,7 @@ def key_blocks(rows: Array, metric: Metric) -> Iterator[tuple[slice, Whole]]:
     """For some rows [N, d] after the other, a number for every other row [b, N] that is smaller the nearer that is.
 
     It is the distance as a whole number, times N, plus the row's number: no two are equal, ties fall to the lowest
-    number, and the remainder by N tells whose it is. A row's own is the largest there is.
+    number, and the remainder by N says whose it is. A row's own is the largest there is.
     """
     z = _prepared(rows, checked_metric(metric))
     if metric == "euclidean":

@@ -1,7 +1,7 @@
 """What a contrastive loss and the geometry of a frame say together: collapse, separation, learning or neither.
 
 A loss at its collapse line means that all vectors look alike to it. They may be equal, equidistant, or as narrow as the
-untrained encoder already was; only the geometry, compared with that of step 0, can tell.
+untrained encoder already was; only the geometry, compared with that of step 0, shows it.
 """
 
 from __future__ import annotations

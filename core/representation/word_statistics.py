@@ -22,7 +22,7 @@ class SelectedWord:
     Attributes:
         label: the class with the greatest lift, the lowest of equals.
         lift: that class's.
-        count, occurs: examples in which it was selected, and in which it stands at all.
+        count, occurs: examples in which it was selected, and in which it occurs at all.
         counts, occurrences, lifts: [C], the same for each class.
     """
 
@@ -58,7 +58,7 @@ class WordStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WordChange:
-    """In how many examples a word stands, and in how many it was selected before and after."""
+    """In how many examples a word occurs, and in how many it was selected before and after."""
 
     word: str
     occurs: int
@@ -82,7 +82,7 @@ def word_statistics(
 
     Lift of class c for word w is P(c | w selected) / P(c), where P(c) = N_c / N is the class's share of the examples.
     P(c | w selected) = (n_wc + a·P(c)) / (n_w + a) is smoothed with a = PRIOR_EXAMPLES, so that lift is
-    (n_wc·N / N_c + a) / (n_w + a): 1 where selection tells nothing of the class, less where it speaks against it, and
+    (n_wc·N / N_c + a) / (n_w + a): 1 where selection is independent of the class, less where it speaks against it, and
     always below N / N_c where that exceeds 1. A class without examples has lift 1. An example counts once, however
     often it has the word.
 
@@ -99,7 +99,7 @@ def word_statistics(
         raise ValueError(f"labels has {len(labels)} examples: expected the {len(words)} of words")
     wrong = next((label for label in labels if not 0 <= label < classes), None)
     if wrong is not None:
-        raise ValueError(f"labels: {shown(wrong)} stands among them: expected 0 to {classes - 1}")
+        raise ValueError(f"labels: {shown(wrong)} is among them: expected 0 to {classes - 1}")
     of_label = Counter(int(label) for label in labels)
     examples = tuple(of_label[label] for label in range(classes))
     folded = _folded(words)
@@ -152,7 +152,7 @@ def _folded(words: Sequence[Sequence[str]]) -> list[list[str]]:
 def _counted(
     words: Sequence[Sequence[str]], positions: Sequence[Sequence[int]] | None, labels: Sequence[int], classes: int
 ) -> list[Counter[str]]:
-    """Of each class in how many examples a word stands at one of the positions, or at any where none are given."""
+    """Of each class in how many examples a word is at one of the positions, or at any where none are given."""
     found = [Counter[str]() for _ in range(classes)]
     for number, (of_text, label) in enumerate(zip(words, labels, strict=True)):
         found[label].update(set(of_text) if positions is None else {of_text[place] for place in positions[number]})
@@ -183,4 +183,4 @@ def _check_positions(name: str, words: Sequence[Sequence[str]], positions: Seque
     for of_text, chosen in zip(words, positions, strict=True):
         outside = next((place for place in chosen if not 0 <= place < len(of_text)), None)
         if outside is not None:
-            raise ValueError(f"{name}: {shown(outside)} stands among them: expected 0 to {len(of_text) - 1}")
+            raise ValueError(f"{name}: {shown(outside)} is among them: expected 0 to {len(of_text) - 1}")

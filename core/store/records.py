@@ -13,7 +13,7 @@ from core.events import Probe
 
 
 class Status(StrEnum):
-    """Where a run stands. INTERRUPTED is never written: it is derived when a run is read."""
+    """The status of a run. INTERRUPTED is never written: it is derived when a run is read."""
 
     QUEUED = "queued"
     STARTING = "starting"

@@ -47,7 +47,7 @@ def size_text(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A folder's own files, by kind, and its folders; `settled` where the date will tell of any change."""
+    """A folder's own files, by kind, and its folders; `settled` where the date will show any change."""
 
     changed_ns: int
     settled: bool

@@ -137,7 +137,7 @@ def options_of_test(options: ReadingConfig) -> ReadingConfig:
 
 
 def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
-    """The rows of each file, if nothing stands against them.
+    """The rows of each file, if none has a problem.
 
     Args:
         drop: kinds of problems whose rows may go.

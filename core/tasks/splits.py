@@ -16,7 +16,7 @@ LARGEST_GROUP = 0.05
 def stratified_order(labels: Sequence[int], seed: int, groups: Sequence[int] | None = None) -> list[int]:
     """An order of the rows of which every prefix keeps the class shares as nearly as it can.
 
-    The j-th group of n with the same labels, in seeded random order, stands at (j + ½)/n, its rows one after the other;
+    The j-th group of n with the same labels, in seeded random order, is at (j + ½)/n, its rows one after the other;
     the first row of every class is moved to the front, so that a prefix of at least C rows holds all C classes.
 
     Args:
@@ -46,7 +46,7 @@ def _units(groups: Sequence[int]) -> list[list[int]]:
 
 
 def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
-    """Numbers of the units, each kind spread evenly; where two stand at one place, kinds and then units in order."""
+    """Numbers of the units, each kind spread evenly; where two are at one place, kinds and then units in order."""
     rng = np.random.default_rng(seed)
     places = np.empty(len(kinds))
     for kind in np.unique(kinds):
@@ -59,7 +59,7 @@ def _interleaved(kinds: np.typing.NDArray[np.int64], seed: int) -> list[int]:
 def text_groups(texts: Sequence[Texts]) -> list[int] | None:
     """A number per row, equal where the text (of a pair, the first) is the same; None where no text repeats.
 
-    A premise and its hypotheses, and rows that stand twice, then go into one split. A text that fills a large part of
+    A premise and its hypotheses, and repeated rows then go into one split. A text that fills a large part of
     the rows would leave nothing for the other splits, so each of its rows goes by itself.
     """
     number: dict[Texts, int] = {}

@@ -74,7 +74,7 @@ class DuplicateGroup:
 def word_counts(texts: Sequence[Texts]) -> list[int]:
     """How many words each text has; a pair has those of both.
 
-    A word is what stands between white space. Where more than half of the letters are of a script without spaces, it is
+    A word is what lies between white space. Where more than half of the letters are of a script without spaces, it is
     a character with its marks, or a run of Latin letters and digits.
     """
     return [_words(text) if isinstance(text, str) else sum(map(_words, text)) for text in texts]
@@ -86,7 +86,7 @@ def _words(text: str) -> int:
     text = text.strip()
     in_runs = sum(len(run) - 1 for run in LATIN_RUN.findall(text))
     joined = sum(char.isspace() or _is_mark(char) for char in NEITHER_LETTER_NOR_DIGIT.findall(text))
-    # White space and marks belong to what stands before them; a first mark has nothing before it.
+    # White space and marks belong to what comes before them; a first mark has nothing before it.
     return len(text) - in_runs - joined + _is_mark(text[0])
 
 
@@ -118,7 +118,7 @@ def _folded(text: str) -> str:
 
 
 def _few_marks(text: str) -> str:
-    """A text with at most so many combining marks in a row: the time to order them grows with their square."""
+    """A text with at most a few combining marks in a row: the time to order them grows with their square."""
     if len(text) <= SHORT_CHARS or text.isascii():
         return text
     suspect, many = _mark_runs()
@@ -151,7 +151,7 @@ def duplicates(texts: Sequence[Texts], labels: Sequence[int]) -> list[DuplicateG
 
 
 def language_of(texts: Sequence[Texts]) -> Language:
-    """The script that most of the texts are written in, as the language that it stands for; "latin" stands for many.
+    """The script that most of the texts are written in, as the language that uses it; "latin" means many.
 
     Only the beginnings of some rows, evenly spread, are read. Han with kana among it is Japanese, without it Chinese.
     """
@@ -184,7 +184,7 @@ def search(
 ) -> list[int]:
     """Row numbers, ascending, of the texts in which every word of a search occurs; all rows for a search without words.
 
-    A word may stand within a longer one, and the words of one search in different texts of a pair. Case, kinds of white
+    A word may be part of a longer one, and the words of one search in different texts of a pair. Case, kinds of white
     space and Unicode's compatible forms make no difference. Quotes hold a phrase together.
 
     Args:

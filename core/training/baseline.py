@@ -64,7 +64,7 @@ class Baseline:
         """
         Args:
             encoder: pre-trained; it is copied where its vectors are not in the cache.
-            key: tells encoder, arithmetic and rows apart from others in the cache.
+            key: identifies encoder, arithmetic and rows in the cache.
         """
         self.rows = learned_rows(config, data.train.labels)
         self._splits = (data.train.take(self.rows), data.validation, data.test)

@@ -135,7 +135,7 @@ def _learning_blocks(trainable: TrainableConfig, shape: EncoderShape) -> int:
 
 
 def measured_flops(steps: Sequence[Step], shape: EncoderShape, trainable: TrainableConfig) -> float | None:
-    """Operations per second that a run reached, None when it has too few steps to tell."""
+    """Operations per second that a run reached, None when it has too few steps for an estimate."""
     rates = [
         step_operations(shape, trainable, step.values["tokens"]) / step.values["step_s"]
         for step in steps[2:]

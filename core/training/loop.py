@@ -244,7 +244,7 @@ class _Run:
 
     def _follow_recorded_turns(self) -> None:
         """The objective and rate that the next step of this phase uses."""
-        last = self.config.phase_ends[self.phase.number]  # a resumed run may stand at the end of its phase
+        last = self.config.phase_ends[self.phase.number]  # a resumed run may be at the end of its phase
         used = objective_at(self.config, min(self.step + 1, last))
         self.phase.rate_factor = used.rate_factor
         if used.objective != self.phase.objective_config:
@@ -329,7 +329,7 @@ class _Run:
         yield from self.frames.events(0, pooled, logits.cpu().numpy(), attention)
 
     def frame(self, controls: Controls) -> Iterator[Event]:
-        """The probe as it stands. A stop gives it up, but not at the last step: a finished run has its last frame."""
+        """The probe as it is now. A stop gives it up, but not at the last step: a finished run has its last frame."""
         interrupted = controls.stop_requested if self.step < self.config.steps else NoControls().stop_requested
         by_probe = not classifier_learned(self.config, self.step)
         found = encode(

@@ -174,7 +174,7 @@ class Phase:
     # What is recorded
 
     def _settings(self, step: int) -> dict[str, float]:
-        """Where the knobs stand at a step."""
+        """The knobs' values at a step."""
         values = {
             "learning_rate": peak_rates(self.config.optimiser)[0] * self._rate(step),
             "lambda": self.objective_config.weight,

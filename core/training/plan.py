@@ -24,7 +24,7 @@ class Pass(NamedTuple):
     Attributes:
         source: the rows of the batch, or one side of its triplets.
         view: what changes on the way in; None for the texts as they are.
-        draw: tells apart passes that are alike but for their random draws.
+        draw: distinguishes passes that differ in their random draws only.
     """
 
     source: Source = "rows"
@@ -72,7 +72,7 @@ class TermPlan:
 
     @property
     def views(self) -> int:
-        """Vectors that stand for one text in the loss."""
+        """Vectors that represent one text in the loss."""
         if self.logits:
             return len(self.logits)
         if self.term.level == "token":
@@ -126,7 +126,7 @@ class Plan:
 
 
 def plan_phase(objective: ObjectiveConfig, blocks: int) -> Plan:
-    """The plan of an objective on an encoder of so many blocks.
+    """The plan of an objective on an encoder of `blocks` blocks.
 
     A term of weight 0 is followed where the other terms compute all it needs, and left out where it would cost a pass
     or a queue.
@@ -214,7 +214,7 @@ class _Planner:
         return resolve_layers(term.layers, self.blocks, f"{term.loss}.layers")
 
     def _layer_views(self, term: TermConfig) -> tuple[int, ...]:
-        """The other blocks that stand beside the last one as views."""
+        """The other blocks that are views beside the last one."""
         chosen = [view.parameters["layers"] for view in term.views if view.entry.kind == "layers"]
         if not chosen:
             return ()

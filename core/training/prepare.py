@@ -31,7 +31,7 @@ PROBE_ON_CPU = 120
 PROBE_ON_GPU = 500
 # One text of a class says nothing of how near its like are.
 PROBE_OF_A_CLASS = 2
-# For so many validation rows on the map there is one training row.
+# Validation rows on the map for each training row.
 TRAIN_SHARE = 3
 # Copies of the weights that are kept of a run: how many at most, and what they may take on disk.
 SNAPSHOTS = 4

@@ -1,4 +1,4 @@
-"""The examples on the map: which they are, how the encoder reads them, and what a frame tells of them."""
+"""The examples on the map: which they are, how the encoder reads them, and what a frame records of them."""
 
 from __future__ import annotations
 

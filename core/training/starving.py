@@ -1,6 +1,6 @@
 """Contrastive terms that are 0 because nothing in their batches belongs together, as a run's own steps show it.
 
-Every step records the share of a term's anchors that have a positive to tell from another candidate. The run's notice
+Every step records the share of a term's anchors that have a positive and another candidate. The run's notice
 and the live page read the same number. Imports no torch.
 """
 
@@ -40,7 +40,7 @@ def starving_sentences(
         else f"class-balanced batches, or {larger}"
     )
     return tuple(
-        f"{symbols[key]} is 0 and moves nothing: in the last {STEPS_IN_A_ROW} batches no text had a positive to tell "
-        f"from other texts. Start a run with {remedy}."
+        f"{symbols[key]} is 0 and moves nothing: in the last {STEPS_IN_A_ROW} batches no text had a positive to "
+        f"separate from other texts. Start a run with {remedy}."
         for key in starving_terms(recent, objective)
     )

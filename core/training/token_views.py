@@ -1,4 +1,4 @@
-"""How many vectors stand for a text where its tokens are contrasted, known before a run. Imports no torch.
+"""How many vectors represent a text where its tokens are contrasted, known before a run. Imports no torch.
 
 k tokens are promised and a text may have fewer, so the audit counts the tokens that there are.
 """
@@ -47,7 +47,7 @@ def count_tokens(encoder_id: str, train: Split, max_length: int) -> TokenCounts:
 
 
 def vectors_of(tokens: int, term: TermPlan) -> int:
-    """Vectors that stand for a text of a given length: at most k in each pass, or its clusters.
+    """Vectors that represent a text of a given length: at most k in each pass, or its clusters.
 
     A text with fewer tokens than clusters has none.
     """

@@ -111,7 +111,7 @@ def cache_key(
     """One key per encoder, pooling, length, task and arithmetic.
 
     Args:
-        fingerprint: tells two encoders under one name apart, e.g. their weights' size and date.
+        fingerprint: distinguishes two encoders of one name, e.g. their weights' size and date.
         arithmetic: kind of device and precision, whose rounding differs.
         drawn: how many top blocks were drawn at random, and the seed that drew them; None for a pre-trained encoder.
     """

@@ -1,7 +1,7 @@
 """Easy data augmentation: a view of a text with some of its words replaced, deleted, duplicated or swapped.
 
 Source: Wei & Zou 2019, arXiv:1901.11196. Differences from its code: a text keeps its case and punctuation; a word is
-replaced where it was drawn, not at each place where it stands; a rate is a share of the words (that code deletes each
+replaced where it was drawn, not at every place where it occurs; a rate is a share of the words (that code deletes each
 word with a probability, and swaps rate · words times, which moves twice as many); words are duplicated in place, where
 that code inserts synonyms of other words; texts without spaces are changed by characters. Imports no torch.
 """
@@ -65,7 +65,7 @@ def eda(
 ) -> str:
     """A view of a text; a pure function of the text, the operation, the rate and the generator's state.
 
-    A word is what stands between white space. Where more than half of the letters are of a script without spaces, it
+    A word is what lies between white space. Where more than half of the letters are of a script without spaces, it
     is a character with its marks, or a run of Latin letters and digits. A changed text has single spaces.
 
     Args:
@@ -73,7 +73,7 @@ def eda(
             "mixed": one of the four, drawn from those that can change this text.
         rate: share of the words that change, in [0, 1]; above 0 at least one changes, if the text allows it. At least
             one word stays when words are deleted. Stop words and words without a synonym are never replaced.
-        synonyms: gives the words that may stand for a lower-case word.
+        synonyms: gives the words that may replace a lower-case word.
     Returns: the text itself where nothing could be changed.
     Raises: ValueError for another operation or rate.
     """
@@ -93,7 +93,7 @@ def eda(
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """A text's words, and what stands between them."""
+    """A text's words, and what lies between them."""
     letters = sum(char.isalpha() for char in text)
     if 2 * len(UNSPACED_LETTER.findall(text)) <= letters:
         return text.split(), " "

@@ -23,7 +23,7 @@ Mark = Literal["same", "changed", "removed", "added", "moved"]
 WORD = re.compile(r"\s*\S+\s*|\s+")
 # What the tokenizers of the supported families put around texts; these tokens keep their places.
 SPECIAL_TOKENS = frozenset(["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"])
-# Beyond this many pairs of words a comparison of two texts takes seconds, and only their ends are told apart.
+# Beyond this many pairs of words a comparison of two texts takes seconds, and only their ends are compared.
 MOST_COMPARED = 4_000_000
 ON_REQUEST = ("back_translation",)
 
@@ -44,7 +44,7 @@ class ViewPreview:
         label: the view's, with the operation where it has several.
         unit: what the segments are: pieces of text that are laid end to end, or tokens one by one. None where there is
             only the sentence.
-        segments: for each text, one of a single text and two of a pair; tokens of a pair stand in one sequence. Without
+        segments: for each text, one of a single text and two of a pair; the tokens of a pair are one sequence. Without
             those marked "removed" they are exactly the view. A removed token is one whose embedding is zeroed.
         order: for tokens, the place that each one had before, from 0.
         sentence: what the view changes, for people.
@@ -186,7 +186,7 @@ def segments_of(before: str, after: str) -> tuple[Segment, ...]:
     old, new = _units(before, unspaced), _units(after, unspaced)
     old_words, new_words = [_word(unit) for unit in old], [_word(unit) for unit in new]
     matches = _matches(old_words, new_words)
-    # A word that is gone here and stands there has moved, and is shown where it stands.
+    # A word that is gone here and found there has moved, and is shown where it is now.
     kept_old, kept_new = {i for i, _ in matches}, {j for _, j in matches}
     gone = Counter(word for i, word in enumerate(old_words) if i not in kept_old)
     come = Counter(word for j, word in enumerate(new_words) if j not in kept_new)
@@ -255,7 +255,7 @@ def _ends(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _places(part: Sequence[str], whole: Sequence[str]) -> list[int] | None:
-    """Where the words of `part` stand in `whole`, in their order; None where they do not."""
+    """Where the words of `part` are in `whole`, in their order; None where they do not."""
     places: list[int] = []
     rest = iter(enumerate(whole))
     for word in part:

@@ -69,7 +69,7 @@ VIEWS: Mapping[str, ViewEntry] = {
         source="the multi-view notes",
         kind="layers",
         parameters=(
-            Parameter("layers", "Layers", "every_third", "The blocks that stand beside the last one.", kind="layers"),
+            Parameter("layers", "Layers", "every_third", "Blocks that are views beside the last one.", kind="layers"),
         ),
         others_compute="Not the same as one loss per layer, which is the term's own setting Layers.",
     ),
@@ -101,7 +101,7 @@ VIEWS: Mapping[str, ViewEntry] = {
     "token_shuffle": ViewEntry(
         name="token_shuffle",
         label="Token shuffle",
-        summary="The tokens stand at each other's positions.",
+        summary="The tokens take each other's positions.",
         source=CONSERT,
         kind="tokens",
         others_compute="ConSERT's code moves [CLS] and [SEP] too; here they stay.",

@@ -1,4 +1,4 @@
-"""Words that can stand for a word: from WordNet where nltk and its corpus are installed, else from a bundled list.
+"""Words that can replace a word: from WordNet where nltk and its corpus are installed, else from a bundled list.
 
 The two give different views, so a run that is to be repeated records `synonym_source()`. Imports no torch.
 """
@@ -14,9 +14,9 @@ BUNDLED_LIST = Path(__file__).resolve().parents[2] / "assets" / "synonyms.txt"
 
 
 def synonyms(word: str) -> tuple[str, ...]:
-    """Words that can stand for a word, sorted, lower-case and without the word; () where none are known.
+    """Words that can replace a word, sorted, lower-case and without the word; () where none are known.
 
-    The bundled list has English words in the form in which they stand in a text ("films", "enjoyed"). WordNet gives
+    The bundled list has English words in the form in which they occur in a text ("films", "enjoyed"). WordNet gives
     the dictionary form, of any of the word's meanings, as in the code of Wei & Zou 2019 (arXiv:1901.11196).
 
     Args:

@@ -151,7 +151,7 @@ class Recorder:
                 attempt.tokens(event)
             case Step():
                 attempt.steps([event])
-            case Frame() if event.step not in self._frames:  # a resumed run tells its last frame again
+            case Frame() if event.step not in self._frames:  # a resumed run yields its last frame again
                 self._last_map = pca_map(event.embeddings, self._last_map)
                 attempt.frame(event, self._last_map)
                 self._frames.add(event.step)

@@ -13,7 +13,7 @@ from core.representation.projections.kernels import Coordinates
 
 # A frame in which this much of the graph's weight is new is a frame that a map has to follow at full pace.
 WHOLLY_NEW = 0.25
-# All pairs up to this many points; beyond, a point meets so many others in each step, other ones every time.
+# All pairs up to this many points; beyond, a point meets this many others in each step, other ones every time.
 MOST_AT_ONCE = 2500
 GAINED, KEPT, LEAST_GAIN = np.float32(0.2), np.float32(0.8), np.float32(0.01)
 
@@ -22,7 +22,7 @@ def pace(change: float) -> float:
     """How long the steps from one frame's map to the next are, 0 to 1, from how much of the graph is new.
 
     Points would creep on for ever, clusters a little farther apart with every step. Where nothing changed the map has
-    nothing to follow, so it stands; where little changed it moves little.
+    nothing to follow, so it rests; where little changed it moves little.
     """
     return min(1.0, change / WHOLLY_NEW)
 
@@ -71,7 +71,7 @@ def descend(
 
 
 def meetings(points: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Who meets whom in one step: everybody, or groups of at most 2,500 that are drawn anew for every step."""
+    """Who meets whom in one step: everybody, or groups of at most 2,500 that are drawn for every step."""
     if points <= MOST_AT_ONCE:
         yield np.arange(points)
         return

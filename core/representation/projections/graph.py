@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Single precision tells unit vectors apart down to about this distance; what lies nearer is the same vector.
+# Single precision separates unit vectors down to about this distance; what lies nearer is the same vector.
 SAME = 1e-6
 BLOCK_ROWS = 1024
 BISECTIONS = 64
@@ -72,7 +72,7 @@ def memberships(distances: Floats) -> Floats:
     rho = np.where(distances > 0, distances, np.inf).min(1)
     beyond = np.maximum(distances - np.where(np.isinf(rho), 0.0, rho)[:, None], 0.0)
     inverse = bisected(lambda x: np.exp(-beyond * x[:, None]).sum(1), float(np.log2(k + 1)), rows)
-    # A row without ρ is a row of copies, which the mean over all rows stands in for.
+    # A row without ρ is a row of copies, which gets the mean over all rows.
     mean = np.where(np.isinf(rho), distances.mean(), distances.mean(1)) * k / (k + 1)
     narrowest = 1e-3 * np.maximum(mean, SAME)
     return np.exp(-beyond * np.minimum(inverse, 1 / narrowest)[:, None])

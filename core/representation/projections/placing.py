@@ -39,7 +39,7 @@ def place_new(points: Points, embeddings: Array, vectors: Array, *, linear: bool
 def _by_axes(points: Points, rows: Floats, new: Floats) -> Array:
     centre, middle = rows.mean(0), points.mean(0, dtype=np.float64)
     spread = points - middle
-    # Spreads stand squared in PᵀP. The points' sum is 0, so the examples need not be centred for Zᵀ P.
+    # Spreads are squared in PᵀP. The points' sum is 0, so the examples need not be centred for Zᵀ P.
     axes = rows.T @ spread @ np.linalg.pinv(spread.T @ spread, rcond=NARROWEST**2, hermitian=True)
     return (new - centre) @ axes + middle
 

@@ -34,7 +34,7 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
 
     Args:
         settings: perplexity; at most (M − 1)/3 and at least 1 is taken, of M distinct vectors.
-        seed: tells who meets whom beyond 2,500 points; up to there it changes nothing.
+        seed: decides which points meet beyond 2,500 points; up to there it changes nothing.
         before: the frame whose map this one goes on from, with little exaggeration. Its steps are as long as the graph
             is new: equal vectors keep the map as it is.
     Returns: [N, D], centred, turned onto the map before.

@@ -39,7 +39,7 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
 
     Args:
         settings: neighbours (a point counts among its own; at most M are taken, of M distinct vectors) and min_dist.
-        seed: tells who meets whom beyond 2,500 points; up to there it changes nothing.
+        seed: decides which points meet beyond 2,500 points; up to there it changes nothing.
         before: the frame whose map this one goes on from. Its steps are as long as the graph is new: equal vectors keep
             the map as it is.
     Returns: [N, D], centred, turned onto the map before.
@@ -141,7 +141,7 @@ def _forces(graph: Graph, min_dist: float, seed: int) -> Callable[[Coordinates],
 def _toward(
     others: Coordinates, starts: NDArray[np.int64], columns: NDArray[np.int64], weights: Array, min_dist: float
 ) -> Callable[[Coordinates], Coordinates]:
-    """The same forces on points of which each has edges to some of the others, which stand still."""
+    """The same forces on points of which each has edges to some of the others, which hold still."""
     a, b = curve(min_dist)
     table, slope = _table(a, b)
     push, pull = compiled(push_by_table), compiled(pull_by_power)

@@ -1,4 +1,4 @@
-"""Which column holds the texts, which the labels: guessed from the names first, then from what stands in them."""
+"""Which column holds the texts, which the labels: guessed from the names first, then from their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.errors import ConfigError, TaskError, shown
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
-# Names as `plain_name` leaves them; where a file has several, the one that stands first here is taken.
+# Names as `plain_name` leaves them; where a file has several, the first of them here is taken.
 PAIR_NAMES = (
     ("text_a", "text_b"),
     ("text", "text_b"),
@@ -103,7 +103,7 @@ LABEL_MEAN_CHARS = 40
 LABEL_DISTINCT = 10
 LABEL_DISTINCT_SHARE = 0.25
 SCORE_DISTINCT_MIN = 6
-# A column with a word of a label's or a text's name is taken for it when what stands in it agrees.
+# A column with a word of a label's or a text's name is taken for it when its values agree.
 TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
 # What a preview shows of a column that is not read, by the kind of its values.
@@ -259,9 +259,9 @@ def _label_by_content(columns: Sequence[Column], *, needs_text: bool) -> str | N
     if needs_text and len(columns) < 2:
         return None
     likely = [column for column in columns if column.like_label]
-    telling = [column for column in likely if column.distinct >= 2]
-    if telling:
-        return min(reversed(telling), key=lambda column: column.distinct).name
+    informative = [column for column in likely if column.distinct >= 2]
+    if informative:
+        return min(reversed(informative), key=lambda column: column.distinct).name
     return likely[0].name if likely else None
 
 

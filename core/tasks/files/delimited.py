@@ -115,7 +115,7 @@ def _reader(lines: Iterable[str], dialect: Dialect, *, strict: bool) -> Any:
 
 
 def _unread(error: csv.Error, lines: Sequence[str], dialect: Dialect) -> Unread:
-    """What stands in for a row that cannot be read."""
+    """The placeholder of a row that cannot be read."""
     if "field limit" in str(error):
         return LONG_FIELD
     if not dialect.quote or (len(lines) < 2 and "unexpected end of data" not in str(error)):

@@ -78,7 +78,7 @@ class Scan:
 
 
 def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
-    """The encoding of a file, read whole but never kept; the stream then stands at its start again.
+    """The encoding of a file, read whole but never kept; the stream is then at its start again.
 
     A byte order mark decides, then whether all of it is UTF-8, then a sample of the lines beyond ASCII.
 
@@ -110,7 +110,7 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
 
 
 def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
-    """Python's codec for a file in this encoding; the stream then stands behind a byte order mark."""
+    """Python's codec for a file in this encoding; the stream is then behind a byte order mark."""
     stream.seek(0)
     head = stream.read(SAMPLE_BYTES)
     if encoding == "utf-8":

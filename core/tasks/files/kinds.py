@@ -52,7 +52,7 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
 
     Args:
         shown_name: how messages call it.
-        head: its first bytes, 512 at least where there are so many.
+        head: its first bytes, 512 at least where the file has that many.
     Raises: TaskError for other files, recognised by how they begin.
     """
     suffix = Path(name).suffix.lower()

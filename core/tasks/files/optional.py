@@ -46,11 +46,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What stands against rows of one part that may stay all the same.
+    """Problems of rows of one part that may stay all the same.
 
     Attributes:
         rows: which of them have a problem, by its kind.
-        problems: in words, the first so many of each kind.
+        problems: in words, the first few of each kind.
     """
 
     rows: dict[str, list[int]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def _message(kind: str, part: Part, row: int, other_part: Part, other_row: int) 
 
 
 def _repeated(digests: Iterable[bytes], labels: Sequence[Label]) -> dict[int, dict[Label, int]]:
-    """For each row whose texts stand in another row too: the first row with each of their labels."""
+    """For each row whose texts occur in another row too: the first row with each of their labels."""
     alone: dict[bytes, int] = {}
     groups: dict[bytes, dict[Label, int]] = {}
     repeated: dict[int, dict[Label, int]] = {}

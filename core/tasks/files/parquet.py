@@ -1,6 +1,6 @@
 """Tables of Parquet files: every value as the text that a person would write for it.
 
-A few kilobytes can stand for terabytes, as a column's dictionary holds a value once for all its rows. So texts are read
+A few kilobytes can hold terabytes, as a column's dictionary holds a value once for all its rows. So texts are read
 as dictionaries where Arrow can, a few rows at a time where they unpack to more than their pages, and other values only
 where each takes a few bytes; all become Python's in pieces of bounded size.
 """
@@ -132,7 +132,7 @@ def parquet_records(
 
 
 def _pieces(batch: Any) -> Iterator[Any]:
-    """A batch in pieces of so many bytes of texts, each text counted once, or of a single row."""
+    """A batch in pieces of at most this many bytes of texts, each text counted once, or of a single row."""
     if batch.num_rows < 2 or sum(map(_text_bytes, batch.columns)) <= PIECE_BYTES:
         yield batch
         return

@@ -104,7 +104,7 @@ def score(text: str) -> float | None:
 
 # Some spreadsheets take the wide forms of East Asian keyboards for the same.
 FORMULA_MARKS = tuple("=+-@＝＋－＠")
-# What may stand between the mark and what it computes: signs, brackets, and numbers with an operator behind them.
+# What may come between the mark and what it computes: signs, brackets, and numbers with an operator behind them.
 # Here and below a run that was taken is not given back (`++`, `*+`), so that no cell takes long.
 LEAD = r"(?:[-+@(\s]++|\d[\d.]*+[\s)]*+[-+*/^&])*+"
 # What is most likely a formula, and not a text that happens to begin like one.

@@ -1,4 +1,4 @@
-"""From a table to rows that can be learned from, with everything that stands against the others, row by row."""
+"""From a table to rows that can be learned from, with every problem of the others, row by row."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
 
 @contextmanager
 def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io.TextIOWrapper]:
-    """A file as text, line ends as they stand. Raises: TaskError naming the line that is in another encoding."""
+    """A file as text, line ends as they are. Raises: TaskError naming the line that is in another encoding."""
     with in_words(name), opened(source, name) as stream:
         codec = codec_of(stream, encoding)
         text = io.TextIOWrapper(stream, encoding=codec, newline="")

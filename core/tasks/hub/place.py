@@ -1,4 +1,4 @@
-"""Where a data set of the Hub is, and in plain words what stands in the way. `datasets` is imported when asked."""
+"""Where a data set of the Hub is, and in plain words what is in the way. `datasets` is imported when asked."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Steps:
 
     request: HubRequest
     place: Place
-    tell: Progress
+    report: Progress
     done: int = 0
     total: int | None = field(init=False)
 
@@ -70,14 +70,14 @@ class Steps:
         """`split_rows` of this split were read so far."""
         done = self.done + min(split_rows, self.request.max_rows)
         total = None if self.total is None else max(self.total, done)
-        self.tell(done, total, f"reading {split}")
+        self.report(done, total, f"reading {split}")
 
     def ended(self, split_rows: int) -> None:
         self.done += min(split_rows, self.request.max_rows)
 
     def bytes(self, got: int, of: int, split: str) -> None:
         size = f"{got / 1e6:.1f} of {of / 1e6:.1f} MB" if of >= 100_000 else f"{got:,} of {of:,} bytes"
-        self.tell(self.done, self.total, f"downloading {split}, {size}")
+        self.report(self.done, self.total, f"downloading {split}, {size}")
 
 
 def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
@@ -209,7 +209,7 @@ def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: S
     for number, address in enumerate(files):
         repository, commit, path = _parts(address)
         local.append(str(hf_hub_download(repository, path, repo_type="dataset", revision=commit, tqdm_class=Bar)))
-        got = sum(sizes[: number + 1])  # one that was in the cache had no bytes to tell of
+        got = sum(sizes[: number + 1])  # one that was in the cache had no bytes to report
     return local
 
 
@@ -241,7 +241,7 @@ def _opened(request: HubRequest, builder: Any, split: str, files: Sequence[str])
     return dataset
 
 
-def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, tell: Callable[[int], None]) -> bool:
+def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, report: Callable[[int], None]) -> bool:
     """Read rows until there are `most` that can be used. Returns: whether there are more."""
     names = getattr((dataset.features or {}).get(request.label), "names", None)
     into.classes = len({request.label_names.get(name, name) for name in names or ()})
@@ -255,11 +255,11 @@ def _take(request: HubRequest, dataset: Any, into: SplitRead, most: int | None, 
             if isinstance(found, str):
                 into.left_out[found] += 1
             elif most is not None and len(into.rows) >= most:
-                tell(count)
+                report(count)
                 return True
             else:
                 into.rows.append(found)
             if count % PROGRESS_EVERY_ROWS == 0:
-                tell(count)
-    tell(count)
+                report(count)
+    report(count)
     return False

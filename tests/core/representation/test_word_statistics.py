@@ -159,9 +159,9 @@ class TestChanges:
     [
         ({"selected": [[0]]}, "selected has 1 examples: expected the 4 of words"),
         ({"labels": [0]}, "labels has 1 examples: expected the 4 of words"),
-        ({"labels": [0, 1, 2, 0]}, "labels: 2 stands among them: expected 0 to 1"),
+        ({"labels": [0, 1, 2, 0]}, "labels: 2 is among them: expected 0 to 1"),
         ({"labels": [0, 1, -1, 0]}, "labels: -1 stands"),
-        ({"selected": [[0], [0], [3], []]}, "selected: 3 stands among them: expected 0 to 2"),
+        ({"selected": [[0], [0], [3], []]}, "selected: 3 is among them: expected 0 to 2"),
         ({"selected": [[0], [0], [-1], []]}, "selected: -1 stands"),
         ({"at_least": 0}, "at_least = 0: expected 1 or more"),
     ],
