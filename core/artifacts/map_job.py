@@ -20,7 +20,7 @@ from core.artifacts.maps import (
     steps_source,
     write_map,
 )
-from core.artifacts.run_request import asked_run
+from core.artifacts.run_request import run_from_request
 from core.errors import ConfigError
 from core.representation.honesty import map_honesty
 from core.representation.projections import MapSpec, Points, map_frames
@@ -39,7 +39,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     """
     spec = MapSpec.from_dict(request.get("spec") or {})
     with closing(Store(store_folder)) as store:
-        run = asked_run(store, request)
+        run = run_from_request(store, request)
         source = _source(store, run, request.get("layers_at"))
         folder = source.folder(store.run_folder(run.id), spec)
         _place(spec, source, folder, _done(store, run, spec, source, folder), progress)

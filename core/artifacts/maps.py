@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.artifacts.array_files import read_about, read_array, write_arrays
 from core.artifacts.layers import layer_count, layer_vectors
-from core.artifacts.run_request import asking
+from core.artifacts.run_request import run_request
 from core.errors import StoreError
 from core.events import FloatArray
 from core.representation.projections import MapSpec, Points
@@ -61,7 +61,7 @@ class KeptHonesty:
 
 def map_request(run: RunRecord, spec: MapSpec, layers_at: int | None = None) -> dict[str, Any]:
     """What `map_job` is asked for the maps of a run's frames, or of the layers of one step."""
-    return {**asking(run), "spec": spec.as_dict(), "layers_at": layers_at}
+    return {**run_request(run), "spec": spec.as_dict(), "layers_at": layers_at}
 
 
 def readable_steps(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.artifacts.array_files import read_about, read_array, write_arrays
-from core.artifacts.run_request import asking
+from core.artifacts.run_request import run_request
 from core.store import RunRecord
 
 # Measures are computed for this many frames at most, the first and the last among them; clusters for all.
@@ -34,7 +34,7 @@ class FrameMeasures:
 
 def measures_request(run: RunRecord) -> dict[str, Any]:
     """What `measures_job` is asked for the measures of a run's frames."""
-    return asking(run)
+    return run_request(run)
 
 
 def measures_folder(run_folder: Path, attempt: int) -> Path:

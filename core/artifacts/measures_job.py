@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.artifacts.maps import readable_steps
 from core.artifacts.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
-from core.artifacts.run_request import asked_run
+from core.artifacts.run_request import run_from_request
 from core.events import Probe
 from core.representation import representation_metrics
 from core.representation.clusters import cluster
@@ -30,7 +30,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     Raises: StoreError for frames that cannot be read or measures that cannot be written.
     """
     with closing(Store(store_folder)) as store:
-        run = asked_run(store, request)
+        run = run_from_request(store, request)
         assert run.probe is not None
         folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
         steps, _ = readable_steps(store, run)

@@ -9,12 +9,12 @@ from core.errors import StoreError
 from core.store import RunRecord, Store
 
 
-def asking(run: RunRecord) -> dict[str, Any]:
+def run_request(run: RunRecord) -> dict[str, Any]:
     """How a request names a run. What is asked after it began again is not what was asked before."""
     return {"run": run.id, "attempt": run.begun_attempt}
 
 
-def asked_run(store: Store, request: Mapping[str, Any]) -> RunRecord:
+def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
     """The run that a request names.
 
     Raises: RunNotFoundError; StoreError for one that has not started, or has begun again since, so that its frames may

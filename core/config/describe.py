@@ -19,7 +19,7 @@ from core.config.labels import Named, parameter_text, value_text
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import stages
-from core.config.validation import Part
+from core.config.validation import Section
 from core.parameters import Parameter
 
 TURNS_SHOWN = 3
@@ -215,33 +215,34 @@ def _of_optimiser(phase: PhaseConfig) -> Mapping[str, Named]:
 
 
 def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
-    text = value_text(phase.part, Named("", {None: "The whole batch"}))
-    return Setting(f"{path}.micro_batch", "Texts at a time", phase.part, text, listed=phase.part is not None)
+    size = phase.effective_micro_batch
+    text = value_text(size, Named("", {None: "The whole batch"}))
+    return Setting(f"{path}.micro_batch", "Texts at a time", size, text, listed=size is not None)
 
 
 def _probe(config: RunConfig) -> list[Setting]:
     """The points follow from the validation rows and the training rows, the frames' steps from the steps."""
     task = config.task
-    probe = config.probe.model_copy(update={"train_size": config.probe.beside})
-    size, beside = _plain(probe, labels.PROBE, "probe")
+    probe = config.probe.model_copy(update={"train_size": config.probe.train_points})
+    size, train_points = _plain(probe, labels.PROBE, "probe")
     frames = probe.frame_steps
     text = "The default" if frames is None else f"{len(frames):,}"
     lengths = tuple((phase.steps, phase.epochs) for phase in config.phases)
     return [
         Setting(size.path, size.label, size.value, size.text, size.listed, follows=task.validation_size),
         Setting(
-            beside.path,
-            beside.label,
-            beside.value,
-            beside.text,
-            beside.listed,
+            train_points.path,
+            train_points.label,
+            train_points.value,
+            train_points.text,
+            train_points.listed,
             follows=(probe.size, task.train_size, task.imbalance),
         ),
         Setting("probe.frame_steps", "Frames", frames, text, listed=frames is not None, follows=lengths),
     ]
 
 
-def _plain(part: Part, names: Mapping[str, Named], path: str) -> list[Setting]:
+def _plain(part: Section, names: Mapping[str, Named], path: str) -> list[Setting]:
     """Fields as they are, each with its label."""
     found = []
     for name, named in names.items():

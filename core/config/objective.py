@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from core.config.term import WEIGHT_MAX, TermConfig
-from core.config.validation import Part, build
+from core.config.validation import Section, build
 from core.errors import ConfigError
 from core.losses.registry import loss_entry
 from core.parameters import AUTO, Parameter, number
@@ -30,7 +30,7 @@ class Knob(NamedTuple):
     help: str = ""
 
 
-class ObjectiveConfig(Part):
+class ObjectiveConfig(Section):
     """A list of weighted terms.
 
     `combine` says how λ is bound to the weights of a cross-entropy and one contrastive term:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from core.config.objective import ObjectiveConfig
-from core.config.validation import Part, build
+from core.config.validation import Section, build
 from core.errors import ConfigError
 
 MAX_STEPS = 1_000_000
@@ -24,7 +24,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 FILE_TASK = "file"
 
 
-class ReadingConfig(Part):
+class ReadingConfig(Section):
     """How a file is read; what is None is guessed.
 
     `text`, `text_b`, `label` and `split` name columns; "" says that there is no second text, or no split column.
@@ -46,7 +46,7 @@ class ReadingConfig(Part):
     header: bool | None = None
 
 
-class TaskConfig(Part):
+class TaskConfig(Section):
     """What is learned, and from which rows.
 
     `id` names a bundled task, a task of the library, or is "file" with a `path`, how it is read, and the kinds of
@@ -82,7 +82,7 @@ class TaskConfig(Part):
         return FILE_TASK if given == "csv" else given  # what it was called when only CSV was read
 
 
-class EncoderConfig(Part):
+class EncoderConfig(Section):
     """Which pre-trained encoder, and how a text becomes one vector.
 
     `pooling` "auto" becomes the encoder's own when the run is prepared: what its sentence-transformers files say, or
@@ -94,7 +94,7 @@ class EncoderConfig(Part):
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128
 
 
-class TrainableConfig(Part):
+class TrainableConfig(Section):
     """Which weights learn: all, the last `blocks` blocks and the classifier, low-rank adapters on query and value
     (LoRA) and the classifier, or the classifier alone.
 
@@ -114,7 +114,7 @@ class TrainableConfig(Part):
         return {"last_blocks": blocks - self.blocks, "classifier": blocks}.get(self.part, 0)
 
 
-class OptimiserConfig(Part):
+class OptimiserConfig(Section):
     """AdamW or Adafactor with a linear warm-up and a linear decay to zero.
 
     `layer_decay` multiplies the rate of each block below the last once more (1: the same rate everywhere). A rate that
@@ -131,7 +131,7 @@ class OptimiserConfig(Part):
     max_gradient_norm: Annotated[float, Field(gt=0.0)] = 1.0
 
 
-class PhaseConfig(Part):
+class PhaseConfig(Section):
     """One stretch of training: what learns, from which loss, how long.
 
     `epochs` is turned into `steps` when the run is prepared. `micro_batch` lets a contrastive batch be larger than
@@ -149,7 +149,7 @@ class PhaseConfig(Part):
     gradient_checkpointing: bool = False
 
     @property
-    def part(self) -> int | None:
+    def effective_micro_batch(self) -> int | None:
         """Texts that the encoder reads at a time; None where that is the whole batch."""
         return self.micro_batch if self.micro_batch is not None and self.micro_batch < self.batch_size else None
 
@@ -160,7 +160,7 @@ class PhaseConfig(Part):
         return self
 
 
-class ProbeConfig(Part):
+class ProbeConfig(Section):
     """The examples on the map, and the steps at which they are encoded (None: the defaults, when prepared).
 
     `size` counts rows of the validation split, `train_size` rows of the training split beside them.
@@ -171,13 +171,13 @@ class ProbeConfig(Part):
     frame_steps: Annotated[tuple[int, ...], Field(max_length=2_000)] | None = None
 
     @property
-    def beside(self) -> int | None:
+    def train_points(self) -> int | None:
         """Training rows on the map, None for the default. A run that was prepared before there were any has 0."""
         prepared = self.size is not None and self.frame_steps is not None
         return 0 if prepared and self.train_size is None else self.train_size
 
 
-class CheckpointConfig(Part):
+class CheckpointConfig(Section):
     """When the rolling checkpoint is written: every this many steps, or (None) as often as costs about 2 %.
 
     `snapshot_steps` are frames at which a copy of the weights is kept for good, so that a text can be looked at as the
@@ -188,7 +188,7 @@ class CheckpointConfig(Part):
     snapshot_steps: Annotated[tuple[int, ...], Field(max_length=100)] | None = None
 
 
-class KnobTurn(Part):
+class KnobTurn(Section):
     """A setting that was changed while the run was going; `step` is the first step that used it.
 
     "learning_rate" is a multiplier on the schedule; the others are those of `ObjectiveConfig.knobs`. A turn holds until
@@ -200,7 +200,7 @@ class KnobTurn(Part):
     value: float
 
 
-class RunConfig(Part):
+class RunConfig(Section):
     """Everything about a run.
 
     `precision` is that of the encoder's passes; losses, norms and the classifier are always float32. "auto" becomes one

@@ -14,7 +14,7 @@ from core.config.objective import Knob, ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
 from core.config.term import WEIGHT_MAX
 from core.config.twins import twin
-from core.config.validation import Part
+from core.config.validation import Section
 from core.errors import ConfigError
 from core.parameters import Kind, Parameter, Value
 
@@ -202,7 +202,7 @@ def _valid(config: RunConfig, path: str, value: Value | None) -> bool:
     return True
 
 
-def _bounded(part: type[Part], name: str, named: Named) -> Parameter:
+def _bounded(part: type[Section], name: str, named: Named) -> Parameter:
     """A field of a config with the bounds that it is validated by."""
     field = _schema(part)[name]
     field = field.get("anyOf", [field])[0]  # one that may be absent
@@ -221,5 +221,5 @@ def _bounded(part: type[Part], name: str, named: Named) -> Parameter:
 
 
 @lru_cache
-def _schema(part: type[Part]) -> dict[str, Any]:
+def _schema(part: type[Section]) -> dict[str, Any]:
     return part.model_json_schema()["properties"]

@@ -34,7 +34,7 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
     Raises: ConfigError naming the field, its value and what would work.
     """
     given = config.model_dump(mode="json") | {"name": name}
-    given["probe"]["train_size"] = config.probe.beside
+    given["probe"]["train_size"] = config.probe.train_points
     names = path.split(".")
     if names[-1] == "objective":
         value = _preset_objective(value)

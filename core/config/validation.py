@@ -13,7 +13,7 @@ from core.errors import ConfigError, PlaygroundError
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Part(BaseModel):
+class Section(BaseModel):
     """A part of a configuration: frozen, and without fields that nobody knows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)

@@ -101,7 +101,8 @@ def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, t
 
 def keeps_frozen(phase: PhaseConfig, plan: Plan, shape: EncoderShape) -> bool:
     """Whether a phase reads its frozen blocks' outputs from memory once they were computed."""
-    return plan.keeps_frozen(phase.trainable.frozen(shape.blocks), shape.blocks, in_parts=phase.part is not None)
+    in_parts = phase.effective_micro_batch is not None
+    return plan.keeps_frozen(phase.trainable.frozen(shape.blocks), shape.blocks, in_parts=in_parts)
 
 
 def mean_tokens(texts: Sequence[str], max_length: int, sample: int = 200) -> float:

@@ -22,10 +22,10 @@ class GradientCache:
     Source: Gao et al. 2021, arXiv:2101.06983.
     """
 
-    def __init__(self, run: Callable[[int, int], Outputs], size: int, part: int) -> None:
-        """`run(start, end)` encodes the texts start … end − 1 of a batch of `size`, `part` at a time."""
+    def __init__(self, run: Callable[[int, int], Outputs], size: int, micro_batch: int) -> None:
+        """`run(start, end)` encodes the texts start … end − 1 of a batch of `size`, `micro_batch` at a time."""
         self._run = run
-        self._spans = [(start, min(start + part, size)) for start in range(0, size, part)]
+        self._spans = [(start, min(start + micro_batch, size)) for start in range(0, size, micro_batch)]
         self._states: list[dict[str, Tensor]] = []
 
     def encode(self) -> Outputs:

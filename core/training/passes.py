@@ -66,23 +66,23 @@ class Passes:
         seed: int,
         rows_of: Callable[[int], Sequence[int]],
         frozen: int = 0,
-        part: int | None = None,
+        micro_batch: int | None = None,
         translations: Path | None = None,
     ) -> None:
         """
         Args:
             rows_of: the rows of step 1, 2, …
             frozen: how many of the lowest blocks do not learn.
-            part: texts that the encoder reads at a time; None for the whole batch.
+            micro_batch: texts that the encoder reads at a time; None for the whole batch.
             translations: file that keeps back-translations.
         """
-        self._plan, self._encoder, self._machine, self._part = plan, encoder, machine, part
+        self._plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
         self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
         self._taps = Taps(plan.layers, plan.tokens)
         self._start = frozen
         self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
         self.kept_states: OncePerRow[Tensor] | None = None
-        if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=part is not None):
+        if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None):
             self._keep(frozen, rows_of)
 
     def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
@@ -122,8 +122,8 @@ class Passes:
         if self.kept_states is not None:
             return self._from_kept_states(batch, self.kept_states.items(step, batch.rows)), None
         size = len(batch.tokens[0])
-        if self._part is not None:
-            cache = GradientCache(partial(self.run, batch), size, self._part)
+        if self._micro_batch is not None:
+            cache = GradientCache(partial(self.run, batch), size, self._micro_batch)
             return cache.encode(), cache
         return _with_gradient(self.run(batch, 0, size)), None
 

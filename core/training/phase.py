@@ -122,7 +122,7 @@ class Phase:
             seed=self.seed,
             rows_of=self.sampler.rows,
             frozen=frozen_blocks(self.encoder, self.config.trainable),
-            part=self.config.part,
+            micro_batch=self.config.effective_micro_batch,
             translations=self.translations,
         )
 

@@ -36,7 +36,7 @@ from core.workers.job_files import (
 from core.workers.job_records import JobRecord, read_job, read_jobs, ticket_of
 from core.workers.processes import GRACE_S, KEEPING_GRACE_S
 from core.workers.threads import ONE_THREAD
-from core.workers.warm_group import WarmGroup, new_ticket, see_served
+from core.workers.warm_group import WarmGroup, ensure_running, new_ticket
 
 COMMAND = (sys.executable, "-m", "core.workers")
 LOCK_TIMEOUT_S = 10.0
@@ -198,7 +198,7 @@ class Jobs:
         group.make()
         arguments = ["--warm", str(self.folder), group.name]
         with group.lock():
-            see_served(group, lambda: self._spawn(arguments, group.log_path, ONE_THREAD))
+            ensure_running(group, lambda: self._spawn(arguments, group.log_path, ONE_THREAD))
 
     def _revive(self) -> None:
         for name in kinds.groups():

@@ -25,7 +25,7 @@ from core.workers.job_files import PROCESS, job_folder, write_json
 from core.workers.job_worker import carry_out
 from core.workers.processes import ROOT, lower_priority, spawn
 from core.workers.threads import ONE_THREAD
-from core.workers.warm_group import LOADING, NOTHING, WarmGroup, WarmProcess, job_of, see_served
+from core.workers.warm_group import LOADING, NOTHING, WarmGroup, WarmProcess, ensure_running, job_of
 
 IDLE_EXIT_S = 30 * 60
 # How often it looks for a job in line, and whether its code is still that on disk.
@@ -90,9 +90,9 @@ class WarmServer:
             if job_id is not None:
                 self._carry_out(job_id)
             return True
-        return self._group.exists() and (not self._is_tired() or not self._left())
+        return self._group.exists() and (not self._should_exit() or not self._left())
 
-    def _is_tired(self) -> bool:
+    def _should_exit(self) -> bool:
         now = time.monotonic()
         if now - self._used_at >= IDLE_EXIT_S:
             return True
@@ -119,7 +119,7 @@ class WarmServer:
     def _hand_over(self) -> None:
         """To a process that knows the code as it is now. Under the group's lock."""
         self._resign()
-        see_served(self._group, self._successor)
+        ensure_running(self._group, self._successor)
 
     def _resign(self) -> None:
         if self._is_named():

@@ -123,7 +123,7 @@ def job_of(ticket: str) -> str:
     return ticket.partition("-")[2]
 
 
-def see_served(group: WarmGroup, spawn: Callable[[], Liveness | None]) -> None:
+def ensure_running(group: WarmGroup, spawn: Callable[[], Liveness | None]) -> None:
     """Start a group's process unless one lives. To be called under the group's lock.
 
     Args:

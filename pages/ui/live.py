@@ -52,7 +52,7 @@ from pages.ui.parts import (
     task_label,
     trainable_label,
 )
-from pages.ui.waiting import complete_since, see_done
+from pages.ui.waiting import complete_since, ensure_job
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.
 WAITING_POLL_S = 0.3
@@ -351,7 +351,7 @@ def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Po
     if wanted == UMAP:
         placed = run_reads.maps(frames, UMAP)
         if len(placed) < len(frames.numbers):
-            see_done("map", map_request(frames.run, UMAP), "UMAP", since=complete_since(frames.run))
+            ensure_job("map", map_request(frames.run, UMAP), "UMAP", since=complete_since(frames.run))
         if placed:
             return UMAP, placed, f"UMAP of the normalised vectors, some frames behind. {UMAP.entry.caution}"
     return LIVE, run_reads.maps(frames, LIVE), "First two principal components of the normalised vectors."

@@ -23,7 +23,7 @@ def job_of(kind: str, request: dict[str, Any]) -> JobRecord | None:
     return next((job for job in reads.jobs().jobs() if job.kind == kind and job.request == request), None)
 
 
-def see_done(kind: str, request: dict[str, Any], label: str, *, since: float = 0.0) -> bool:
+def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float = 0.0) -> bool:
     """Have something done that is missing, and say how far it is.
 
     Args:

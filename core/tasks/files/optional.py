@@ -19,7 +19,7 @@ Label = str | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NumberedRows:
     """The rows of one file, and where each of them begins: which line of it, or which row, as `unit` says."""
 
     name: str
@@ -57,7 +57,7 @@ class Noted:
     problems: list[Problem] = field(default_factory=list)
 
 
-def optional_problems(parts: Sequence[Part]) -> list[Noted]:
+def optional_problems(parts: Sequence[NumberedRows]) -> list[Noted]:
     """Repeated rows, texts with two labels and formulas of each part; rows repeat those of all parts above them.
 
     Texts are the same when they are once `folded`; scores when they are the same number.
@@ -100,14 +100,14 @@ class _Places:
         return part, number - self._starts[part]
 
 
-def _problem(kind: str, parts: Sequence[Part], place: tuple[int, int], other_place: tuple[int, int]) -> Problem:
+def _problem(kind: str, parts: Sequence[NumberedRows], place: tuple[int, int], other_place: tuple[int, int]) -> Problem:
     """What is said of a row, by its part and its place there, compared with another one."""
     (part, row), (other_part, other_row) = ((parts[number], row) for number, row in (place, other_place))
     message = _message(kind, part, row, other_part, other_row)
     return Problem(kind, part.lines[row], message, part.name)
 
 
-def _message(kind: str, part: Part, row: int, other_part: Part, other_row: int) -> str:
+def _message(kind: str, part: NumberedRows, row: int, other_part: NumberedRows, other_row: int) -> str:
     here, there = f"{part.unit} {part.lines[row]:,}", f"{other_part.unit} {other_part.lines[other_row]:,}"
     if part is other_part:
         here = here.capitalize()

@@ -18,7 +18,7 @@ from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES, Dialect, Record, Unread
 from core.tasks.files.encodings import ENCODING_LABELS
-from core.tasks.files.optional import Noted, Part, optional_problems
+from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, listed, score
 from core.tasks.files.tables import Format, Table, open_table
 from core.tasks.rows import Rows, SplitName
@@ -72,9 +72,9 @@ class Reading:
         return self.dialect.delimiter if self.dialect else None
 
     @property
-    def part(self) -> Part:
+    def part(self) -> NumberedRows:
         """The rows with their places, to be compared with those of other files."""
-        return Part(self.name, "row" if self.format == "Parquet" else "line", self.rows, self.lines)
+        return NumberedRows(self.name, "row" if self.format == "Parquet" else "line", self.rows, self.lines)
 
     @property
     def dropped(self) -> int:
@@ -155,7 +155,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
     found_rows = kept.rows()
     _check_classes(name, found_rows, mapping, limits)
     file_name, rows, lines = Path(table.name).name, _as_rows(found_rows, mapping), tuple(row.line for row in found_rows)
-    (noted,) = optional_problems([Part(file_name, table.place, rows, lines)])
+    (noted,) = optional_problems([NumberedRows(file_name, table.place, rows, lines)])
     counts = {kind: check.counts[kind] + len(noted.rows.get(kind, ())) for kind in PROBLEMS}
     return Reading(
         name=file_name,

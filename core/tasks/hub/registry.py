@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from core.config.validation import Part
+from core.config.validation import Section
 from core.errors import ConfigError
 from core.settings import settings
 from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
@@ -67,7 +67,7 @@ class HubEntry:
     label_names: Mapping[str, str] = field(default_factory=dict)
 
 
-class HubRequest(Part):
+class HubRequest(Section):
     """What to fetch: a repository, its columns, and the splits that serve as ours.
 
     Attributes:

@@ -20,7 +20,7 @@ from pages.ui.explore.colouring import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import Panel
 from pages.ui.parts import escaped
-from pages.ui.waiting import complete_since, see_done
+from pages.ui.waiting import complete_since, ensure_job
 
 COLOURS = ("label", "prediction", "correct")
 MOST_IN_A_ROW, LOWER_PX = 3, 340
@@ -59,7 +59,7 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
         if len(maps) < len(frames.numbers):
             request = {"run": frames.run.id, "spec": wanted.as_dict(), "layers_at": None}
             label = f"{_label(wanted.method)} of {frames.run.title}"
-            busy = see_done("map", request, label, since=complete_since(frames.run)) or busy
+            busy = ensure_job("map", request, label, since=complete_since(frames.run)) or busy
     if all(_are_there(frames, maps) for frames, maps in zip(every, found, strict=True)):
         return wanted, found, busy
     return LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy

@@ -17,7 +17,7 @@ from core.tasks.listing import csv_file
 from core.training.score_source import PROBE_ROWS, scored
 from pages.ui import state
 from pages.ui.compare.picking import Compared
-from pages.ui.waiting import complete_since, see_done
+from pages.ui.waiting import complete_since, ensure_job
 
 MEASURED = "measures"
 BEST = "★ "
@@ -167,7 +167,7 @@ def _measuring(runs: Sequence[Compared]) -> bool:
         )
         return False
     going = [
-        see_done("measures", measures_request(one.run), f"Measuring {one.name}", since=complete_since(one.run))
+        ensure_job("measures", measures_request(one.run), f"Measuring {one.name}", since=complete_since(one.run))
         for one in lacking
     ]
     return any(going)

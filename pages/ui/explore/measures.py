@@ -19,7 +19,7 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights, told_apart
-from pages.ui.waiting import complete_since, see_done
+from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
 TASK = "scores"
@@ -55,7 +55,7 @@ def measures(frames: Frames, number: int) -> bool:
         return False
     busy = False
     if len(found) < len(frames.numbers):
-        busy = see_done("measures", measures_request(frames.run), "Measures", since=complete_since(frames.run))
+        busy = ensure_job("measures", measures_request(frames.run), "Measures", since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     _draw(frames, number, sorted(step for step, known in found.items() if known.values))
     return busy
@@ -169,7 +169,7 @@ def _similarity_task(frames: Frames) -> bool:
     busy = False
     if known is None or not all_known(frames.run, stamps, known.stamps):
         request = {"run": frames.run.id, "what": "similarity", "task": task}
-        busy = see_done("inspect", request, "Reading the pairs", since=complete_since(frames.run))
+        busy = ensure_job("inspect", request, "Reading the pairs", since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)
     if known is not None:
         values = ", ".join(

@@ -25,7 +25,7 @@ from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import Cell, text_table
-from pages.ui.waiting import complete_since, see_done
+from pages.ui.waiting import complete_since, ensure_job
 
 TEXT, SECOND = "say", "and"
 MAX_CHARS_IN_URL = 1_500
@@ -80,7 +80,7 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
     busy = False
     if not known:
         request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
-        busy = see_done("inspect", request, "Reading your sentence", since=complete_since(frames.run))
+        busy = ensure_job("inspect", request, "Reading your sentence", since=complete_since(frames.run))
         found = inspected(frames.folder, text, second)
     if found is None:
         return None, busy

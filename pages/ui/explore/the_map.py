@@ -17,7 +17,7 @@ from pages.ui.explore.choices import Choices
 from pages.ui.explore.colouring import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_view
-from pages.ui.waiting import complete_since, see_done
+from pages.ui.waiting import complete_since, ensure_job
 
 # With the page's header, the controls and the player around it the map fills the screen.
 HEIGHT = "max(18rem, 100dvh - 17.5rem)"
@@ -34,7 +34,7 @@ def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points
     busy = False
     if missing or not measured:
         request = map_request(frames.run, wanted, frames.layers_at)
-        busy = see_done("map", request, PROJECTIONS[wanted.method].label, since=complete_since(frames.run))
+        busy = ensure_job("map", request, PROJECTIONS[wanted.method].label, since=complete_since(frames.run))
     if not missing or (found and frames.run.status.active):  # a running run is some frames ahead of its maps
         return wanted, found, busy
     fallback = run_reads.maps(frames, LIVE)

@@ -30,7 +30,7 @@ from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, wa
 from pages.ui.explore.texts import texts
 from pages.ui.map_view import MapState, map_now, map_state
 from pages.ui.parts import escaped
-from pages.ui.waiting import POLLING, poll_while, see_done
+from pages.ui.waiting import POLLING, ensure_job, poll_while
 
 POLL_S = 1.0
 SIDES = {
@@ -101,7 +101,7 @@ def _frames(store: Store, run: RunRecord, layers_at: int | None) -> tuple[Frames
         return frames_of(store, run, layers_at), False
     except PlaygroundError:
         request = {"run": run.id, "what": "layers", "step": layers_at}
-        busy = see_done("inspect", request, "Reading the layers")
+        busy = ensure_job("inspect", request, "Reading the layers")
         return frames_of(store, run, None), busy
 
 

@@ -8,15 +8,15 @@ import unicodedata
 
 import pytest
 
-from core.tasks.files.optional import Noted, Part, optional_problems
+from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.rows import Rows
 
 TEXTS = ["a", "A ", "b  c", "B c", "é", "e\u0301", "É", "=SUM(1)", "d", "ｄ", "- well"]
 
 
-def part(texts: list[str], labels: list[str], name: str = "a.csv", **given: object) -> Part:
+def part(texts: list[str], labels: list[str], name: str = "a.csv", **given: object) -> NumberedRows:
     rows = Rows(tuple(texts), tuple(labels), **given)  # type: ignore[arg-type]
-    return Part(name, "line", rows, range(2, 2 + len(texts)))
+    return NumberedRows(name, "line", rows, range(2, 2 + len(texts)))
 
 
 def same(one: str, other: str) -> bool:
@@ -26,7 +26,7 @@ def same(one: str, other: str) -> bool:
     return plain(one) == plain(other)
 
 
-def slow(parts: list[Part]) -> list[dict[str, list[int]]]:
+def slow(parts: list[NumberedRows]) -> list[dict[str, list[int]]]:
     """Every row against every other one."""
     every = [(i, row) for i, one in enumerate(parts) for row in range(len(one.rows))]
     found: list[dict[str, list[int]]] = [{} for _ in parts]
@@ -74,7 +74,7 @@ def test_a_slow_loop_finds_the_same(seed: int, files: int) -> None:
 
 
 class TestMessages:
-    def messages(self, *parts: Part) -> list[list[str]]:
+    def messages(self, *parts: NumberedRows) -> list[list[str]]:
         return [[problem.message for problem in noted.problems] for noted in optional_problems(parts)]
 
     def test_within_a_file_a_line_is_enough(self) -> None:
@@ -101,7 +101,7 @@ class TestMessages:
         ]
 
     def test_rows_and_lines_are_told_apart(self) -> None:
-        train = Part("a.parquet", "row", Rows(("a", "b"), ("x", "x")), (1, 2))
+        train = NumberedRows("a.parquet", "row", Rows(("a", "b"), ("x", "x")), (1, 2))
         assert self.messages(train, part(["b"], ["x"], "b.csv"))[1] == [
             "'b.csv', line 2, repeats row 2 of 'a.parquet': 'b'."
         ]
