@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from core.atomic import atomic_write, drop_left
 from core.errors import StoreError
 
 ABOUT = "about"
@@ -27,25 +25,14 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
 
     Raises: StoreError when the disk is full or the folder cannot be written.
     """
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
         path.parent.mkdir(exist_ok=True)
-        _drop_left(path)
+        drop_left(path)
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
-        os.replace(partial, path)
+        with atomic_write(path) as partial:
+            save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
     except (OSError, SafetensorError) as error:
-        with suppress(OSError):  # what is in the way is reported below
-            partial.unlink(missing_ok=True)
         raise StoreError(f"The file {path.name} could not be written ({error}): make room on the disk.") from error
-
-
-def _drop_left(path: Path) -> None:
-    """What a process that was killed while it wrote this very file has left."""
-    for partial in path.parent.glob(f"{path.stem}.*.partial"):
-        pid = partial.suffixes[-2].removeprefix(".")
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            partial.unlink(missing_ok=True)
 
 
 def read_about(path: Path) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from core.atomic import atomic_write
 from core.config import parse_config
 from core.errors import PlaygroundError, StoreError
 from core.events import Evaluation, Frame, Probe, Started, Step
@@ -115,13 +116,11 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     }
     arrays = [_frame_arrays(store, run_id, step) for step in frames]
     maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
-    partial = path.with_suffix(".partial")
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+    with atomic_write(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         file.writestr(RUN, json.dumps(about, ensure_ascii=False))
         file.writestr(MAPS, save(maps))
         file.writestr(FRAMES, save({name: array for one in arrays for name, array in one.items()}))
         file.writestr(TOKENS, tokens_text(store.tokens(run_id)))
-    partial.replace(path)
 
 
 def _record(event: Step | Evaluation) -> dict[str, Any]:

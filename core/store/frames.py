@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from core.atomic import atomic_write
 from core.errors import StoreError
 from core.events import FloatArray, Frame, Tokens, TokenText, Word
 from core.representation.projections import Points
@@ -25,17 +25,15 @@ def write_frame(path: Path, frame: Frame, points: Points) -> None:
 
     Raises: StoreError when the disk is full or the folder cannot be written.
     """
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     numbers = {"embeddings": frame.embeddings, "logits": frame.logits, MAP: points}
     arrays: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(a, np.float32) for name, a in numbers.items()}
     if frame.attention is not None:
         arrays[ATTENTION] = np.ascontiguousarray(frame.attention, np.float16)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(arrays, partial)
-        os.replace(partial, path)
+        with atomic_write(path) as partial:
+            save_file(arrays, partial)
     except (OSError, SafetensorError) as error:
-        partial.unlink(missing_ok=True)
         raise StoreError(
             f"The frame of step {frame.step} could not be written ({error}): make room on the disk."
         ) from error
@@ -69,13 +67,11 @@ def _read(path: Path, name: str) -> Any:
 
 def write_tokens(path: Path, tokens: Tokens) -> None:
     """Raises: StoreError when the disk is full or the folder cannot be written."""
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(tokens_text(tokens), encoding="utf-8")
-        os.replace(partial, path)
+        with atomic_write(path) as partial:
+            partial.write_text(tokens_text(tokens), encoding="utf-8")
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise StoreError(
             f"The tokens of the examples could not be written ({error}): make room on the disk."
         ) from error

@@ -7,10 +7,8 @@ The rows are written first, so that a task that is listed has them.
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
+from core.atomic import atomic_write
 from core.errors import ConfigError, TaskError, shown
 from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
 
@@ -286,13 +285,10 @@ class TaskLibrary:
         return task
 
     def _write(self, task: LibraryTask) -> None:
-        partial = self.folder / f".{uuid.uuid4().hex}.partial"
         try:
-            partial.write_text(json.dumps(asdict(task), ensure_ascii=False), encoding="utf-8")
-            os.replace(partial, self._about(task.id))
+            with atomic_write(self._about(task.id)) as partial:
+                partial.write_text(json.dumps(asdict(task), ensure_ascii=False), encoding="utf-8")
         except OSError as error:
-            with suppress(OSError):  # what is in the way is reported below
-                partial.unlink(missing_ok=True)
             raise self._cannot_be("written", error) from None
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from core.atomic import atomic_write
 from core.errors import TaskError, shown
 
 SplitName = Literal["train", "validation", "test"]
@@ -75,7 +74,6 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    partial = path.with_name(f".{uuid.uuid4().hex}.partial")
     columns = {"text": rows.texts, "text_b": rows.seconds, "label": rows.labels, "split": rows.splits}
     about = {"version": META_VERSION, "kind": rows.kind, "metadata": dict(metadata)}
     try:
@@ -83,16 +81,12 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
             {name: pa.array(values, pa.string()) for name, values in columns.items() if values is not None}
         )
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with atomic_write(path) as partial, partial.open("wb") as file:
             parquet.write_table(table.replace_schema_metadata({META_KEY: json.dumps(about)}), file, compression="zstd")
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TaskError(f"The rows file {shown(path.name)} could not be written ({one_line(error)}).") from error
-    finally:
-        with suppress(OSError):  # what is in the way was reported already
-            partial.unlink(missing_ok=True)
 
 
 def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:

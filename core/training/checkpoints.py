@@ -7,7 +7,6 @@ functions of seed, step and config, so they need no keeping.
 from __future__ import annotations
 
 import copy
-import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -19,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from core.atomic import atomic_write
 from core.encoders.model import Encoder
 from core.encoders.trainable import merge_adapters, merged_names, plain_name
 from core.errors import TrainingError
@@ -78,15 +78,11 @@ class Checkpoints:
                 f"The checkpoint of step {step} needs {needed / 2**20:,.0f} MB and the disk has "
                 f"{free / 2**20:,.0f} MB free: make room, or train fewer weights."
             )
-        partial = path.with_suffix(f".{os.getpid()}.partial")
         try:
-            save_file(dict(tensors), partial, metadata={"step": str(step), "torch": torch.__version__})
-            self.guard()
-            os.replace(partial, path)
-        except BaseException as error:
-            partial.unlink(missing_ok=True)
-            if not isinstance(error, OSError | SafetensorError):
-                raise
+            with atomic_write(path) as partial:
+                save_file(dict(tensors), partial, metadata={"step": str(step), "torch": torch.__version__})
+                self.guard()
+        except (OSError, SafetensorError) as error:
             raise TrainingError(f"The checkpoint of step {step} could not be written ({error}): make room.") from error
 
     def step(self) -> int | None:

@@ -7,12 +7,10 @@ that they depend on, and computed once for all runs.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from core.atomic import atomic_write
 from core.config import EncoderConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.tasks import TaskData
@@ -70,16 +69,13 @@ class FolderCache:
             return None
 
     def put(self, key: str, vectors: Vectors) -> None:
-        partial = self._folder / f"{key}.{os.getpid()}.partial"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            save_file(dict(vectors), partial)
-            partial.replace(self._folder / f"{key}.safetensors")
+            with atomic_write(self._folder / f"{key}.safetensors") as partial:
+                save_file(dict(vectors), partial)
             self._drop_old()
         except (OSError, SafetensorError) as error:
             # Without the cache a run takes some seconds longer, and that is all.
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
             logging.getLogger(__name__).warning("vectors were not kept: %s", error)
 
     def _drop_old(self) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from core.atomic import atomic_write
 from core.store.records import Liveness
 
 ID = re.compile(r"[a-km-np-z2-9]{12}\Z")
@@ -72,6 +71,5 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Under a temporary name first."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    partial.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
-    partial.replace(path)
+    with atomic_write(path) as partial:
+        partial.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.atomic import atomic_write
 from core.figures.template import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,9 +28,8 @@ def plotly_url() -> str:
     source = plotly_script()
     target = ROOT / "static" / source.name
     if not target.exists() or target.stat().st_size != source.stat().st_size:
-        partial = target.with_suffix(".partial")
-        shutil.copyfile(source, partial)
-        partial.replace(target)
+        with atomic_write(target) as partial:
+            shutil.copyfile(source, partial)
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"{'/' + base if base else ''}/app/static/{source.name}?v={version('plotly')}"
 

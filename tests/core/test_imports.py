@@ -18,6 +18,7 @@ APP = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
 # What a room of core may import from the others; "losses.registry" allows that one module.
 ALLOWED = {
     "errors": set[str](),
+    "atomic": set[str](),
     "quantities": set[str](),
     "events": set[str](),
     "parameters": {"errors", "quantities"},
@@ -30,8 +31,9 @@ ALLOWED = {
     "representation": {"errors", "parameters", "quantities"},
     "figures": {"config", "errors", "events", "losses.registry", "quantities", "representation"},
     # Noise in a training text is a view of it that is made once.
-    "tasks": {"config", "encoders.source", "errors", "quantities", "settings", "views.eda"},
+    "tasks": {"atomic", "config", "encoders.source", "errors", "quantities", "settings", "views.eda"},
     "training": {
+        "atomic",
         "config",
         "encoders",
         "errors",
@@ -43,8 +45,9 @@ ALLOWED = {
         "tasks",
         "views",
     },
-    "store": {"config", "errors", "events", "representation", "settings"},
+    "store": {"atomic", "config", "errors", "events", "representation", "settings"},
     "workers": {
+        "atomic",
         "config",
         "encoders",
         "errors",
@@ -56,6 +59,7 @@ ALLOWED = {
         "training",
     },
     "artifacts": {
+        "atomic",
         "config",
         "encoders",
         "errors",

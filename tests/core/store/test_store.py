@@ -418,7 +418,7 @@ def test_a_frame_that_cannot_be_written_leaves_nothing_behind(store: Store, monk
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("core.store.frames.os.replace", full)
+    monkeypatch.setattr("core.atomic.os.replace", full)
     with pytest.raises(StoreError, match="No space left"):
         kept(attempt, 1)
     assert store.frame_steps(attempt.run_id) == []
