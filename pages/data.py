@@ -22,7 +22,7 @@ def page() -> None:
         "Part of the page",
         list(VIEWS),
         default=view,
-        format_func=VIEWS.get,
+        format_func=VIEWS.__getitem__,
         label_visibility="collapsed",
         required=True,
         key=f"data.view.{view}",

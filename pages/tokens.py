@@ -77,8 +77,14 @@ def _text(place: Place, view: str) -> None:
     longest = max(place.known.longest, len(reading.words))
     known_steps = {*place.frames, *reading.steps}
     compares = view == "text"
-    words = {"longest": longest, "usual": place.known.usual}
-    chosen = choose(reading.shape, reading.steps, **words, known_steps=known_steps, with_before=compares)
+    chosen = choose(
+        reading.shape,
+        reading.steps,
+        longest=longest,
+        usual=place.known.usual,
+        known_steps=known_steps,
+        with_before=compares,
+    )
     if place.run.config.encoder.pooling == "mean":
         st.caption(MEAN_POOLING)
     step = min(chosen.before, chosen.after) if compares else chosen.after
@@ -96,8 +102,8 @@ def _classes(place: Place) -> None:
         st.info(f"{NOT_KEPT} The part “One text” takes a text of your own.")
         return
     known = place.known
-    words = {"longest": known.longest, "usual": known.usual}
-    over_the_classes(place, choose(shape, place.frames, **words, known_steps=place.frames))
+    chosen = choose(shape, place.frames, longest=known.longest, usual=known.usual, known_steps=place.frames)
+    over_the_classes(place, chosen)
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:

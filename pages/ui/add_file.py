@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -24,14 +24,14 @@ from core.tasks.files.tables import Table, open_table
 from core.tasks.files.together import Together, read_together
 from core.tasks.library import MAX_NAME_CHARS
 from core.tasks.load import joined, options_of_test, split_rows
-from core.tasks.rows import Rows
+from core.tasks.rows import Kind, Rows
 from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.parts import escaped
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
-KINDS = {"classes": "A class", "similarity": "A similarity score"}
+KINDS: Mapping[Kind, str] = {"classes": "A class", "similarity": "A similarity score"}
 MAX_LISTED = 1_000
 PREVIEWED = 5
 # An uploaded file that nobody decides on is not kept in memory for ever.
@@ -200,7 +200,7 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
             "What the label is",
             list(KINDS),
             default=kind,
-            format_func=KINDS.get,
+            format_func=KINDS.__getitem__,
             required=True,
             help="Similarity scores, as in STS-B, are measured against and not learned.",
             key=f"{key}.kind",

@@ -87,7 +87,12 @@ def _any_other(rows: int) -> None:
             for column, (name, label, placeholder) in zip(st.columns(COLUMNS), fields, strict=True):
                 given[name] = column.text_input(label, placeholder=placeholder, key=f"hub.{name}")
         kind = st.segmented_control(
-            "What the label is", list(KINDS), default="classes", format_func=KINDS.get, required=True, key="hub.kind"
+            "What the label is",
+            list(KINDS),
+            default="classes",
+            format_func=KINDS.__getitem__,
+            required=True,
+            key="hub.kind",
         )
         if st.form_submit_button("Fetch", icon=":material/download:", type="primary"):
             trimmed = {name: value.strip() for name, value in given.items()}

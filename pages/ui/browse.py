@@ -64,7 +64,7 @@ def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
         "Task",
         names,
         index=names.index(default),
-        format_func=task_names(own).get,
+        format_func=task_names(own).__getitem__,
         label_visibility="collapsed",
         width="stretch",
         key="data.task",
@@ -271,7 +271,7 @@ def _filtered(task_id: str, listing: Listing) -> list[int]:
     )
     state.put_in_url(q=words or None)
     splits = middle.multiselect(
-        "Splits", listing.split_names, format_func=SPLIT_LABELS.get, placeholder="All splits", key="data.splits"
+        "Splits", listing.split_names, format_func=SPLIT_LABELS.__getitem__, placeholder="All splits", key="data.splits"
     )
     labels: list[str] = []
     if listing.classes:

@@ -19,6 +19,8 @@ from pages.ui.parts import escaped
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
+# When runs were deleted, their ids and titles, and what they take.
+NONE_DISCARDED: tuple[float, list[tuple[str, str]], int] = (0.0, [], 0)
 
 
 def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
@@ -86,7 +88,7 @@ def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSumm
     """A small form for a run's name and tags. Args: others: runs whose tags are offered too."""
     known = sorted({tag for one in (run, *others) for tag in one.tags})
     key = f"rename.{run.id}"
-    if state.remembered(SAVED, lambda: None) == run.id:
+    if state.remembered(SAVED, str) == run.id:
         state.forget(SAVED)
         state.set_widget(key, False)  # closed
     popover = st.popover("Name and tags", icon=":material/edit:", key=key, on_change="rerun")
@@ -157,7 +159,7 @@ def _keep_toggle(engine: LocalEngine, run: RunSummary) -> None:
 
 def offer_undo(engine: LocalEngine) -> None:
     """For as long as a deleted run can be brought back: a line that does it."""
-    since, discarded, freed = state.remembered("discarded", lambda: (0.0, [], 0))
+    since, discarded, freed = state.remembered("discarded", lambda: NONE_DISCARDED)
     if time.time() - since > UNDO_S:
         return
 

@@ -141,7 +141,7 @@ def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> Non
 def _choice(label: str, options: Mapping[str, str], key: str) -> str:
     """One of a few ways to look, the first at first."""
     names = list(options)
-    return st.segmented_control(label, names, default=names[0], format_func=options.get, required=True, key=key)
+    return st.segmented_control(label, names, default=names[0], format_func=options.__getitem__, required=True, key=key)
 
 
 def _header(engine: LocalEngine, run: RunRecord) -> None:

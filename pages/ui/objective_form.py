@@ -217,7 +217,8 @@ def _offered(parameter: Parameter, entry: LossEntry) -> Parameter:
     """A parameter with only those choices that the loss takes."""
     if parameter.name != "level":
         return parameter
-    choices = {level: text for level, text in (parameter.choices or {}).items() if level in entry.levels}
+    levels: tuple[str, ...] = entry.levels
+    choices = {level: text for level, text in (parameter.choices or {}).items() if level in levels}
     return replace(parameter, choices=choices)
 
 

@@ -32,7 +32,7 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
                 parameter.label,
                 list(choices),
                 index=list(choices).index(value),
-                format_func=choices.get,
+                format_func=choices.__getitem__,
                 help=parameter.help,
                 key=key,
             )
@@ -43,10 +43,15 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
         case "layers":
             return _layers(place, parameter, value, key)
         case "integer":
-            low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
-            return int(number_field(place, parameter.label, low, high, int(value), help=parameter.help, key=key))
+            return integer_widget(place, parameter, value, key)
     knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
     return number_slider(place, knob, parameter.help, key)
+
+
+def integer_widget(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> int:
+    """Draw a whole number at its value and read it."""
+    low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
+    return int(number_field(place, parameter.label, low, high, int(value), help=parameter.help, key=key))
 
 
 def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> Value:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import streamlit as st
 
@@ -19,7 +20,8 @@ from core.store import RunSummary, Status
 from core.store.budget import missing_sentence
 from core.tasks import TASKS, LibraryTask
 
-STATUS_COLOURS = {
+BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
+STATUS_COLOURS: Mapping[Status, BadgeColour] = {
     Status.QUEUED: "gray",
     Status.STARTING: "blue",
     Status.RUNNING: "blue",

@@ -133,7 +133,7 @@ def _trainable(number: int, start: JSON) -> JSON:
             "What learns",
             list(TRAINABLE),
             default=start["part"],
-            format_func=TRAINABLE.get,
+            format_func=TRAINABLE.__getitem__,
             help="What is frozen runs without dropout, and its outputs are computed once. LoRA learns small adapters "
             "on query and value.",
             label_visibility="collapsed",
@@ -195,7 +195,7 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
         "Method",
         list(OPTIMISERS),
         index=list(OPTIMISERS).index(start["name"]),
-        format_func=OPTIMISERS.get,
+        format_func=OPTIMISERS.__getitem__,
         help="Adafactor keeps far smaller moments.",
         key=key(number, "optimiser"),
     )

@@ -23,6 +23,12 @@ def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, 
     # Once it was drawn the list counts: a choice that follows soon upon another still brings the address of the first.
     place = list(labels).index(first)
     picked = st.selectbox(
-        "Run", list(labels), place, format_func=labels.get, key=key, label_visibility="collapsed", width="stretch"
+        "Run",
+        list(labels),
+        place,
+        format_func=labels.__getitem__,
+        key=key,
+        label_visibility="collapsed",
+        width="stretch",
     )
     return store.run(picked)

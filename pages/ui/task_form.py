@@ -33,7 +33,7 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
         "What to learn",
         names,
         index=names.index(start.id) if start.id in names else 0,
-        format_func=labels.get,
+        format_func=labels.__getitem__,
         key=state.form_key("task"),
     )
     st.caption(_about(picked, own, start))
@@ -80,7 +80,7 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
         "Batches",
         list(samplers),
         default=start.sampler,
-        format_func=samplers.get,
+        format_func=samplers.__getitem__,
         help="Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts there, so "
         "that every text finds a positive (unless its class has no other); where the classes do not all fit, they take "
         "turns. Small classes come round more often.",

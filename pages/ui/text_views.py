@@ -12,7 +12,7 @@ from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
 from core.parameters import Value
 from core.tasks.dataset import Input
-from core.views.preview import Segment, ViewPreview, segments_of, text_views
+from core.views.preview import Mark, Segment, ViewPreview, segments_of, text_views
 from core.views.registry import view_entry
 from core.workers import JobRecord
 from pages.ui import reads, state
@@ -63,8 +63,8 @@ def _tokens(text: Input, encoder: str) -> list[str] | None:
 
 
 def _legend() -> str:
-    marks = [("changed", "changed"), ("added", "added"), ("removed", "removed"), ("moved", "moved")]
-    return f'<p class="view-legend">{" · ".join(_piece(Segment(word, mark)) for word, mark in marks)}</p>'
+    marks: tuple[Mark, ...] = ("changed", "added", "removed", "moved")
+    return f'<p class="view-legend">{" · ".join(_piece(Segment(mark, mark)) for mark in marks)}</p>'
 
 
 def _table(previews: Sequence[ViewPreview]) -> str:

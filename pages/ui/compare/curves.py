@@ -212,7 +212,7 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
     st.multiselect("Measures", names, format_func=lambda name: labels[name], placeholder="Choose measures", **tied)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         axis, tied = bound("axis", AXIS_LABELS, "step", "there is no such axis")
-        st.segmented_control("Over", list(AXIS_LABELS), format_func=AXIS_LABELS.get, required=True, **tied)
+        st.segmented_control("Over", list(AXIS_LABELS), format_func=AXIS_LABELS.__getitem__, required=True, **tied)
         smoothing = _smoothing()
         gathered = False
         if seeds:
@@ -226,7 +226,7 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
 
 def _smoothing() -> Smoothing:
     kind, tied = bound("smooth", SMOOTHINGS, "none", "there is no such smoothing")
-    st.segmented_control("Smoothing", list(SMOOTHINGS), format_func=SMOOTHINGS.get, required=True, **tied)
+    st.segmented_control("Smoothing", list(SMOOTHINGS), format_func=SMOOTHINGS.__getitem__, required=True, **tied)
     if kind == "exponential":
         amount, tied = bound_number("beta", 0.0, 0.99, 0.8)
         st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied)

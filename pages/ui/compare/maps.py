@@ -53,7 +53,7 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
     every = [one.frames for one in runs]
     if wanted == LIVE:
         return LIVE, [run_reads.maps(frames, LIVE) for frames in every], False
-    found = [run_reads.maps(frames, wanted) for frames in every]
+    found: list[Maps] = [run_reads.maps(frames, wanted) for frames in every]
     busy = False
     for frames, maps in zip(every, found, strict=True):
         if len(maps) < len(frames.numbers):

@@ -84,7 +84,7 @@ def _choose(runs: Sequence[Shown]) -> tuple[int, int]:
         if state.text_in_url(name) not in ids:
             state.put_in_url(**{name: None})
         chosen, tied = bound(name, ids, start, "that run is not among those compared")
-        column.selectbox(f"Run {label}", ids, format_func=names.get, **tied)
+        column.selectbox(f"Run {label}", ids, format_func=names.__getitem__, **tied)
         found.append(ids.index(chosen))
     return found[0], found[1]
 

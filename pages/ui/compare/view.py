@@ -67,7 +67,7 @@ def _draw(engine: LocalEngine, runs: Sequence[Compared]) -> bool:
     """Returns whether something is still being computed."""
     shown, tied = bound(SHOW, VIEWS, "scores", "there is no such view")
     st.segmented_control(
-        "View", list(VIEWS), format_func=VIEWS.get, required=True, label_visibility="collapsed", **tied
+        "View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, label_visibility="collapsed", **tied
     )
     match shown:
         case "curves":

@@ -73,7 +73,9 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
         )
         with st.popover("More", icon=":material/tune:"):
             values = _more(method, to_mode, parameters)
-            st.selectbox("Frames are", list(frames), format_func=frames.get, on_change=_forget_the_frame, **to_layers)
+            st.selectbox(
+                "Frames are", list(frames), format_func=frames.__getitem__, on_change=_forget_the_frame, **to_layers
+            )
             missing_weights(run)
     spec = _spec(method, int(dims), mode, values)
     return Choices(spec, colour, search, int(layers) if layers else None)
@@ -86,14 +88,14 @@ def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSp
         return MapSpec(method, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
     except ConfigError as error:  # the address asked for it
         st.warning(escaped(str(error)))
-        return MapSpec(method, dims)  # type: ignore[arg-type]
+        return MapSpec(method, dims)
 
 
 def _more(method: str, to_mode: dict[str, Any], parameters: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
     """Draw what is seldom changed; the parameters of the map."""
     entry = PROJECTIONS[method]
     if len(entry.modes) > 1:
-        st.radio("Fit the map", list(MODES), format_func=MODES.get, **to_mode)
+        st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode)
     values = {
         parameter.name: parameter_widget(st, parameter, *parameters[parameter.name])  # type: ignore[arg-type]
         for parameter in entry.parameters
@@ -115,7 +117,7 @@ def _segments(label: str, options: Mapping[str, str], widget: dict[str, Any]) ->
     st.segmented_control(
         label,
         list(options),
-        format_func=options.get,
+        format_func=options.__getitem__,
         required=True,
         label_visibility="collapsed",
         width="content",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
@@ -76,9 +78,8 @@ def _numbers(acting: Acting) -> None:
     from core.losses.forces import push_spread
 
     chosen, place = acting.chosen, acting.place
-    given = {"temperature": chosen.temperature, "law": chosen.law}
-    own = push_spread(acting.features, acting.labels, anchor=place, **given)
-    batch = push_spread(acting.features, acting.labels, **given)
+    spread = partial(push_spread, acting.features, acting.labels, temperature=chosen.temperature, law=chosen.law)
+    own, batch = spread(anchor=place), spread()
     negatives = int(acting.found.negatives[place].sum())
     rows = [
         *zip([f"{name}, nats" for name in chosen.law.losses], own.losses, batch.losses, strict=True),

@@ -91,14 +91,14 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
         for name in values
     ]
     if scores is not None:
-        values = sorted(scores.values.items())
+        by_step = sorted(scores.values.items())
         entry = METRICS[SIMILARITY]
         rows.append(
             {
                 "Measure": entry.label,
                 "Better": entry.better,
-                "First": _cell(SIMILARITY, values[0][1]),
-                "Last": _cell(SIMILARITY, values[-1][1]),
+                "First": _cell(SIMILARITY, by_step[0][1]),
+                "Last": _cell(SIMILARITY, by_step[-1][1]),
                 "Settings": f"{entry.settings} {counted(scores.pairs, 'pair')}.",
                 "Source": entry.source,
             }

@@ -38,7 +38,7 @@ def choose_near(frames: Frames) -> Near:
     metric, to_metric = bound("metric", METRICS, "cosine", "there is no such distance")
     if most > 1:
         left.slider("Neighbours k", 1, most, **to_k)
-    right.segmented_control("Distance", list(METRICS), format_func=METRICS.get, required=True, **to_metric)
+    right.segmented_control("Distance", list(METRICS), format_func=METRICS.__getitem__, required=True, **to_metric)
     return Near(k, metric)
 
 

@@ -73,7 +73,7 @@ def _pick(place: Place) -> int:
     st.selectbox(
         f"Example, one of {len(known.ids):,} whose attention is kept",
         known.ids,
-        format_func=dict(zip(known.ids, _options(place), strict=True)).get,
+        format_func=dict(zip(known.ids, _options(place), strict=True)).__getitem__,
         help="Type to search." + (f" There was no room to keep that of {left_out:,} more." if left_out else ""),
         **widget,
     )
