@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from core.events import TRAIN
@@ -91,21 +90,12 @@ COLOURINGS: Mapping[str, Colouring] = {
 def colours(frames: Frames, name: str) -> Bundle:
     """The colours of some frames. Raises: StoreError for a frame that cannot be read."""
     known = len(run_reads.clusters(frames)) if name == "cluster" else 0
-    return _colours(*frames.key, frames.numbers, name, known, frames)
+    return _colours(frames, frames.numbers, name, known)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
-def _colours(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    numbers: tuple[int, ...],
-    name: str,
-    known: int,
-    _frames: Frames,
-) -> Bundle:
-    return COLOURINGS[name].make(_frames)
+@run_reads.kept(max_entries=32)
+def _colours(frames: Frames, numbers: tuple[int, ...], name: str, known: int) -> Bundle:
+    return COLOURINGS[name].make(frames)
 
 
 def _each(frames: Frames, take: Callable[[ExampleScores], NDArray[Any]]) -> NDArray[Any]:

@@ -52,19 +52,7 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     return None
 
 
+@run_reads.kept(max_entries=64)
 def _kept(frames: Frames, since: int, number: int) -> np.ndarray:
-    return _cached_kept(*frames.key, since, number, frames)
-
-
-@st.cache_resource(show_spinner=False, max_entries=64)
-def _cached_kept(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    since: int,
-    number: int,
-    _frames: Frames,
-) -> np.ndarray:
-    before, after = (all_neighbours(_frames.vectors(frame), K) for frame in (since, number))
+    before, after = (all_neighbours(frames.vectors(frame), K) for frame in (since, number))
     return kept_neighbours(before, after)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import streamlit as st
 
 from core.quantities import counted, percent
 from core.representation.examples import ExampleScores
+from core.representation.neighbours import Metric
 from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
@@ -16,7 +18,7 @@ from pages.ui.explore.texts import example_columns
 from pages.ui.parts import escaped
 from pages.ui.text_table import Cell, text_table
 
-METRICS: Mapping[str, str] = {"cosine": "Cosine", "euclidean": "Euclidean"}
+METRICS: Mapping[Metric, str] = {"cosine": "Cosine", "euclidean": "Euclidean"}
 DEFAULT_K, MAX_K = 10, 100
 
 
@@ -25,7 +27,7 @@ class Near:
     """How near is meant: so many of the nearest, by a distance."""
 
     k: int
-    metric: str
+    metric: Metric
 
 
 def choose_near(frames: Frames) -> Near:
@@ -39,7 +41,7 @@ def choose_near(frames: Frames) -> Near:
     if most > 1:
         left.slider("Neighbours k", 1, most, **to_k)
     right.segmented_control("Distance", list(METRICS), format_func=METRICS.__getitem__, required=True, **to_metric)
-    return Near(k, metric)
+    return Near(k, cast("Metric", metric))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class NearOne:
     """
 
     anchor: int
-    metric: str
+    metric: Metric
     rows: list[int]
     values: list[float]
     before: frozenset[int]

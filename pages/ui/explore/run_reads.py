@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -26,7 +28,7 @@ from core.config import RunConfig
 from core.events import VALIDATION, Evaluation, FloatArray, Probe
 from core.quantities import percent
 from core.representation.examples import ExampleScores, example_scores
-from core.representation.neighbours import NeighbourIndex
+from core.representation.neighbours import Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from core.training.score_source import predictions_note, scored
@@ -67,6 +69,22 @@ class Frames:
         return self.source.read(number)
 
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """Cache what a function makes of frames: they are the same as long as their key is.
+
+    A running run's newest frames are no part of the key: what depends on all frames takes their numbers, too.
+    """
+    return st.cache_resource(
+        show_spinner=False,
+        max_entries=max_entries,
+        hash_funcs={Frames: attrgetter("key"), MapSpec: attrgetter("key")},
+    )
+
+
 def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
     """Raises: StoreError for layers that are not computed."""
     assert run.probe is not None
@@ -91,87 +109,56 @@ def _readable(
 
 def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:
     """The maps [N, D] that are there, by the number of their frame."""
-    folder = frames.source.folder(frames.folder, spec)
     if spec == LIVE and frames.layers_at is None:
-        return _live_maps(*frames.key, frames.numbers, frames.store)
-    there = frozenset(path.name for path in folder.glob("*.safetensors")) if folder.exists() else frozenset[str]()
-    return _kept_maps(*frames.key, spec.key, there, folder, frames.numbers)
+        return _live_maps(frames, frames.numbers)
+    return _kept_maps(frames, spec, _files(frames.source.folder(frames.folder, spec)))
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _live_maps(
-    store_folder: str, run_id: str, attempt: int, layers_at: int | None, numbers: tuple[int, ...], _store: Store
-) -> dict[int, Points]:
-    return {step: _live_map(store_folder, run_id, attempt, step, _store) for step in numbers}
+def _files(folder: Path) -> frozenset[str]:
+    return frozenset(path.name for path in folder.glob("*.safetensors")) if folder.exists() else frozenset()
+
+
+@kept(max_entries=16)
+def _live_maps(frames: Frames, numbers: tuple[int, ...]) -> dict[int, Points]:
+    return {step: _live_map(frames, step) for step in numbers}
 
 
 # Frame after frame of a run that is watched asks for those before it too.
-@st.cache_resource(show_spinner=False, max_entries=4_000)
-def _live_map(store_folder: str, run_id: str, attempt: int, step: int, _store: Store) -> Points:
-    return _store.map_points(run_id, step)
+@kept(max_entries=4_000)
+def _live_map(frames: Frames, step: int) -> Points:
+    return frames.store.map_points(frames.run.id, step)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
-def _kept_maps(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    spec_key: str,
-    there: frozenset[str],
-    _folder: Path,
-    _numbers: tuple[int, ...],
-) -> dict[int, Points]:
-    return read_maps(_folder, _numbers)
+@kept(max_entries=32)
+def _kept_maps(frames: Frames, spec: MapSpec, files: frozenset[str]) -> dict[int, Points]:
+    return read_maps(frames.source.folder(frames.folder, spec), frames.numbers)
 
 
 def honesty(frames: Frames, spec: MapSpec, number: int) -> KeptHonesty | None:
     """How far a map can be believed, None before that is known."""
-    folder = frames.source.folder(frames.folder, spec)
     try:
-        stamp = map_path(folder, number).stat().st_mtime_ns
+        stamp = map_path(frames.source.folder(frames.folder, spec), number).stat().st_mtime_ns
     except OSError:
         return None
-    return _honesty(*frames.key, spec.key, number, stamp, folder)
+    return _honesty(frames, spec, number, stamp)
 
 
-@st.cache_resource(show_spinner=False, max_entries=512)
-def _honesty(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    spec_key: str,
-    number: int,
-    stamp: int,
-    _folder: Path,
-) -> KeptHonesty | None:
-    return read_honesty(_folder, number)
+@kept(max_entries=512)
+def _honesty(frames: Frames, spec: MapSpec, number: int, stamp: int) -> KeptHonesty | None:
+    return read_honesty(frames.source.folder(frames.folder, spec), number)
 
 
+@kept(max_entries=2_048)
 def scores(frames: Frames, number: int) -> ExampleScores:
     """Prediction, confidence and loss of every example at a frame. Raises: StoreError."""
-    return _scores(*frames.key, frames.step_of(number), frames.store, frames.probe)
-
-
-@st.cache_resource(show_spinner=False, max_entries=2_048)
-def _scores(
-    store_folder: str, run_id: str, attempt: int, layers_at: int | None, step: int, _store: Store, _probe: Probe
-) -> ExampleScores:
-    return example_scores(_store.logits(run_id, step), _probe.labels)
-
-
-def index(frames: Frames, number: int, metric: str) -> NeighbourIndex:
-    """What finds neighbours among a frame's examples. Raises: StoreError."""
-    return _index(*frames.key, number, metric, frames)
+    return example_scores(frames.store.logits(frames.run.id, frames.step_of(number)), frames.probe.labels)
 
 
 # Of 5,000 examples with 768 numbers, one takes 30 MB.
-@st.cache_resource(show_spinner=False, max_entries=12)
-def _index(
-    store_folder: str, run_id: str, attempt: int, layers_at: int | None, number: int, metric: str, _frames: Frames
-) -> NeighbourIndex:
-    return NeighbourIndex(_frames.vectors(number), metric)  # type: ignore[arg-type]
+@kept(max_entries=12)
+def index(frames: Frames, number: int, metric: Metric) -> NeighbourIndex:
+    """What finds neighbours among a frame's examples. Raises: StoreError."""
+    return NeighbourIndex(frames.vectors(number), metric)
 
 
 def measures(frames: Frames, step: int) -> FrameMeasures | None:
@@ -183,21 +170,12 @@ def measures(frames: Frames, step: int) -> FrameMeasures | None:
 def clusters(frames: Frames) -> dict[int, NDArray[np.int64]]:
     """Clusters of the frames that have them."""
     folder = measures_folder(frames.folder, frames.run.begun_attempt)
-    there = frozenset(path.name for path in folder.glob("*.safetensors")) if folder.exists() else frozenset[str]()
-    return _clusters(*frames.key, there, folder, frames.numbers)
+    return _clusters(frames, _files(folder))
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _clusters(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    there: frozenset[str],
-    _folder: Path,
-    _numbers: Sequence[int],
-) -> dict[int, NDArray[np.int64]]:
-    found = ((number, read_measures(_folder, number)) for number in _numbers)
+@kept(max_entries=16)
+def _clusters(frames: Frames, files: frozenset[str]) -> dict[int, NDArray[np.int64]]:
+    found = ((number, measures(frames, number)) for number in frames.numbers)
     return {number: measured.clusters for number, measured in found if measured is not None}
 
 

@@ -86,58 +86,42 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
         return None, busy
 
     try:
-        return Own(text, second, _life(*frames.key, frames.numbers, text, second, found.stamps, found, frames)), busy
+        return Own(text, second, _life(frames, frames.numbers, text, second, found.stamps, found)), busy
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None, busy
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@run_reads.kept(max_entries=16)
 def _life(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    numbers: tuple[int, ...],
-    text: str,
-    second: str | None,
-    stamps: tuple[int, ...],
-    _found: Inspected,
-    _frames: Frames,
+    frames: Frames, numbers: tuple[int, ...], text: str, second: str | None, stamps: tuple[int, ...], _found: Inspected
 ) -> Biography:
-    store = _frames.store
-
     def read(step: int) -> tuple[FloatArray, FloatArray]:
-        return store.embeddings(run_id, step), store.logits(run_id, step)
+        return frames.store.embeddings(frames.run.id, step), frames.store.logits(frames.run.id, step)
 
     return life.biography(_found, numbers, read)
 
 
 def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
     """The sentence on every frame's map; frames without a map have none."""
-    places = _path(*frames.key, spec.key, tuple(maps), own.text, own.second, own.life.exact, own, frames, maps, spec)
+    places = _path(frames, spec, tuple(maps), own.text, own.second, own.life.exact, own, maps)
     return OwnPoint("Your sentence", own.text, tuple(places), own.life.exact)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@run_reads.kept(max_entries=16)
 def _path(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    spec_key: str,
+    frames: Frames,
+    spec: MapSpec,
     there: tuple[int, ...],
     text: str,
     second: str | None,
     exact: tuple[bool, ...],
     _own: Own,
-    _frames: Frames,
     _maps: Mapping[int, Points],
-    _spec: MapSpec,
 ) -> list[Place | None]:
-    # Of maps that were fitted once, the last frame's tells where everything lies.
-    reference = _frames.numbers[-1] if _spec.mode == "once" else None
-    return life.path(_own.life, _maps, _frames.vectors, linear=_spec.entry.linear, reference=reference)
+    # Of maps that were fitted once, the last frame's decides where everything lies.
+    reference = frames.numbers[-1] if spec.mode == "once" else None
+    return life.path(_own.life, _maps, frames.vectors, linear=spec.entry.linear, reference=reference)
 
 
 def sentence(own: Own, frames: Frames, number: int) -> None:

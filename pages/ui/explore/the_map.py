@@ -53,9 +53,9 @@ def panel_of(
     anchor: int | None = None,
 ) -> Panel:
     """One map of all frames, coloured by one of `COLOURINGS`. Raises: StoreError for a frame that cannot be read."""
-    places = _places(*frames.key, spec.key, frames.numbers, tuple(maps), maps, spec.dims, len(frames.probe.ids))
+    places = _places(frames, spec, frames.numbers, tuple(maps), maps)
     return Panel(
-        examples=_examples(*frames.key, frames),
+        examples=_examples(frames),
         places=places,
         colours=colours(frames, colour),
         steps=frames.numbers,
@@ -132,26 +132,17 @@ def _notes(frames: Frames) -> tuple[str, ...]:
     return run_reads.score_notes(frames)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _examples(store_folder: str, run_id: str, attempt: int, layers_at: int | None, _frames: Frames) -> Bundle:
-    probe = _frames.probe
+@run_reads.kept(max_entries=16)
+def _examples(frames: Frames) -> Bundle:
+    probe = frames.probe
     return examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@run_reads.kept(max_entries=16)
 def _places(
-    store_folder: str,
-    run_id: str,
-    attempt: int,
-    layers_at: int | None,
-    spec_key: str,
-    numbers: tuple[int, ...],
-    there: tuple[int, ...],
-    _maps: Mapping[int, Points],
-    dims: int,
-    count: int,
+    frames: Frames, spec: MapSpec, numbers: tuple[int, ...], there: tuple[int, ...], _maps: Mapping[int, Points]
 ) -> Bundle:
-    nowhere = np.full((count, dims), np.nan, np.float32)
+    nowhere = np.full((len(frames.probe.ids), spec.dims), np.nan, np.float32)
     return places_bundle(np.stack([_maps.get(number, nowhere) for number in numbers]), _box(_maps))
 
 
