@@ -29,24 +29,21 @@ COUNTS = ("Selected", "Occurs", "In all classes", "Before", "After")
 def over_the_classes(place: Place, chosen: Settings) -> None:
     """Draw both tables. Raises: StoreError for a damaged frame."""
     known = place.known
-    before, after = (
-        reads.selected(known, step, chosen.layer, chosen.head, chosen.k, marks=chosen.punctuation)
-        for step in (chosen.before, chosen.after)
-    )
-    if before is None or after is None:
-        step = chosen.before if before is None else chosen.after
-        st.info(f"The frame of step {step:,} holds no attention: choose another step.")
+    rule = reads.Rule(chosen.layer, chosen.head, chosen.k, chosen.punctuation)
+    steps = (chosen.before, chosen.after)
+    without = next((step for step in steps if reads.selected(known, step, rule) is None), None)
+    if without is not None:
+        st.info(f"The frame of step {without:,} holds no attention: choose another step.")
         return
     least, label = _least_and_class(place)
     st.caption(_about(place, chosen))
-    settings = (chosen.layer, chosen.head, chosen.k, chosen.punctuation, least)
     left, right = st.columns(2, gap="large")
     with left:
         classes = len(place.probe.classes)
-        _selected(place, chosen, label, reads.statistics(known.key, chosen.after, *settings, classes, known, after))
+        found = reads.statistics(known, chosen.after, rule, at_least=least, classes=classes)
+        _selected(place, chosen, label, found)
     with right:
-        steps = (chosen.before, chosen.after)
-        _changes(place, chosen, reads.changes(known.key, steps, *settings, known, (before, after)))
+        _changes(place, chosen, reads.changes(known, steps, rule, at_least=least))
 
 
 def _least_and_class(place: Place) -> tuple[int, int | None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -67,7 +69,7 @@ class Examples:
         rows: of them in a frame.
         texts: as the encoder reads them.
         labels: their classes.
-        key: what tells them from those of another run, or of another attempt at this one.
+        key: of the run and the attempt at it.
     """
 
     store: Store
@@ -87,6 +89,25 @@ class Examples:
     def usual(self) -> float:
         """Words of the middle text; 0 where none is kept."""
         return median(len(text.words) for text in self.texts) if self.texts else 0
+
+
+class Rule(NamedTuple):
+    """How words are selected: by a layer's attention in one head, numbered from 0, or in the mean of all (None), the
+    top k; `marks` lets punctuation be selected, too."""
+
+    layer: int
+    head: int | None
+    k: int
+    marks: bool
+
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """Cache what a function makes of examples: they are the same as long as their key is."""
+    return st.cache_resource(show_spinner=False, max_entries=max_entries, hash_funcs={Examples: attrgetter("key")})
 
 
 def examples(store: Store, run: RunRecord, probe: Probe) -> Examples:
@@ -115,7 +136,7 @@ def example_reading(known: Examples, place: int, steps: Iterable[int]) -> tuple[
     problem = None
     for step in steps:
         try:
-            row = _example_row(*known.key, step, place, known)
+            row = _example_row(known, step, place)
         except StoreError as error:
             problem = str(error)
             continue
@@ -129,15 +150,13 @@ def example_reading(known: Examples, place: int, steps: Iterable[int]) -> tuple[
     return reading, problem
 
 
-@st.cache_resource(show_spinner=False, max_entries=1_000)
-def _example_row(
-    folder: str, run_id: str, attempt: int, step: int, place: int, _known: Examples
-) -> tuple[Attention, FloatArray] | None:
-    attention = _known.store.attention(run_id, step)
+@kept(max_entries=1_000)
+def _example_row(known: Examples, step: int, place: int) -> tuple[Attention, FloatArray] | None:
+    attention = known.store.attention(known.run_id, step)
     if attention is None:
         return None
-    mine = split_attention(attention, [text.length for text in _known.texts])[place]
-    return np.array(mine), np.array(_known.store.logits(run_id, step)[_known.rows[place]])
+    mine = split_attention(attention, [text.length for text in known.texts])[place]
+    return np.array(mine), np.array(known.store.logits(known.run_id, step)[known.rows[place]])
 
 
 def own_reading(found: Inspected, key: str) -> Reading:
@@ -145,83 +164,55 @@ def own_reading(found: Inspected, key: str) -> Reading:
     return Reading(key, found.read, found.steps, tuple(found.attention), found.logits, None)
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
-def _attention(folder: str, run_id: str, attempt: int, step: int, _store: Store) -> Attention | None:
-    return _store.attention(run_id, step)
+@kept(max_entries=4)
+def _attention(known: Examples, step: int) -> Attention | None:
+    return known.store.attention(known.run_id, step)
 
 
-def selected(known: Examples, step: int, layer: int, head: int | None, k: int, *, marks: bool) -> Selection | None:
+def shape(known: Examples, step: int) -> tuple[int, int] | None:
+    """How many layers and heads a frame has; None where it holds no attention. Raises: StoreError."""
+    attention = _attention(known, step)
+    return None if attention is None else (attention.shape[0], attention.shape[1])
+
+
+@kept(max_entries=64)
+def selected(known: Examples, step: int, rule: Rule) -> Selection | None:
     """Of each example the positions of its top k words at a step; None where that frame holds no attention.
 
     Raises: StoreError for a frame that is missing or damaged.
     """
-    return _selected(*known.key, step, layer, head, k, marks, known)
-
-
-@st.cache_resource(show_spinner=False, max_entries=64)
-def _selected(
-    folder: str,
-    run_id: str,
-    attempt: int,
-    step: int,
-    layer: int,
-    head: int | None,
-    k: int,
-    marks: bool,
-    _known: Examples,
-) -> Selection | None:
-    attention = _attention(folder, run_id, attempt, step, _known.store)
+    attention = _attention(known, step)
     if attention is None:
         return None
-    rows = split_attention(attention, [text.length for text in _known.texts])
+    rows = split_attention(attention, [text.length for text in known.texts])
     weights = (
-        word_attention(row, [word.places for word in text.words], layer=layer, head=head).words
-        for row, text in zip(rows, _known.texts, strict=True)
+        word_attention(row, [word.places for word in text.words], layer=rule.layer, head=rule.head).words
+        for row, text in zip(rows, known.texts, strict=True)
     )
-    words = _words(folder, run_id, attempt, _known)
-    skip = [() if marks else punctuation(of_text) for of_text in words]
-    return tuple(top_words(of_text, k, out).words for of_text, out in zip(weights, skip, strict=True))
+    skip = [() if rule.marks else punctuation(of_text) for of_text in _words(known)]
+    return tuple(top_words(of_text, rule.k, out).words for of_text, out in zip(weights, skip, strict=True))
 
 
-def shape(known: Examples, step: int) -> tuple[int, int] | None:
-    """How many layers and heads a frame tells of; None where it holds no attention. Raises: StoreError."""
-    attention = _attention(*known.key, step, known.store)
-    return None if attention is None else (attention.shape[0], attention.shape[1])
+@kept(max_entries=64)
+def _words(known: Examples) -> list[list[str]]:
+    return [[text.surface(word) for word in text.words] for text in known.texts]
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
-def _words(folder: str, run_id: str, attempt: int, _known: Examples) -> list[list[str]]:
-    return [[text.surface(word) for word in text.words] for text in _known.texts]
+@kept(max_entries=32)
+def statistics(known: Examples, step: int, rule: Rule, *, at_least: int, classes: int) -> WordStatistics:
+    """`word_statistics` of what is selected at a step whose frame holds attention."""
+    return word_statistics(_words(known), _chosen(known, step, rule), known.labels, classes, at_least=at_least)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
-def statistics(
-    key: tuple[str, str, int],
-    step: int,
-    layer: int,
-    head: int | None,
-    k: int,
-    marks: bool,
-    at_least: int,
-    classes: int,
-    _known: Examples,
-    _selection: Selection,
-) -> WordStatistics:
-    """`word_statistics` of what is selected at a step."""
-    return word_statistics(_words(*key, _known), _selection, _known.labels, classes, at_least=at_least)
+@kept(max_entries=32)
+def changes(known: Examples, steps: tuple[int, int], rule: Rule, *, at_least: int) -> tuple[WordChange, ...]:
+    """`selection_changes` between what is selected at two steps whose frames hold attention."""
+    before, after = (_chosen(known, step, rule) for step in steps)
+    return selection_changes(_words(known), before, after, at_least=at_least)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
-def changes(
-    key: tuple[str, str, int],
-    steps: tuple[int, int],
-    layer: int,
-    head: int | None,
-    k: int,
-    marks: bool,
-    at_least: int,
-    _known: Examples,
-    _selections: tuple[Selection, Selection],
-) -> tuple[WordChange, ...]:
-    """`selection_changes` between what is selected at two steps."""
-    return selection_changes(_words(*key, _known), *_selections, at_least=at_least)
+def _chosen(known: Examples, step: int, rule: Rule) -> Selection:
+    found = selected(known, step, rule)
+    if found is None:
+        raise StoreError(f"The frame of step {step} holds no attention.")
+    return found
