@@ -107,7 +107,7 @@ def _classes(place: Place) -> None:
 
 
 def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
-    """Say that more is to come, and draw the page anew once it is there."""
+    """Say that more is to come, and draw the page again once it is there."""
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
     st.caption(f"This run goes on; {counted(len(frames), 'frame')} so far, and new ones come by themselves.")

@@ -1,7 +1,7 @@
 """A text with a background behind every word whose strength follows the word's weight, as safe HTML.
 
 Everything is in the markup itself, in translucent colours, so that it fits a light and a dark page. Hue alone never
-tells anything: a negative weight is underlined too, and signs and sentences say which words came and went.
+says anything: a negative weight is underlined too, and signs and sentences say which words came and went.
 """
 
 from __future__ import annotations

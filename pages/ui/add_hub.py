@@ -20,7 +20,7 @@ JOB = "hub"
 COLUMNS = 3
 LOG_CHARS = 8_000
 NEEDED = ("repository", "text", "label")
-# What is asked of any other data set: the field, its label, and what stands in it while it is empty.
+# What is asked of any other data set: the field, its label, and its placeholder.
 OTHER_FIELDS = (
     (
         ("repository", "Repository", "owner/name"),

@@ -232,7 +232,7 @@ def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
 
 
 def _computes_all(config: RunConfig) -> bool:
-    """Whether a run's tokens tell all that it computed: one phase, nothing frozen, nothing read twice."""
+    """Whether a run's tokens stand for all that it computed: one phase, nothing frozen, nothing read twice."""
     phase = config.phases[0]
     plain = phase.micro_batch is None and not phase.gradient_checkpointing and phase.trainable.part in ("all", "lora")
     plan = plan_phase(phase.objective, encoder_shape(config.encoder.id).blocks)

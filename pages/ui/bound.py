@@ -1,4 +1,4 @@
-"""Controls that the address restores: it gives their first value, and what they hold stands in it."""
+"""Controls that the address restores: it gives their first value, and holds their values."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _delete(task: LibraryTask) -> None:
 
 
 def _damaged() -> None:
-    """A line for each task of one's own that cannot be read any more, and the way to be rid of it."""
+    """A line for each task that somebody brought and that cannot be read any more, and the way to be rid of it."""
     for task_id in reads.library().damaged():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(f"Task {task_id} cannot be read any more. Runs that were made with it keep their rows.")

@@ -41,7 +41,7 @@ def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
 
 
 def _ask(action: Callable[[], object]) -> None:
-    """Do it, say in a sentence why it cannot be done, and draw the page anew."""
+    """Do it, say in a sentence why it cannot be done, and draw the page again."""
     state.forget("notice")
     try:
         action()

@@ -1,4 +1,4 @@
-// One DOM node, one Plotly figure. Streamlit calls the default export anew for every change of the data.
+// One DOM node, one Plotly figure. Streamlit calls the default export again for every change of the data.
 
 const waiting = new Map(); // address of plotly.min.js → promise of Plotly
 

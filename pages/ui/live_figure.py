@@ -57,7 +57,7 @@ def live_figure(figure: Figure, *, key: str, height: int, description: str, vers
     Args:
         height: pixels.
         description: what the figure shows, for those who cannot see it.
-        version: tells two figures under one key apart, so that an unchanged one is not drawn again; "" where that is
+        version: identifies the figure, so that an unchanged one is not drawn again; "" where that is
             not known.
     """
     _mount(

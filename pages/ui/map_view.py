@@ -35,7 +35,7 @@ class Panel:
     Attributes:
         examples, places, colours: bundles from `core.figures.map_data`.
         steps: the F steps of the frames, growing.
-        title: shown above the map when there is something to tell apart.
+        title: shown above the map where there are several.
         notes: F short texts such as "validation 84.0%", or none.
         space: zoom is kept as long as this stays the same, such as "PCA".
         centroids: mark the middle of every class on the map.

@@ -88,7 +88,7 @@ def _equation(objective: ObjectiveConfig) -> None:
     several = len(objective.terms) > 1
     for _, term in objective.as_written:
         if term.loss == "cross_entropy" and several and len(term_latex(term)) == 1:
-            continue  # everybody knows it, and the sum stands above
+            continue  # everybody knows it, and the sum is above
         for line in term_latex(term):
             st.latex(line)
     for _, term in objective.as_written:

@@ -34,10 +34,10 @@ STATUS_COLOURS: Mapping[Status, BadgeColour] = {
 }
 
 
-def told_apart(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
+def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
     """Labels of options, each with its mark where it is not the only one of its kind.
 
-    A browser tells what was chosen by its label: of two that read alike the wrong one would be taken.
+    A browser says what was chosen by its label: of two that read alike the wrong one would be taken.
     """
     count = Counter(labels)
     return [label if count[label] == 1 else f"{label} ({mark})" for label, mark in zip(labels, marks, strict=True)]
@@ -45,7 +45,7 @@ def told_apart(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
 
 def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
     """What people call the bundled tasks and their own, by id."""
-    yours = told_apart([f"{task.name} (yours)" for task in own.values()], list(own))
+    yours = distinct([f"{task.name} (yours)" for task in own.values()], list(own))
     return {name: entry.label for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
 
 
@@ -57,7 +57,7 @@ def file_stem(run: RunSummary) -> str:
 
 def run_titles(runs: Sequence[RunSummary]) -> list[str]:
     """The runs' titles, each with its number where two are called alike."""
-    return told_apart([run.title for run in runs], [f"run {run.number}" for run in runs])
+    return distinct([run.title for run in runs], [f"run {run.number}" for run in runs])
 
 
 def missing_weights(run: RunSummary) -> None:

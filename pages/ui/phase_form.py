@@ -28,7 +28,7 @@ def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str) -> list[
 
     Args:
         encoder_id: the encoder that learns, whose size decides the default rates.
-        origin: where `start` comes from; the form begins anew when it changes.
+        origin: where `start` comes from; the form begins again when it changes.
     Raises: ConfigError for a mix that cannot go together.
     """
     phases = phases_state.start_from([_editable(phase) for phase in start], origin)
@@ -188,7 +188,7 @@ def _placeholder(rate: float | None) -> str:
 
 
 def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[JSON, JSON, JSON]:
-    """Of the optimiser, of memory, and how many top blocks are drawn anew."""
+    """Of the optimiser, of memory, and how many top blocks are drawn again."""
     start = phase["optimiser"]
     left, middle, right = st.columns(3)
     name = left.selectbox(

@@ -1,7 +1,7 @@
 """The phases that the form edits, between reruns: kept as JSON, also while they are no valid config.
 
 Widgets carry a revision in their keys. Whatever changes the structure, a preset, a term more or less, another loss,
-counts it up, so that every widget begins anew at the value that now holds.
+counts it up, so that every widget begins again at the value that now holds.
 """
 
 from __future__ import annotations

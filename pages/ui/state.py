@@ -1,6 +1,6 @@
 """What a page remembers: the only place that touches session_state and query_params.
 
-What must outlive a refresh stands in the URL or in the store; session state holds only what may be lost.
+What must outlive a refresh is in the URL or in the store; session state holds only what may be lost.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def complain(name: str, text: str, problem: str) -> None:
 
 
 def repeat_complaints(only: str = "", but: str = "") -> None:
-    """Say again what the address had wrong a moment ago: a page that draws itself anew would take it away unread.
+    """Say again what the address had wrong a moment ago: a page that draws itself again would take it away unread.
 
     Args:
         only: of this name alone; otherwise of all names.
@@ -174,7 +174,7 @@ def widget_value(key: str) -> Any:
 
 
 def forget_widget(key: str) -> None:
-    """Let a keyed widget be drawn anew from its default."""
+    """Let a keyed widget be drawn again from its default."""
     st.session_state.pop(key, None)
 
 

@@ -29,7 +29,7 @@ WIDE = "Text"
 def text_table(
     columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = (), label: str = "Examples"
 ) -> None:
-    """Draw columns of equal length; each text stands below its other cells, over the whole width.
+    """Draw columns of equal length; each text is below its other cells, over the whole width.
 
     Args:
         columns: by name; True is a dot, False and None are empty.

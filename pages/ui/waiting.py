@@ -27,7 +27,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
     """Have something done that is missing, and say how far it is.
 
     Args:
-        since: what was done before this moment was not all: ask anew. Seconds since the epoch.
+        since: what was done before this moment was not all: ask again. Seconds since the epoch.
     Returns: whether it is still going on, or has ended since the page looked; then the page looks again by itself.
     """
     job = job_of(kind, request)
@@ -54,7 +54,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
 
 
 def ask(kind: str, request: dict[str, Any], label: str) -> None:
-    """Have something done that somebody pressed a button for, and draw the page anew; a sentence where it cannot be."""
+    """Start what somebody pressed a button for, and draw the page again; a sentence where it cannot be started."""
     if _started(kind, request, label):
         st.rerun()
 
@@ -62,7 +62,7 @@ def ask(kind: str, request: dict[str, Any], label: str) -> None:
 def is_going_on(kind: str, request: dict[str, Any]) -> bool:
     """Whether what was asked for is being done; how far it is, or why it was not done, is drawn.
 
-    The page is drawn anew when it ends.
+    The page is drawn again when it ends.
     """
     job = job_of(kind, request)
     if job is None:
@@ -111,7 +111,7 @@ def complete_since(run: RunSummary) -> float:
 
 
 def poll_while(busy: bool) -> None:
-    """Look again by itself while something goes on, and not otherwise; the fragment is made anew for a change."""
+    """Look again by itself while something goes on, and not otherwise; the fragment is made again for a change."""
     if state.remembered(POLLING, lambda: False) != busy:
         state.remember(POLLING, busy)
         st.rerun()

@@ -21,7 +21,7 @@ from core.representation.projections import pca_map
 from core.store import Status
 from pages.ui.explore.force_choice import Acting, ForceChoice
 from pages.ui.explore.forces import arrows_of
-from pages.ui.parts import told_apart
+from pages.ui.parts import distinct
 from tests.pages.test_pages import ROOT, made_run, words
 
 COUNT, STEPS = 24, (0, 4, 8)
@@ -231,8 +231,8 @@ def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opene
 
 
 def test_labels_that_repeat_get_their_marks() -> None:
-    assert told_apart(["a", "b", "a"], ["1", "2", "3"]) == ["a (1)", "b", "a (3)"]
-    assert told_apart([], []) == []
+    assert distinct(["a", "b", "a"], ["1", "2", "3"]) == ["a (1)", "b", "a (3)"]
+    assert distinct([], []) == []
 
 
 def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made: Callable[[str], str]) -> None:

@@ -31,7 +31,7 @@ class Compared:
 
     Attributes:
         config: with the knob turns that were made.
-        name: as people gave it, told apart from the others'. It came from outside and is not escaped.
+        name: as people gave it, distinct from the others'. It came from outside and is not escaped.
         frames: None before it has any.
     """
 

@@ -81,7 +81,7 @@ def _turns(original: Compared, made: RunConfig) -> None:
 
 
 def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
-    """What can be changed, by its path; the seed at the end, for a repetition that tells luck from effect."""
+    """What can be changed, by its path; the seed at the end, for a repetition that separates luck from effect."""
     seed = Parameter(
         SEED,
         "Seed: a repetition",

@@ -1,1 +1,1 @@
-"""The pieces of the Explore page: what is shown, the map, and what stands beside it."""
+"""The pieces of the Explore page: what is shown, the map, and what is beside it."""

@@ -18,7 +18,7 @@ from pages.ui import reads, state
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, missing_weights, told_apart
+from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
@@ -137,7 +137,7 @@ def _cell(name: str, value: float | None) -> str:
 def _similarity_task(frames: Frames) -> bool:
     own = [task for task in reads.library().tasks() if task.kind == "similarity"]
     ids = [task.id for task in own]
-    tasks = dict(zip(ids, told_apart([task.name for task in own], ids), strict=True))
+    tasks = dict(zip(ids, distinct([task.name for task in own], ids), strict=True))
     if not tasks:
         st.caption(
             "Spearman on similarity needs a task with scores: fetch STS-B on the Data page, or add a file of pairs "

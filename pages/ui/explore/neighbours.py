@@ -24,7 +24,7 @@ DEFAULT_K, MAX_K = 10, 100
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How near is meant: so many of the nearest, by a distance."""
+    """How near is meant: how many, and by which distance."""
 
     k: int
     metric: Metric

@@ -53,7 +53,7 @@ class Frames:
 
     @property
     def key(self) -> tuple[str, str, int, int | None]:
-        """What tells them from any other frames."""
+        """What identifies these frames."""
         return str(self.store.folder), self.run.id, self.run.begun_attempt, self.layers_at
 
     @property

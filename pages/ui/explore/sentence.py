@@ -1,4 +1,4 @@
-"""A sentence of one's own: where it lies in every frame, what is predicted, and how its neighbours change."""
+"""A visitor's sentence: where it lies in every frame, what is predicted, and how its neighbours change."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices
 
 
 def _notes(frames: Frames) -> tuple[str, ...]:
-    """What stands beside each frame's number on the scrubber."""
+    """What is shown beside each frame's number on the scrubber."""
     if frames.layers_at is not None:
         return tuple(f"step {frames.layers_at:,}" for _ in frames.numbers)
     return run_reads.score_notes(frames)

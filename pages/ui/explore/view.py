@@ -110,7 +110,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
         st.caption(whose)
     left, right = st.columns([11, 9], gap="medium")
     above, below = left.container(), left.container()
-    with below:  # what comes and goes moves neither the map nor what stands beside it
+    with below:  # what comes and goes moves neither the map nor the panel beside it
         spec, maps, busy = the_map.maps_for(frames, choices.spec)
     with above:  # where the address asks for nonsense, it says so
         on_map = _on_map(frames)

@@ -45,7 +45,7 @@ function textButton(text, label, act) {
   return button;
 }
 
-// A page's theme, as Streamlit tells it in CSS variables.
+// A page's theme, as Streamlit gives it in CSS variables.
 function readTheme(node) {
   const style = getComputedStyle(node);
   const read = (name, fallback) => style.getPropertyValue(name).trim() || fallback;

@@ -15,7 +15,7 @@ class Reports {
   }
 
   // Later reports of a field replace the earlier one. `delay` 0 sends at once.
-  tell(field, value, delay) {
+  report(field, value, delay) {
     this.last = Math.max(this.last + 1, Date.now());
     const report = { number: this.last, value };
     clearTimeout(this.timers[field]);

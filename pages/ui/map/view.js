@@ -96,7 +96,7 @@ class MapView {
     this.takeFromPage("frame", (frame) => frame !== null && (this.at = this.placeOfStep(frame)));
     if (this.updates && this.follows(newest) && this.at > before) this.glide(before);
     if (data.play && !this.updates && !this.still.matches) this.loop();
-    if (moved) this.reports.tell("view", writeViews(this.panels), VIEW_REST_MS);
+    if (moved) this.reports.report("view", writeViews(this.panels), VIEW_REST_MS);
     this.showAllOfOtherColours();
     this.player.node.hidden = this.timeline.steps.length < 2;
     this.player.trails.hidden = !data.trails;
@@ -249,7 +249,7 @@ class MapView {
 
   rested() {
     if (this.looping) return;
-    this.reports.tell("frame", this.step(), FRAME_REST_MS);
+    this.reports.report("frame", this.step(), FRAME_REST_MS);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (this.spoken.textContent = momentWords(this)), SAY_REST_MS);
   }
@@ -284,7 +284,7 @@ class MapView {
       this.at = this.still.matches ? Math.floor(this.played) : this.played;
       if (now - this.reportedAt >= PLAY_REPORT_MS && !this.looping) {
         this.reportedAt = now;
-        this.reports.tell("frame", this.step(), 0);
+        this.reports.report("frame", this.step(), 0);
       }
       if (this.at >= last && this.looping) {
         this.resting = setTimeout(() => this.loop(), LOOP_REST_MS);
@@ -298,7 +298,7 @@ class MapView {
 
   look(panel, camera) {
     panel.camera = camera && inFewDigits(camera);
-    this.reports.tell("view", writeViews(this.panels), VIEW_REST_MS);
+    this.reports.report("view", writeViews(this.panels), VIEW_REST_MS);
     this.draw();
   }
 
@@ -347,7 +347,7 @@ class MapView {
 
   choose(ids, adds) {
     this.chosen = new Set(adds ? [...this.chosen, ...ids] : ids);
-    this.reports.tell("selected", [...this.chosen], 0);
+    this.reports.report("selected", [...this.chosen], 0);
     this.drawLater(ANSWER_MS);
     if (this.isSlow()) this.panels.forEach((panel) => paintRings(panel, this));
   }

@@ -1,1 +1,1 @@
-"""The pieces of the Tokens page: which text, which settings, and what stands below them."""
+"""The pieces of the Tokens page: which text, which settings, and what is below them."""

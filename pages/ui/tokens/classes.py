@@ -85,7 +85,7 @@ def _selected(place: Place, chosen: Settings, label: int | None, found: WordStat
         st.info(f"No word is selected in {counted(found.at_least, 'text')} or more: lower that number, or raise k.")
     left_out = f" {counted(found.left_out, 'rarer word is', 'rarer words are')} left out." if found.left_out else ""
     st.caption(
-        "Lift: how much more often a text with the word selected has this label than any text has; 1 tells nothing. "
+        "Lift: how much more often a text with the word selected has this label than any text has; 1 is no relation. "
         f"Smoothed by {PRIOR_EXAMPLES:g} example. Occurs: texts that have the word at all.{left_out}"
     )
     _download("Words as CSV", _statistics_records(found.rows, classes), f"{place.run.id}-words-step-{chosen.after}")

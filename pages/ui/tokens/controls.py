@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def sentence(self) -> str:
-        """As it stands beside numbers."""
+        """As it is shown beside numbers."""
         return f"{self.where}, k {self.k}{'' if self.punctuation else ', punctuation left out'}"
 
     @property

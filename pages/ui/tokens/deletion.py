@@ -168,7 +168,7 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
 
 
 def _chance(most: int, words: int) -> str:
-    """How many two choices of so many words share on average, if nothing but chance makes them."""
+    """How many two choices of this many words share on average, if nothing but chance makes them."""
     return f"{most * most / words:.1f}"
 
 

@@ -28,7 +28,7 @@ from pages.ui.tokens.controls import Settings
 from pages.ui.tokens.reads import Reading
 
 HEAT_WORDS_MAX = 40
-# A longer text scrolls by itself, so that what stands below it stays in reach.
+# A longer text scrolls by itself, so that what is below it stays in reach.
 LONG_CHARS, LONG_PX = 2_500, 700
 OVER = {"steps": "Over the steps", "layers": "Over the layers"}
 

@@ -28,11 +28,11 @@ class Reading:
     """A text as a run's encoder reads it, at S steps.
 
     Attributes:
-        key: what tells it from other texts of the run.
+        key: of the text, within the run.
         steps: in order.
         attention: of each step [L, heads, T].
         logits: [S, C].
-        label: its class, None for a text of one's own.
+        label: its class, None for a visitor's text.
     """
 
     key: str
@@ -160,7 +160,7 @@ def _example_row(known: Examples, step: int, place: int) -> tuple[Attention, Flo
 
 
 def own_reading(found: Inspected, key: str) -> Reading:
-    """A text of one's own at the steps whose weights are kept."""
+    """A visitor's text at the steps whose weights are kept."""
     return Reading(key, found.read, found.steps, tuple(found.attention), found.logits, None)
 
 

@@ -16,18 +16,18 @@ from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
 from pages.ui.bound import bound, bound_segments
-from pages.ui.parts import escaped, missing_weights, told_apart
+from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.tokens import reads
 from pages.ui.tokens.reads import Examples, Reading
 from pages.ui.waiting import ask, is_going_on, job_of
 
-# A text of one's own stands in the address, which browsers and servers let be only so long.
+# A visitor's text is in the address, which browsers and servers let be only so long.
 OWN_CHARS_MAX = 4_000
 OPTION_CHARS = 200
 EXAMPLE, OWN = "example", "own"
 SOURCES = {EXAMPLE: "An example", OWN: "Your own text"}
 NOT_KEPT = (
-    "This run kept no attention of its examples: it is older than that, or its encoder's tokenizer does not tell where "
+    "This run kept no attention of its examples: it is older than that, or its encoder's tokenizer does not say where "
     "words are."
 )
 
@@ -48,7 +48,7 @@ class Place:
     known: Examples
 
     def stamps(self) -> Mapping[int, int]:
-        """Each step whose weights are kept, and what tells them from others. Raises: TrainingError."""
+        """Each step whose weights are kept, and what identifies them. Raises: TrainingError."""
         return weight_stamps(self.store, self.run)
 
 
@@ -91,7 +91,7 @@ def _example(place: Place, position: int) -> Reading | None:
 
 def _options(place: Place) -> list[str]:
     labels = [_option(place, position) for position in range(len(place.known.ids))]
-    return told_apart(labels, [f"example {example}" for example in place.known.ids])
+    return distinct(labels, [f"example {example}" for example in place.known.ids])
 
 
 def _option(place: Place, position: int) -> str:
