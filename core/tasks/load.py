@@ -279,8 +279,9 @@ def _divide(named: str, split: Split, classes: Sequence[str], size: int, purpose
     """
     rarest, count = min(Counter(split.labels).items(), key=lambda item: item[1])
     if count < 2 or len(set(split.labels)) < len(classes):
+        one = f" ({shown(split.texts[split.labels.index(rarest)])})" if count == 1 else ""
         raise TaskError(
-            f"{named} has too few rows with the label {shown(classes[rarest])} for a {purpose} split: "
+            f"{named} has too few rows with the label {shown(classes[rarest])}{one} for a {purpose} split: "
             "give every class at least three rows, or drop it."
         )
     size = max(size, len(classes))

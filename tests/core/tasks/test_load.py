@@ -142,7 +142,7 @@ class TestContentHash:
     ("rows", "more", "parts"),
     [
         (numbered(cat=10), {}, ["rows.csv", "one label 'cat'"]),
-        (numbered(cat=30, dog=1), {}, ["too few rows with the label 'dog'"]),
+        (numbered(cat=30, dog=1), {}, ["too few rows with the label 'dog' ('dog number 0') for a test split"]),
         (numbered(cat=30, dog=2), {}, ["too few rows with the label 'dog'"]),
         (numbered(cat=2, dog=2), {}, ["too few rows"]),
         (numbered(cat=20, dog=20), {"test": [("a", "emu")]}, ["held_out.csv", "'emu'", "cat, dog"]),

@@ -82,7 +82,10 @@ class TestHub:
                 "test.parquet": parquet_file(columns | {"label": [i % 3 for i in range(26)]}),
             },
         )
-        few = "'many' has too few rows with the label '11' for a test split: give every class at least three rows"
+        few = (
+            "'many' has too few rows with the label '11' ('text 11') for a test split: "
+            "give every class at least three rows"
+        )
         cases: list[tuple[str, dict[str, Any], str]] = [
             ("many", {}, few + ", or drop it; choose other splits or another label column."),
             ("many", {"max_rows": 20}, "'many' has "),
