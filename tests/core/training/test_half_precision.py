@@ -20,7 +20,7 @@ from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 from tests.core.training.made import Draft, in_attempts
-from tests.core.training.test_frames import alone, loaded
+from tests.core.training.test_probe import alone, loaded
 
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
 

@@ -20,8 +20,8 @@ from core.training.prepare import prepare
 from core.training.score_source import PROBE_ROWS
 from core.training.untrained import MemoryCache, VectorCache
 from tests.core.training.made import CPU, Draft, in_attempts
-from tests.core.training.test_frames import loaded
 from tests.core.training.test_loop import Script
+from tests.core.training.test_probe import loaded
 
 PROBE = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4]}}
 CONTRAST = mixed_objective(1.0).model_dump(mode="json")
