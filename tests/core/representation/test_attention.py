@@ -66,7 +66,7 @@ class TestSplit:
 
     @pytest.mark.parametrize(
         ("lengths", "message"),
-        [([4, 4], "lengths sum to 8: expected the 9"), ([9, 0], "0 stands"), ([10, -1], "-1 stands"), ([], "sum to 0")],
+        [([4, 4], "lengths sum to 8: expected the 9"), ([9, 0], "0 is among"), ([10, -1], "-1 is among"), ([], "sum to 0")],
     )
     def test_lengths_that_do_not_fit_are_named(self, lengths: list[int], message: str) -> None:
         with pytest.raises(ValueError, match=message):
@@ -132,8 +132,8 @@ class TestWordAttention:
     @pytest.mark.parametrize(
         ("places", "message"),
         [
-            ([(1, 9)], "9 stands.*0 to 8"),
-            ([(-1,)], "-1 stands"),
+            ([(1, 9)], "9 is among.*0 to 8"),
+            ([(-1,)], "-1 is among"),
             ([(1, 2), (2,)], "two words"),
             ([(3, 3)], "two words"),
         ],

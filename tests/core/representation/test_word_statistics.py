@@ -160,9 +160,9 @@ class TestChanges:
         ({"selected": [[0]]}, "selected has 1 examples: expected the 4 of words"),
         ({"labels": [0]}, "labels has 1 examples: expected the 4 of words"),
         ({"labels": [0, 1, 2, 0]}, "labels: 2 is among them: expected 0 to 1"),
-        ({"labels": [0, 1, -1, 0]}, "labels: -1 stands"),
+        ({"labels": [0, 1, -1, 0]}, "labels: -1 is among"),
         ({"selected": [[0], [0], [3], []]}, "selected: 3 is among them: expected 0 to 2"),
-        ({"selected": [[0], [0], [-1], []]}, "selected: -1 stands"),
+        ({"selected": [[0], [0], [-1], []]}, "selected: -1 is among"),
         ({"at_least": 0}, "at_least = 0: expected 1 or more"),
     ],
 )
@@ -176,7 +176,7 @@ def test_what_does_not_fit_is_named(change: dict[str, object], message: str) -> 
     ("before", "after", "least", "message"),
     [
         (SELECTED, [[0]], 1, "after has 1 examples"),
-        ([[9], [], [], []], SELECTED, 1, "before: 9 stands"),
+        ([[9], [], [], []], SELECTED, 1, "before: 9 is among"),
         (SELECTED, SELECTED, 0, "at_least = 0"),
     ],
 )

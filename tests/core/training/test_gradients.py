@@ -56,13 +56,13 @@ def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
     The whole batch is read at once, whatever the phase's micro-batch: without dropout the gradients are the same.
     """
     found = {}
-    whole = phase.passes._part
+    whole = phase.passes._micro_batch
     for term in phase.objective.terms:
         phase.encoder.zero_grad(set_to_none=True)
-        phase.passes._part = None
+        phase.passes._micro_batch = None
         torch.manual_seed(7)
         outputs, _ = phase.passes.encode(step, phase._batch(step))
-        phase.passes._part = whole
+        phase.passes._micro_batch = whole
         reader = Reader(outputs, phase.encoder, phase.plan, queue=phase._queued)
         labels = phase._batch(step).labels
         value = phase.objective(reader, labels)
