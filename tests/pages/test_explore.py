@@ -19,6 +19,7 @@ from core.events import Frame, Probe, Started, Step
 from core.losses.forces import batch_forces
 from core.representation.projections import pca_map
 from core.store import Status
+from core.workers import Jobs
 from pages.ui.explore.force_choice import Acting, ForceChoice
 from pages.ui.explore.forces import arrows_of
 from pages.ui.parts import distinct
@@ -88,6 +89,7 @@ def control(app: AppTest, name: str) -> Any:
 
 RESTORED = [
     {"map": "umap", "dims": "3", "neighbours": "7"},
+    {"map": "tsne", "layout": "library"},
     {"map": "pca", "mode": "once", "colour": "loss"},
     {"find": "lovely", "sel": "1.4-6", "at": "5"},
     {"panel": "neighbours", "k": "3", "metric": "euclidean", "sel": "2"},
@@ -116,6 +118,21 @@ def test_a_control_changes_the_address_and_its_default_leaves_it(opened: Opener,
     assert {"map": "umap", "neighbours": "5", "colour": "confidence"}.items() <= address(checked(app)).items()
     control(app, "colour").set_value("label").run()
     assert "colour" not in address(checked(app))
+
+
+@pytest.mark.parametrize(("name", "library"), [("umap", "umap-learn"), ("tsne", "tsne-sklearn")])
+def test_a_map_can_be_laid_out_by_the_library_itself(
+    opened: Opener, made: Callable[[str], str], folder: Path, name: str, library: str
+) -> None:
+    app = opened(run=made("one"), map=name)
+    control(app, "layout").set_value("library").run()
+    assert address(checked(app))["layout"] == "library"
+    asked = [job.request["spec"]["method"] for job in Jobs(folder).jobs() if job.kind == "map"]
+    assert set(asked) == {name, library}
+    assert "Fit the map" not in {radio.label for radio in app.radio}
+    assert control(app, "map").value == name
+    control(app, "map").set_value("pca").run()
+    assert "Laid out by" not in {radio.label for radio in checked(app).radio}
 
 
 NONSENSE = [

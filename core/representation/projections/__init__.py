@@ -3,12 +3,14 @@
 from core.representation.projections.alignment import Points, align
 from core.representation.projections.pca import pca_map
 from core.representation.projections.placing import place_new
-from core.representation.projections.registry import PROJECTIONS, Projection, projection_entry
+from core.representation.projections.registry import BY_LIBRARY, PROJECTIONS, STILL, Projection, projection_entry
 from core.representation.projections.sequence import Placed, keyframes, map_frames
 from core.representation.projections.spec import MapSpec
 
 __all__ = [
+    "BY_LIBRARY",
     "PROJECTIONS",
+    "STILL",
     "MapSpec",
     "Placed",
     "Points",

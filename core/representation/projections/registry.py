@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from core.errors import ConfigError
 from core.parameters import Parameter, Value
 from core.representation.geometry import Array
-from core.representation.projections import pca, tsne, umap
+from core.representation.projections import pca, sklearn_tsne, tsne, umap, umap_learn
 from core.representation.projections.alignment import Points
 from core.representation.projections.before import Before
 
@@ -38,6 +38,8 @@ class Projection:
     Attributes:
         linear: whether a point is a linear function of its normalised vector.
         quick: whether every frame is fitted, instead of keyframes with the others placed between.
+        library: the library that lays it out, for comparing ours with it; empty for our own, which hold still.
+        same_as: our own projection of the same kind, where a library lays it out.
         caution: a short sentence that is shown with every map, about what it cannot show; empty for none.
         place: how other frames come onto the map of one (None: it has no mode "once").
     """
@@ -52,6 +54,8 @@ class Projection:
     parameters: tuple[Parameter, ...] = ()
     linear: bool = False
     quick: bool = False
+    library: str = ""
+    same_as: str = ""
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -61,6 +65,39 @@ class Projection:
 
 # Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
 _HIDES_SCALE = "{} shows neighbourhoods, not distances: a collapsed space can still look spread out."
+
+_TSNE_PARAMETERS = (
+    Parameter(
+        "perplexity",
+        "Perplexity",
+        30.0,
+        "About how many neighbours an example has; at most a third of the examples are taken.",
+        low=2.0,
+        high=200.0,
+        slider=(5.0, 100.0),
+    ),
+)
+_UMAP_PARAMETERS = (
+    Parameter(
+        "neighbours",
+        "Neighbours",
+        15,
+        "How many neighbours shape the map, the example itself among them: few show small groups, many the whole.",
+        kind="integer",
+        low=2,
+        high=200,
+        slider=(5, 100),
+    ),
+    Parameter(
+        "min_dist",
+        "Minimal distance",
+        0.1,
+        "How close neighbours may lie on the map: 0 packs them tightly.",
+        low=0.0,
+        high=0.99,
+    ),
+)
+_BY_LIBRARY = "By {} itself, each fitted frame from the one before: to compare with ours, which holds still."
 
 _ENTRIES = (
     Projection(
@@ -80,17 +117,7 @@ _ENTRIES = (
         "Keeps each example's nearest neighbours near; sizes of clusters and distances between them mean little.",
         tsne.fit,
         caution=_HIDES_SCALE.format("t-SNE"),
-        parameters=(
-            Parameter(
-                "perplexity",
-                "Perplexity",
-                30.0,
-                "About how many neighbours an example has; at most a third of the examples are taken.",
-                low=2.0,
-                high=200.0,
-                slider=(5.0, 100.0),
-            ),
-        ),
+        parameters=_TSNE_PARAMETERS,
     ),
     Projection(
         "umap",
@@ -101,30 +128,37 @@ _ENTRIES = (
         umap.fit,
         umap.place,
         caution=_HIDES_SCALE.format("UMAP"),
-        parameters=(
-            Parameter(
-                "neighbours",
-                "Neighbours",
-                15,
-                "How many neighbours shape the map, the example itself among them: few show small groups, many the "
-                "whole.",
-                kind="integer",
-                low=2,
-                high=200,
-                slider=(5, 100),
-            ),
-            Parameter(
-                "min_dist",
-                "Minimal distance",
-                0.1,
-                "How close neighbours may lie on the map: 0 packs them tightly.",
-                low=0.0,
-                high=0.99,
-            ),
-        ),
+        parameters=_UMAP_PARAMETERS,
+    ),
+    Projection(
+        "tsne-sklearn",
+        "t-SNE (scikit-learn)",
+        "scikit-learn; van der Maaten & Hinton 2008",
+        _BY_LIBRARY.format("scikit-learn"),
+        sklearn_tsne.fit,
+        caution=_HIDES_SCALE.format("t-SNE"),
+        parameters=_TSNE_PARAMETERS,
+        library="scikit-learn",
+        same_as="tsne",
+    ),
+    Projection(
+        "umap-learn",
+        "UMAP (umap-learn)",
+        "umap-learn; McInnes et al. 2018, arXiv:1802.03426",
+        _BY_LIBRARY.format("umap-learn"),
+        umap_learn.fit,
+        caution=_HIDES_SCALE.format("UMAP"),
+        parameters=_UMAP_PARAMETERS,
+        library="umap-learn",
+        same_as="umap",
     ),
 )
 PROJECTIONS: Mapping[str, Projection] = {entry.name: entry for entry in _ENTRIES}
+
+
+# Those of our own, which hold still; and, by the name of one of them, the same as a library lays it out.
+STILL: Mapping[str, Projection] = {entry.name: entry for entry in _ENTRIES if not entry.library}
+BY_LIBRARY: Mapping[str, Projection] = {entry.same_as: entry for entry in _ENTRIES if entry.library}
 
 
 def projection_entry(name: str) -> Projection:

@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 
 from core.errors import ConfigError
-from core.representation.projections import PROJECTIONS, MapSpec
-from core.representation.projections.registry import MODES
+from core.representation.projections import BY_LIBRARY, STILL, MapSpec
+from core.representation.projections.registry import MODES, projection_entry
 from core.store import RunSummary
 from pages.ui import state
 from pages.ui.bound import bound, bound_parameter, bound_text
@@ -19,7 +19,8 @@ from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped, missing_weights
 
 # The address leaves out what everybody gets anyway.
-METHOD, DIMS, MODE, COLOUR, SEARCH, LAYERS = "map", "dims", "mode", "colour", "find", "layers"
+METHOD, DIMS, MODE, COLOUR, SEARCH, LAYERS, LAYOUT = "map", "dims", "mode", "colour", "find", "layers", "layout"
+OURS, LIBRARY = "ours", "library"
 DIMENSIONS: Mapping[str, str] = {"2": "2-D", "3": "3-D"}
 SEARCH_CHARS = 200
 
@@ -42,16 +43,17 @@ class Choices:
 def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
-    method, to_method = bound(METHOD, PROJECTIONS, "pca", "there is no such map")
+    method, to_method = bound(METHOD, STILL, "pca", "there is no such map")
     dims, to_dims = bound(DIMS, DIMENSIONS, "2", "a map has 2 or 3 dimensions")
     colour, to_colour = bound(COLOUR, COLOURINGS, "label", "there is no such colouring")
+    layout, to_layout = bound(LAYOUT, (OURS, LIBRARY), OURS, "a map is laid out by ours or by the library")
     to_search = bound_text(SEARCH, SEARCH_CHARS)
     mode, to_mode = bound(MODE, MODES, "each", "no map can be fitted that way")
     frames = _frame_options(steps_with_weights)
     layers, to_layers = bound(LAYERS, frames, "", "weights are not kept of that step")
-    parameters = {parameter.name: bound_parameter(method, parameter) for parameter in PROJECTIONS[method].parameters}
+    parameters = {parameter.name: bound_parameter(method, parameter) for parameter in STILL[method].parameters}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _segments("Map", {name: entry.label for name, entry in PROJECTIONS.items()}, to_method)
+        _segments("Map", {name: entry.label for name, entry in STILL.items()}, to_method)
         _segments("Dimensions", DIMENSIONS, to_dims)
         labels = {name: entry.label for name, entry in COLOURINGS.items()}
         st.selectbox(
@@ -72,17 +74,18 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
             **to_search,
         )
         with st.popover("More", icon=":material/tune:"):
-            values = _more(method, to_mode, parameters)
+            values = _more(method, layout, to_layout, to_mode, parameters)
             st.selectbox(
                 "Frames are", list(frames), format_func=frames.__getitem__, on_change=_forget_the_frame, **to_layers
             )
             missing_weights(run)
-    spec = _spec(method, int(dims), mode, values)
+    by_library = BY_LIBRARY.get(method) if layout == LIBRARY else None
+    spec = _spec(by_library.name if by_library else method, int(dims), mode, values)
     return Choices(spec, colour, search, int(layers) if layers else None)
 
 
 def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSpec:
-    if mode not in PROJECTIONS[method].modes:  # it was chosen for another map, and waits for that
+    if mode not in projection_entry(method).modes:  # it was chosen for another map, and waits for that
         mode = "each"
     try:
         return MapSpec(method, dims, mode, tuple(values.items()))  # type: ignore[arg-type]
@@ -91,9 +94,19 @@ def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSp
         return MapSpec(method, dims)
 
 
-def _more(method: str, to_mode: dict[str, Any], parameters: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
+def _more(
+    method: str,
+    layout: str,
+    to_layout: dict[str, Any],
+    to_mode: dict[str, Any],
+    parameters: Mapping[str, tuple[Any, str]],
+) -> dict[str, Any]:
     """Draw what is seldom changed; the parameters of the map."""
-    entry = PROJECTIONS[method]
+    by_library = BY_LIBRARY.get(method)
+    if by_library is not None:
+        names = {OURS: "This app, so that it holds still", LIBRARY: by_library.library}
+        st.radio("Laid out by", list(names), format_func=names.__getitem__, **to_layout)
+    entry = by_library if by_library is not None and layout == LIBRARY else STILL[method]
     if len(entry.modes) > 1:
         st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode)
     values = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.manifold import TSNE, trustworthiness
 
 from core.parameters import Value
 from core.representation.geometry import normalised
-from core.representation.projections import PROJECTIONS, MapSpec, Projection
+from core.representation.projections import BY_LIBRARY, PROJECTIONS, STILL, MapSpec, Projection
 from core.representation.projections.before import Before
 from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.graph import Graph
@@ -22,7 +23,7 @@ from tests.core.representation.projections.peer import umap_learn
 
 ROOT = Path(__file__).resolve().parents[4]
 CLOUD = clusters()
-PLACING = [entry for entry in PROJECTIONS.values() if entry.place is not None]
+PLACING = [entry for entry in STILL.values() if entry.place is not None]
 
 
 def settings(entry: Projection) -> dict[str, Value]:
@@ -34,7 +35,7 @@ def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before
 
 
 @pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("entry", PROJECTIONS.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", STILL.values(), ids=lambda entry: entry.name)
 class TestFit:
     def test_points_are_centred_single_precision(self, entry: Projection, dims: int) -> None:
         points = fitted(entry, CLOUD, dims)
@@ -108,6 +109,42 @@ class TestPlace:
         assert entry.place is not None
         reference = Before(ODD[name], fitted(entry, ODD[name]))
         assert np.isfinite(entry.place(ODD[name] * 2, reference, settings(entry))).all()
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("entry", BY_LIBRARY.values(), ids=lambda entry: entry.name)
+class TestLibraries:
+    """What the library gives is what is shown, turned onto the map before."""
+
+    @staticmethod
+    def peer(entry: Projection, vectors: np.ndarray, dims: int, start: np.ndarray | None) -> np.ndarray:
+        rows = normalised(vectors).astype(np.float32)
+        if entry.name == "umap-learn":
+            settings = {"n_neighbors": 15, "min_dist": 0.1, "init": "spectral" if start is None else start}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return umap_learn().UMAP(n_components=dims, random_state=0, n_jobs=1, **settings).fit_transform(rows)
+        init = "pca" if start is None else start / start[:, 0].std() * 1e-4
+        return TSNE(n_components=dims, perplexity=30.0, init=init, random_state=0, n_jobs=1).fit_transform(rows)
+
+    def test_the_first_frame_is_the_librarys_own(self, entry: Projection, dims: int) -> None:
+        theirs = self.peer(entry, CLOUD, dims, None)
+        assert fitted(entry, CLOUD, dims) == pytest.approx(theirs - theirs.mean(0), abs=1e-4)
+
+    def test_later_frames_start_from_the_one_before(self, entry: Projection, dims: int) -> None:
+        first, later = fitted(entry, CLOUD, dims), noisy(CLOUD, 0.1)
+        theirs = self.peer(entry, later, dims, first.copy())
+        ours = fitted(entry, later, dims, Before(CLOUD, first))
+        between = [np.linalg.norm(points[:, None] - points[None], axis=2) for points in (theirs, ours)]
+        assert between[1] == pytest.approx(between[0], rel=1e-3, abs=1e-2)  # the same map, turned
+        assert ours.mean(0) == pytest.approx(np.zeros(dims), abs=1e-3)
+
+    @pytest.mark.parametrize("name", ODD)
+    def test_odd_vectors_have_a_place(self, entry: Projection, dims: int, name: str) -> None:
+        points = fitted(entry, ODD[name], dims)
+        assert points.shape == (len(ODD[name]), dims)
+        assert np.isfinite(points).all()
+        assert np.isfinite(fitted(entry, ODD[name] * 2, dims, Before(ODD[name], points))).all()
 
 
 def test_umap_is_as_trustworthy_as_its_peer() -> None:

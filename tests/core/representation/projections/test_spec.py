@@ -51,6 +51,8 @@ def test_the_settings_that_people_know_are_there() -> None:
         "pca": ("each", "once"),
         "tsne": ("each",),
         "umap": ("each", "once"),
+        "tsne-sklearn": ("each",),
+        "umap-learn": ("each",),
     }
     assert MapSpec.from_dict({}) == MapSpec("pca", 2, "each")
 
@@ -84,8 +86,8 @@ def test_another_version_has_another_key(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("given", "field", "remedy"),
     [
-        ({"method": "mds"}, "method", "choose one of pca, tsne, umap."),
-        ({"method": ["pca"]}, "method", "choose one of pca, tsne, umap."),
+        ({"method": "mds"}, "method", "choose one of pca, tsne, umap, tsne-sklearn, umap-learn."),
+        ({"method": ["pca"]}, "method", "choose one of pca, tsne, umap, tsne-sklearn, umap-learn."),
         ({"dims": 4}, "dims", "give 2 or 3."),
         ({"dims": "2"}, "dims", "give 2 or 3."),
         ({"dims": True}, "dims", "give 2 or 3."),

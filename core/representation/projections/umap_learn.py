@@ -1,0 +1,45 @@
+"""UMAP as umap-learn lays it out, so that our still maps can be compared with the reference on any run.
+
+Source: McInnes et al. 2018, arXiv:1802.03426; the library: github.com/lmcinnes/umap.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+
+from core.parameters import Value, number, whole
+from core.representation.geometry import Array, normalised
+from core.representation.projections.alignment import Points, centred, settled
+from core.representation.projections.before import Before
+from core.representation.projections.copies import find_copies
+from core.representation.projections.pca import pca_map
+
+
+def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
+    """Lay out the normalised rows [N, H] by the library, which starts from its own or from the map before.
+
+    Args:
+        settings: neighbours (a point counts among its own; at most N − 1 are taken) and min_dist.
+    Returns: [N, D], centred, turned onto the map before; fewer than D + 3 different vectors, too few for the library,
+        are laid out by their PCA.
+    """
+    if len(find_copies(embeddings).first) < dims + 3:
+        return pca_map(embeddings, dims=dims)
+    rows = normalised(embeddings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its imports, its threads and of graphs in several pieces
+        from umap import UMAP
+
+        model = UMAP(
+            n_components=dims,
+            n_neighbors=max(2, min(whole(settings, "neighbours"), len(rows) - 1)),
+            min_dist=number(settings, "min_dist"),
+            init="spectral" if before is None else np.array(before.points, np.float32),
+            random_state=seed,
+            n_jobs=1,
+        )
+        points = model.fit_transform(rows.astype(np.float32))
+    return centred(points if before is None else settled(points, before.points))
