@@ -66,7 +66,12 @@ class TestSplit:
 
     @pytest.mark.parametrize(
         ("lengths", "message"),
-        [([4, 4], "lengths sum to 8: expected the 9"), ([9, 0], "0 is among"), ([10, -1], "-1 is among"), ([], "sum to 0")],
+        [
+            ([4, 4], "lengths sum to 8: expected the 9"),
+            ([9, 0], "0 is among"),
+            ([10, -1], "-1 is among"),
+            ([], "sum to 0"),
+        ],
     )
     def test_lengths_that_do_not_fit_are_named(self, lengths: list[int], message: str) -> None:
         with pytest.raises(ValueError, match=message):
