@@ -154,6 +154,17 @@ def _held(key: str) -> Any:
     return value
 
 
+def give_again(names: Iterable[str]) -> None:
+    """Have controls be given what they hold, for a moment.
+
+    A browser draws what is in a popover only when that is opened; a value that was given before, and not since, is lost
+    on it, and the widget would show its default.
+    """
+    for name in names:
+        if name in _keys():
+            _given()[_keys()[name]] = time.monotonic()
+
+
 def _given() -> dict[str, float]:
     """When each widget was given its value, seconds of the monotonic clock."""
     return state.remembered("bound.given", dict[str, float])

@@ -173,6 +173,13 @@ def widget_value(key: str) -> Any:
     return st.session_state.get(key)
 
 
+def just_opened(key: str) -> bool:
+    """Whether a keyed popover that reports its opening is open for the first time since it was closed."""
+    is_open, was_open = bool(widget_value(key)), remembered(f"open.{key}", bool)
+    remember(f"open.{key}", is_open)
+    return is_open and not was_open
+
+
 def forget_widget(key: str) -> None:
     """Let a keyed widget be drawn again from its default."""
     st.session_state.pop(key, None)

@@ -58,6 +58,17 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     assert picture(page) == first
 
 
+def test_a_popover_that_is_opened_late_shows_what_holds(page: Page, server: Server, hostile_run: str) -> None:
+    """The page draws itself again while the library is imported and its maps are computed."""
+    opened(page, server, hostile_run, "&map=umap&layout=library")
+    page.wait_for_timeout(4_000)
+    page.get_by_role("button", name="More").click()
+    expect(page.get_by_role("radio", name="umap-learn")).to_be_checked()
+    page.get_by_role("radio", name=re.compile("This app")).check(force=True)
+    page.wait_for_url(lambda address: "layout" not in address)
+    expect(page.get_by_role("radio", name=re.compile("This app"))).to_be_checked()
+
+
 def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&colour=confidence&panel=neighbours&k=5&metric=euclidean")
     page.get_by_role("button", name="Select with a box").click()

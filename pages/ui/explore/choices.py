@@ -13,7 +13,7 @@ from core.representation.projections import BY_LIBRARY, STILL, MapSpec
 from core.representation.projections.registry import MODES, projection_entry
 from core.store import RunSummary
 from pages.ui import state
-from pages.ui.bound import bound, bound_parameter, bound_text
+from pages.ui.bound import bound, bound_parameter, bound_text, give_again
 from pages.ui.explore.colouring import COLOURINGS
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped, missing_weights
@@ -23,6 +23,7 @@ METHOD, DIMS, MODE, COLOUR, SEARCH, LAYERS, LAYOUT = "map", "dims", "mode", "col
 OURS, LIBRARY = "ours", "library"
 DIMENSIONS: Mapping[str, str] = {"2": "2-D", "3": "3-D"}
 SEARCH_CHARS = 200
+MORE = "explore.more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Choices:
 
 def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
+    if state.just_opened(MORE):
+        give_again((MODE, LAYOUT, LAYERS))
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
     method, to_method = bound(METHOD, STILL, "pca", "there is no such map")
     dims, to_dims = bound(DIMS, DIMENSIONS, "2", "a map has 2 or 3 dimensions")
@@ -73,7 +76,7 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
             width=240,
             **to_search,
         )
-        with st.popover("More", icon=":material/tune:"):
+        with st.popover("More", icon=":material/tune:", key=MORE, on_change="rerun"):
             values = _more(method, layout, to_layout, to_mode, parameters)
             st.selectbox(
                 "Frames are", list(frames), format_func=frames.__getitem__, on_change=_forget_the_frame, **to_layers
