@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -32,6 +30,7 @@ from core.representation.neighbours import Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from core.training.score_source import predictions_note, scored
+from pages.ui.caching import Given, Made, cached_by_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +68,12 @@ class Frames:
         return self.source.read(number)
 
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-
-
 def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
     """Cache what a function makes of frames: they are the same as long as their key is.
 
     A running run's newest frames are no part of the key: what depends on all frames takes their numbers, too.
     """
-    return st.cache_resource(
-        show_spinner=False,
-        max_entries=max_entries,
-        hash_funcs={Frames: attrgetter("key"), MapSpec: attrgetter("key")},
-    )
+    return cached_by_key(max_entries, Frames, MapSpec)
 
 
 def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:

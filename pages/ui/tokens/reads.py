@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 from statistics import median
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -18,6 +17,7 @@ from core.events import FloatArray, Probe, Tokens, TokenText
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
+from pages.ui.caching import Given, Made, cached_by_key
 
 Attention = NDArray[np.float16]
 Selection = tuple[tuple[int, ...], ...]
@@ -101,13 +101,9 @@ class Rule(NamedTuple):
     marks: bool
 
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-
-
 def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
     """Cache what a function makes of examples: they are the same as long as their key is."""
-    return st.cache_resource(show_spinner=False, max_entries=max_entries, hash_funcs={Examples: attrgetter("key")})
+    return cached_by_key(max_entries, Examples)
 
 
 def examples(store: Store, run: RunRecord, probe: Probe) -> Examples:

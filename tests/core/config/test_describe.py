@@ -1,4 +1,4 @@
-"""Every field of a config is either told or left out on purpose."""
+"""Every field of a config is either named or left out on purpose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.config import RunConfig, TaskConfig, parse_config
 from core.config.describe import settings
 from core.config.presets import PRESETS
 
-# Changes nothing that is learned, or is told by something else.
+# Changes nothing that is learned, or is named by something else.
 LEFT_OUT = {
     "version",
     "name",
@@ -43,16 +43,16 @@ def paths(**phase: Any) -> set[str]:
 
 def test_no_field_of_a_run_is_forgotten() -> None:
     prepared = RunConfig(task=TaskConfig(content_hash="0" * 64))
-    told = {setting.path for setting in settings(prepared) if not setting.path.startswith("phases.")}
-    assert told | LEFT_OUT == fields(RunConfig) | {"task.id"}
-    assert not told & LEFT_OUT
+    named = {setting.path for setting in settings(prepared) if not setting.path.startswith("phases.")}
+    assert named | LEFT_OUT == fields(RunConfig) | {"task.id"}
+    assert not named & LEFT_OUT
 
 
 def test_no_field_of_a_phase_is_forgotten() -> None:
     parts = [{"part": part} for part in ("all", "last_blocks", "lora", "classifier")]
-    told = set().union(*(paths(trainable=part) for part in parts))
+    named = set().union(*(paths(trainable=part) for part in parts))
     of_phase = fields(type(RunConfig().phases[0]), "phases.0.")
-    missing = {path for path in of_phase if path not in told}
+    missing = {path for path in of_phase if path not in named}
     assert missing == {"phases.0.objective.combine"}  # the weights tell it
 
 

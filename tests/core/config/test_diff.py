@@ -29,7 +29,7 @@ def mix(weight: float = 0.9, combine: str = "convex", **scl: Any) -> dict[str, A
     return {"terms": terms, "combine": combine}
 
 
-def told(*configs: RunConfig) -> dict[str, tuple[str, ...]]:
+def diff(*configs: RunConfig) -> dict[str, tuple[str, ...]]:
     """Values by label; no label twice."""
     found = config_differences(configs)
     labels = {difference.label: difference.values for difference in found}
@@ -83,13 +83,13 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
     ],
 )
 def test_one_setting_is_one_line(one: RunConfig, other: RunConfig, label: str, values: tuple[str, str]) -> None:
-    assert told(one, other) == {label: values}
-    assert told(other, one) == {label: values[::-1]}
+    assert diff(one, other) == {label: values}
+    assert diff(other, one) == {label: values[::-1]}
 
 
 def test_a_value_for_each_of_six_runs() -> None:
     configs = [phase(objective=mix(temperature=t)) for t in (0.1, 0.1, 0.2, 0.3, 0.5, 0.1)]
-    assert told(*configs) == {"Temperature τ of SCL": ("0.1", "0.1", "0.2", "0.3", "0.5", "0.1")}
+    assert diff(*configs) == {"Temperature τ of SCL": ("0.1", "0.1", "0.2", "0.3", "0.5", "0.1")}
 
 
 def test_paths_lead_to_the_field() -> None:
@@ -123,7 +123,7 @@ def test_the_order_of_terms_is_no_difference() -> None:
 
 class TestOtherTerms:
     def test_a_run_without_the_term_has_a_dash(self) -> None:
-        assert told(phase(objective=CE), run()) == {
+        assert diff(phase(objective=CE), run()) == {
             "Losses": ("CE", "CE + SCL"),
             "Weight of CE": ("1", "0.1"),
             "Weight of SCL": ("–", "0.9"),
@@ -132,7 +132,7 @@ class TestOtherTerms:
 
     def test_its_settings_are_told_where_they_are_not_the_defaults(self) -> None:
         objective = mix(level="token", k=60, views=[{"view": "eda", "rate": 0.3}])
-        found = told(phase(objective=CE), phase(objective=objective))
+        found = diff(phase(objective=CE), phase(objective=objective))
         assert found["Level of SCL"] == ("–", "Token")
         assert found["Tokens k of SCL"] == ("–", "60")
         assert found["Views of SCL"] == ("–", "The text itself, Easy data augmentation")
@@ -142,7 +142,7 @@ class TestOtherTerms:
     def test_two_of_a_kind_are_numbered(self) -> None:
         terms = [{"loss": "supcon"}, {"loss": "supcon", "temperature": 0.5}, {"loss": "cross_entropy"}]
         other = [{"loss": "supcon"}, {"loss": "supcon", "temperature": 0.7}, {"loss": "cross_entropy"}]
-        found = told(*(phase(objective={"terms": t, "combine": "additive"}) for t in (terms, other)))
+        found = diff(*(phase(objective={"terms": t, "combine": "additive"}) for t in (terms, other)))
         assert found == {"Temperature τ of SCL 2": ("0.5", "0.7")}
 
     def test_two_views_of_a_kind_are_numbered(self) -> None:
@@ -151,21 +151,21 @@ class TestOtherTerms:
             return phase(objective=mix(views=views))
 
         label = "Sampling temperature T of back-translation 2 for SCL"
-        assert told(translated(0.5), translated(0.9)) == {label: ("0.5", "0.9")}
+        assert diff(translated(0.5), translated(0.9)) == {label: ("0.5", "0.9")}
 
 
 class TestLambda:
     def test_it_stands_for_both_weights(self) -> None:
-        assert told(phase(objective=mix(0.3, "additive")), phase(objective=mix(0.4, "additive"))) == {
+        assert diff(phase(objective=mix(0.3, "additive")), phase(objective=mix(0.4, "additive"))) == {
             "Weight λ": ("0.3", "0.4")
         }
 
     def test_bound_in_two_ways_the_weights_are_told(self) -> None:
-        assert told(phase(objective=mix(0.9)), phase(objective=mix(0.9, "additive"))) == {"Weight of CE": ("0.1", "1")}
+        assert diff(phase(objective=mix(0.9)), phase(objective=mix(0.9, "additive"))) == {"Weight of CE": ("0.1", "1")}
 
     def test_three_terms_have_weights(self) -> None:
         terms = [*mix()["terms"], {"loss": "rdrop", "weight": 0.0, "views": [{"view": "dropout"}]}]
-        found = told(phase(objective={"terms": terms}), phase(objective=mix(0.5)))
+        found = diff(phase(objective={"terms": terms}), phase(objective=mix(0.5)))
         assert found["Weight of SCL"] == ("0.9", "0.5")
         assert "Weight λ" not in found
 
@@ -174,7 +174,7 @@ class TestPhases:
     TWO = (phase(steps=10), run(phases=[{"steps": 10}, {"steps": 5, "objective": CE}]))
 
     def test_a_second_phase_is_told_by_what_makes_it(self) -> None:
-        assert told(*self.TWO) == {
+        assert diff(*self.TWO) == {
             "Phases": ("1", "2"),
             "Phase 2: Losses": ("–", "CE"),
             "Phase 2: What learns": ("–", "All weights"),
@@ -186,13 +186,13 @@ class TestPhases:
     def test_both_have_their_number(self) -> None:
         two = self.TWO[1]
         changed = two.model_copy(update={"phases": (phase(steps=20).phases[0], two.phases[1])})
-        assert told(two, changed) == {"Phase 1: Steps": ("10", "20")}
+        assert diff(two, changed) == {"Phase 1: Steps": ("10", "20")}
 
 
 class TestWhatLearns:
     def test_lora_has_a_rank_and_the_others_a_dash(self) -> None:
         lora = phase(trainable={"part": "lora", "lora_dropout": 0.2})
-        assert told(run(), lora, phase(trainable={"part": "last_blocks", "blocks": 4})) == {
+        assert diff(run(), lora, phase(trainable={"part": "last_blocks", "blocks": 4})) == {
             "What learns": ("All weights", "LoRA", "Last blocks"),
             "Blocks that learn": ("–", "–", "4"),
             "LoRA rank": ("–", "8", "–"),
@@ -201,7 +201,7 @@ class TestWhatLearns:
 
     def test_two_ranks(self) -> None:
         configs = [phase(trainable={"part": "lora", "lora_rank": rank}) for rank in (4, 8)]
-        assert told(*configs) == {"LoRA rank": ("4", "8")}
+        assert diff(*configs) == {"LoRA rank": ("4", "8")}
 
 
 def turned(*turns: tuple[int, str, float], **more: Any) -> RunConfig:
@@ -211,7 +211,7 @@ def turned(*turns: tuple[int, str, float], **more: Any) -> RunConfig:
 class TestKnobs:
     def test_a_turn_is_told_with_the_setting_that_it_changed(self) -> None:
         config = turned((40, "temperature", 0.1), (1200, "learning_rate", 0.5), (2, "lambda", 0.5))
-        assert told(config, run()) == {
+        assert diff(config, run()) == {
             "Weight λ": ("0.9 → 0.5 at step 2", "0.9"),
             "Temperature τ of SCL": ("0.3 → 0.1 at step 40", "0.3"),
             "Learning rate ×": ("1 → 0.5 at step 1,200", "1"),
@@ -219,30 +219,30 @@ class TestKnobs:
 
     def test_one_knob_turned_twice(self) -> None:
         config = turned((5, "temperature", 0.2), (31, "temperature", 0.08))
-        assert told(config, run()) == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")}
+        assert diff(config, run()) == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5 → 0.08 at step 31", "0.3")}
 
     def test_the_same_turn_at_another_step_differs(self) -> None:
-        values = told(turned((5, "temperature", 0.2)), turned((6, "temperature", 0.2)))
+        values = diff(turned((5, "temperature", 0.2)), turned((6, "temperature", 0.2)))
         assert values == {"Temperature τ of SCL": ("0.3 → 0.2 at step 5", "0.3 → 0.2 at step 6")}
 
     def test_a_turn_that_changed_nothing_is_no_difference(self) -> None:
-        assert told(turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run()) == {}
+        assert diff(turned((5, "temperature", 0.3), (7, "learning_rate", 1.0)), run()) == {}
 
     def test_a_run_launched_at_the_last_value_differs_from_one_turned_to_it(self) -> None:
-        values = told(turned((31, "temperature", 0.08)), phase(objective=mix(temperature=0.08)))
+        values = diff(turned((31, "temperature", 0.08)), phase(objective=mix(temperature=0.08)))
         assert values == {"Temperature τ of SCL": ("0.3 → 0.08 at step 31", "0.08")}
 
     def test_many_are_counted_and_still_told_apart(self) -> None:
         def of(third: float) -> RunConfig:
             return turned(*((i, "lambda", v) for i, v in enumerate([0.1, 0.2, third, 0.4, 0.5], 1)))
 
-        first, second = told(of(0.3), of(0.35))["Weight λ"]
+        first, second = diff(of(0.3), of(0.35))["Weight λ"]
         assert first == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (1)"
         assert second == "0.9 → 0.1 at step 1 → … → 0.5 at step 5 (5 turns) (2)"
 
     def test_a_weight_that_leaves_lambda_is_told(self) -> None:
         plain = [{"objective": mix(0.5, "additive")}]
-        values = told(run(phases=plain), turned((4, "cross_entropy.weight", 0.2), phases=plain))
+        values = diff(run(phases=plain), turned((4, "cross_entropy.weight", 0.2), phases=plain))
         assert values == {"Weight of CE": ("1", "1 → 0.2 at step 4")}
 
     def test_a_turn_belongs_to_its_phase(self) -> None:
@@ -250,7 +250,7 @@ class TestKnobs:
         phases = [{"steps": 5, "objective": simcse}, {"steps": 5}]
         turns = [{"step": 8, "name": "temperature", "value": 0.1}]
         pair = [parse_config({"phases": phases}), parse_config({"phases": phases, "knob_turns": turns})]
-        assert told(*pair) == {"Phase 2: Temperature τ of SCL": ("0.3", "0.3 → 0.1 at step 8")}
+        assert diff(*pair) == {"Phase 2: Temperature τ of SCL": ("0.3", "0.3 → 0.1 at step 8")}
 
 
 class TestRows:
@@ -260,25 +260,25 @@ class TestRows:
         return run(seed=seed, task={"id": "file", "path": "/x/a.csv", "content_hash": content_hash} | task)
 
     def test_a_file_that_changed_is_told(self) -> None:
-        assert told(self.of(self.HASH[0]), self.of(self.HASH[1])) == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb")}
+        assert diff(self.of(self.HASH[0]), self.of(self.HASH[1])) == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb")}
 
     def test_other_rows_of_another_sample_only_follow(self) -> None:
         sampled = [self.of(self.HASH[seed], seed, train_size=20) for seed in (0, 1)]
-        assert told(*sampled) == {"Seed": ("0", "1")}
-        assert told(self.of(self.HASH[0]), self.of(self.HASH[1], train_size=20)) == {"Training rows": ("All", "20")}
+        assert diff(*sampled) == {"Seed": ("0", "1")}
+        assert diff(self.of(self.HASH[0]), self.of(self.HASH[1], train_size=20)) == {"Training rows": ("All", "20")}
 
     def test_another_seed_does_not_excuse_other_rows_where_nothing_is_drawn(self) -> None:
-        found = told(self.of(self.HASH[0], 0), self.of(self.HASH[1], 1))
+        found = diff(self.of(self.HASH[0], 0), self.of(self.HASH[1], 1))
         assert found == {"Rows of the task": ("aaaaaaaa", "bbbbbbbb"), "Seed": ("0", "1")}
 
     def test_where_the_same_rows_come_from_makes_no_difference(self) -> None:
         read = self.of(self.HASH[0], reading={"text": "review"}, path="/y/b.csv")
-        assert told(self.of(self.HASH[0]), read) == {}
+        assert diff(self.of(self.HASH[0]), read) == {}
         unprepared = self.of(None, reading={"text": "review"}, path="/y/b.csv")
-        assert told(self.of(None), unprepared) == {"Task": ("a.csv", "b.csv"), "Text column": ("Guessed", "review")}
+        assert diff(self.of(None), unprepared) == {"Task": ("a.csv", "b.csv"), "Text column": ("Guessed", "review")}
 
     def test_two_of_three_with_the_same_rows(self) -> None:
-        found = told(
+        found = diff(
             self.of(self.HASH[0]),
             self.of(self.HASH[0], reading={"text": "review"}),
             self.of(self.HASH[1], train_size=20),
@@ -288,10 +288,10 @@ class TestRows:
 
     def test_two_tasks_of_one_name_are_told_apart(self) -> None:
         other = self.of(self.HASH[1], path="/y/a.csv")
-        assert told(self.of(self.HASH[0]), other)["Task"] == ("a.csv (1)", "a.csv (2)")
+        assert diff(self.of(self.HASH[0]), other)["Task"] == ("a.csv (1)", "a.csv (2)")
 
     def test_a_name_is_given_as_it_is(self) -> None:
-        found = told(run(task={"name": HOSTILE}), run(task={"id": "news_topics", "name": "News"}))
+        found = diff(run(task={"name": HOSTILE}), run(task={"id": "news_topics", "name": "News"}))
         assert found["Task"] == (" ".join(HOSTILE.split()), "News")
 
 
@@ -304,26 +304,26 @@ class TestPrepared:
 
     def test_frames_follow_from_steps(self) -> None:
         one, other = (self.prepared(phases=[{"steps": steps}]) for steps in (40, 60))
-        assert told(one, other) == {"Steps": ("40", "60")}
+        assert diff(one, other) == {"Steps": ("40", "60")}
 
     def test_chosen_frames_are_told(self) -> None:
         one = self.prepared(phases=[{"steps": 40}])
         other = self.prepared(phases=[{"steps": 40}], probe={"frame_steps": [10]})
-        assert told(one, other) == {"Frames": (f"{len(one.probe.frame_steps or ())}", "3")}
+        assert diff(one, other) == {"Frames": (f"{len(one.probe.frame_steps or ())}", "3")}
 
     def test_few_shot_runs_differ_in_their_rows_alone(self) -> None:
         one, other = (self.prepared(task={"train_size": size}, phases=[{"steps": 5}]) for size in (40, 100))
         assert one.task.content_hash != other.task.content_hash
-        assert told(one, other) == {"Training rows": ("40", "100")}
+        assert diff(one, other) == {"Training rows": ("40", "100")}
 
     def test_points_follow_from_validation_rows(self) -> None:
         one, other = (self.prepared(probe={"size": size}, phases=[{"steps": 5}]) for size in (50, 60))
-        assert told(one, other) == {"Validation rows": ("50", "60")}
+        assert diff(one, other) == {"Validation rows": ("50", "60")}
 
     def test_seeds(self) -> None:
         configs = [self.prepared(seed=seed, task={"label_noise": 0.1}, phases=[{"steps": 5}]) for seed in (0, 1, 2)]
         assert len({config.task.content_hash for config in configs}) == 3
-        assert told(*configs) == {"Seed": ("0", "1", "2")}
+        assert diff(*configs) == {"Seed": ("0", "1", "2")}
 
 
 class TestTurnedKnobs:

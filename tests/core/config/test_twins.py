@@ -26,7 +26,7 @@ def original() -> RunConfig:
     return prepare(parse_config(draft), gpu=False)[0]
 
 
-def told(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
+def diff(config: RunConfig, other: RunConfig) -> dict[str, tuple[str, ...]]:
     return {difference.label: difference.values for difference in config_differences([config, other])}
 
 
@@ -53,7 +53,7 @@ def test_one_setting_changes_and_the_twin_can_run(
     original: RunConfig, path: str, value: Any, label: str, values: tuple[str, str]
 ) -> None:
     ready, data = prepare(twin(original, path, value), gpu=False)
-    assert told(original, ready) == {label: values}
+    assert diff(original, ready) == {label: values}
     assert ready.probe.frame_steps == original.probe.frame_steps
     assert ready.seed == (4 if path == "seed" else 3)
     assert ready.task.validation_size == (40 if path == "task.validation_size" else original.task.validation_size)
@@ -87,7 +87,7 @@ def test_a_run_from_before_training_rows_were_on_the_map_has_twins_and_repetitio
     early = original.model_copy(update={"probe": original.probe.model_copy(update={"train_size": None})})
     ready = prepare(twin(early, TAU, 0.1), gpu=False)[0]
     assert ready.probe.train_size == 0
-    assert told(early, ready) == {"Temperature τ of SCL": ("0.3", "0.1")}
+    assert diff(early, ready) == {"Temperature τ of SCL": ("0.3", "0.1")}
     repetition = prepare(twin(early, "seed", 4), gpu=False)[0]
     assert seed_groups([early, repetition, original]) == ((0, 1), (2,))
 
@@ -111,10 +111,10 @@ class TestTwoPhases:
     )
 
     def test_each_has_its_own(self) -> None:
-        assert told(self.BOTH, twin(self.BOTH, "phases.1.optimiser.learning_rate", 1e-4)) == {
+        assert diff(self.BOTH, twin(self.BOTH, "phases.1.optimiser.learning_rate", 1e-4)) == {
             "Phase 2: Learning rate": ("The default", "1e-04")
         }
-        assert told(self.BOTH, twin(self.BOTH, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
+        assert diff(self.BOTH, twin(self.BOTH, LAMBDA, 0.5)) == {"Phase 1: Weight λ": ("0.9", "0.5")}
 
     def test_only_the_first_has_a_lambda(self) -> None:
         with pytest.raises(ConfigError, match="no such knob"):
@@ -126,7 +126,7 @@ class TestTwoPhases:
 class TestParts:
     def test_lora(self) -> None:
         lora = parse_config({"phases": [{"trainable": {"part": "lora"}}]})
-        assert told(lora, twin(lora, "phases.0.trainable.lora_rank", 16)) == {"LoRA rank": ("8", "16")}
+        assert diff(lora, twin(lora, "phases.0.trainable.lora_rank", 16)) == {"LoRA rank": ("8", "16")}
 
     def test_a_view_by_its_key(self) -> None:
         terms = [
@@ -135,14 +135,14 @@ class TestParts:
         ]
         eda = parse_config({"phases": [{"objective": {"terms": terms}}]})
         changed = twin(eda, "phases.0.objective.terms.supcon.views.eda.rate", 0.4)
-        assert told(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
+        assert diff(eda, changed) == {"Rate r of easy data augmentation for SCL": ("0.1", "0.4")}
 
 
 def test_a_repetition_with_another_seed_differs_in_the_seed_alone() -> None:
     """Of the twin's rows nothing is known before it is prepared."""
     run = prepare(parse_config({"phases": [{"steps": 3}]}), gpu=False)[0]
     repetition = twin(run, "seed", 1)
-    assert told(run, repetition) == {"Seed": ("0", "1")}
+    assert diff(run, repetition) == {"Seed": ("0", "1")}
     assert twin_name("R", run, repetition) == "R, seed 1 instead of 0"
 
 
@@ -157,7 +157,7 @@ class TestObjective:
     )
 
     def test_cross_entropy_alone(self, original: RunConfig) -> None:
-        assert told(original, twin(original, "phases.0.objective", "ce"))["Losses"] == ("CE + SCL", "CE")
+        assert diff(original, twin(original, "phases.0.objective", "ce"))["Losses"] == ("CE + SCL", "CE")
 
     def test_turns_are_made_again(self) -> None:
         assert twin(self.TURNED, RATE, 1e-4).knob_turns == self.TURNED.knob_turns
