@@ -1,4 +1,4 @@
-"""Which pages are looked at, and how a page is waited for."""
+"""The screens on which pages are looked at, and how a page is waited for."""
 
 from __future__ import annotations
 
@@ -10,26 +10,10 @@ from playwright.sync_api import Page, expect
 from tests.conftest import made_rows, write_csv
 
 LIGHT_AND_DARK = ("light", "dark")
-# What people meet, {0} and {1} being finished runs.
-ADDRESSES = (
-    "/",
-    "/fine_tune",
-    "/fine_tune?run={0}",
-    "/runs",
-    "/explore?run={0}",
-    "/explore?run={0}&panel=classes",
-    "/explore?run={0}&panel=forces&sel=0",
-    "/tokens?run={0}",
-    "/tokens?run={0}&view=classes",
-    "/compare?runs={0},{1}",
-    "/compare?runs={0},{1}&show=curves",
-    "/compare?runs={0},{1}&show=maps",
-    "/compare?runs={0},{1}&show=twin",
-    "/data?task=nli",
-    "/data?view=file",
-    "/data?view=hub",
-)
-EMPTY = ("/", "/fine_tune", "/runs", "/explore", "/tokens", "/compare", "/data")
+WIDE = ((1280, 720), (1400, 900))
+PHONE = (390, 844)
+PLAYER = ".map-player"
+REFLOW_MS = 400
 MANY_CLASSES = 77
 THINGS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")
 VERBS = ("block", "open", "change", "dispute")
