@@ -7,7 +7,6 @@ import re
 import secrets
 import shutil
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,15 +24,12 @@ from core.events import Evaluation, FloatArray, Frame, Probe, Started, Step, Tok
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
+from core.store.database import Database
 from core.store.liveness import liveness_of, observed
 from core.store.names import checked_name, checked_tags
 from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
-DATABASE = "runs.sqlite3"
-# How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 5
-BUSY_TIMEOUT_S = 10.0
 # How long a deleted run can be brought back.
 UNDO_S = 600.0
 # Shorter beginnings of an id could be taken for a run's number.
@@ -64,110 +60,16 @@ def rows_path(folder: Path, content_hash: str) -> Path:
     return folder / "rows" / f"{content_hash}.parquet"
 
 
-class Store:
-    """Runs in a folder: `runs.sqlite3`, and per run a folder with frames, checkpoint and log.
-
-    Every thread has a connection of its own. One host owns the files.
-    """
+class Store(Database):
+    """The runs of a database, and per run a folder with frames, checkpoint and log."""
 
     def __init__(self, folder: str | Path) -> None:
         """Open the store, creating or migrating it as needed.
 
         Raises: StoreError when the folder cannot be written or the file is no store.
         """
-        self.folder = Path(folder).expanduser().absolute()
-        self._local = threading.local()
+        super().__init__(folder)
         self._folder_sizes = FolderSizes()
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"The runs folder {shown(str(self.folder))} cannot be made ({error.strerror}).") from error
-        self._migrate()
-
-    def _migrate(self) -> None:
-        with self._plain_errors():
-            if self._is_current():
-                return
-        from filelock import FileLock
-        from sqlite_utils import Database
-
-        from core.store.migrations import migrations
-
-        # Changing the journal mode does not wait for a lock, so processes that open a new store at once take turns.
-        with self._plain_errors(), FileLock(self.folder / "migration.lock", timeout=BUSY_TIMEOUT_S):
-            connection = self._connection()
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
-            migrations.apply(Database(connection, use_counts_table=False))
-
-    def _is_current(self) -> bool:
-        """Whether every migration is recorded. Asked first: sqlite-utils brings pandas along, a third of a second."""
-        connection = self._connection()
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
-            return False
-        recorded = "SELECT count(*) FROM _sqlite_migrations WHERE migration_set = 'runs'"
-        return bool(connection.execute(recorded).fetchone()[0] == MIGRATIONS)
-
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = sqlite3.connect(self.folder / DATABASE, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA foreign_keys = ON")
-            # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
-            connection.execute("PRAGMA synchronous = NORMAL")
-            self._local.connection = connection
-        return connection
-
-    def close(self) -> None:
-        """Close this thread's connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._local.connection = None
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            reason = str(error)
-            where = shown(str(self.folder))
-            if "full" in reason:
-                raise StoreError(f"The disk that holds {where} is full: make room, or delete runs.") from error
-            if "readonly" in reason or "unable to open" in reason:
-                raise StoreError(f"The runs folder {where} cannot be written: check its permissions.") from error
-            raise StoreError(f"The runs folder {where} cannot be used ({reason}).") from error
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """The one place that begins, commits and rolls back."""
-        with self._plain_errors():
-            connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                # A full disk may have rolled back already.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """Reads that all see the store as it is at the first of them."""
-        with self._plain_errors():
-            connection = self._connection()
-            connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                connection.execute("COMMIT")
-
-    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        with self._plain_errors():
-            return self._connection().execute(sql, values).fetchall()
 
     # Runs
 
@@ -175,7 +77,7 @@ class Store:
         """Queue a prepared run; returns its id."""
         run_id = "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(12))
         now = time.time()
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute(
                 "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -194,7 +96,7 @@ class Store:
         if not RUN_ID.fullmatch(run_id):
             raise StoreError(f"{shown(run_id)} is no run id: take another file.")
         now, worker = time.time(), _worker_json(liveness_of())
-        with self._transaction() as db:
+        with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError(f"Run {run_id} is here already: open it from the list of runs.")
             db.execute(
@@ -222,7 +124,7 @@ class Store:
 
         Raises: StoreError while another process adopts it.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is None:
                 return False
@@ -236,7 +138,7 @@ class Store:
 
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
-        rows = self._all(f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL ORDER BY number DESC")
+        rows = self.all(f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL ORDER BY number DESC")
         turns = self._turns()
         return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in rows]
 
@@ -251,7 +153,7 @@ class Store:
         """The knob turns of one run, or of all in one query, by run id."""
         found: dict[str, list[Turn]] = {}
         where, values = ("WHERE run_id = ?", (run_id,)) if run_id is not None else ("", ())
-        for row in self._all(f"SELECT run_id, step, name, value FROM knob_turns {where} ORDER BY step, name", values):
+        for row in self.all(f"SELECT run_id, step, name, value FROM knob_turns {where} ORDER BY step, name", values):
             found.setdefault(row["run_id"], []).append((row["step"], row["name"], row["value"]))
         return {of_run: tuple(turns) for of_run, turns in found.items()}
 
@@ -260,7 +162,7 @@ class Store:
 
         Raises: RunNotFoundError.
         """
-        rows = self._all("SELECT id, number FROM runs WHERE discarded_at IS NULL")
+        rows = self.all("SELECT id, number FROM runs WHERE discarded_at IS NULL")
         matches = [r["id"] for r in rows if text in (r["id"], str(r["number"]))]
         if not matches and len(text) >= SHORTEST_PREFIX:
             matches = [r["id"] for r in rows if r["id"].startswith(text)]
@@ -271,7 +173,7 @@ class Store:
 
     def _row(self, run_id: str) -> sqlite3.Row:
         named = "SELECT *, probe IS NOT NULL AS probe_known FROM runs WHERE id = ? AND discarded_at IS NULL"
-        rows = self._all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
+        rows = self.all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
         if not rows:
             raise RunNotFoundError(f"Run {shown(run_id)} does not exist: choose one from the list of runs.")
         return rows[0]
@@ -293,7 +195,7 @@ class Store:
         Raises: EngineError while a worker has it.
         """
         self._row(run_id)
-        with self._transaction() as db:
+        with self.transaction() as db:
             status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
             if status.active or status == Status.QUEUED:
                 raise EngineError(f"Run {run_id} is {status}: stop it before deleting it.")
@@ -301,13 +203,13 @@ class Store:
 
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             if not db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
                 raise RunNotFoundError(f"Run {shown(run_id)} is deleted for good: it cannot be brought back.")
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs that were discarded longer ago than that, and free their files."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             limit = time.time() - older_than_s
             rows = db.execute("DELETE FROM runs WHERE discarded_at <= ? RETURNING id", (limit,)).fetchall()
         for row in rows:
@@ -317,7 +219,7 @@ class Store:
 
     def _purge_rows(self) -> None:
         """Free the rows that no run was made with."""
-        hashes = self._all("SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs")
+        hashes = self.all("SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs")
         needed = {row["hash"] for row in hashes}
         for path in (self.folder / "rows").glob("*.parquet"):
             if path.stem not in needed and time.time() - path.stat().st_mtime > ROWS_GRACE_S:
@@ -332,14 +234,14 @@ class Store:
         """Call a run something else; "" goes back to its number. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_name(name)
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("UPDATE runs SET name = ? WHERE id = ?", (checked, run_id))
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Give a run these tags instead of those it had. Raises: RunNotFoundError, ConfigError."""
         self._row(run_id)
         checked = checked_tags(tags)
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(checked, ensure_ascii=False), run_id))
 
     # Disk
@@ -355,7 +257,7 @@ class Store:
     def keep_weights(self, run_id: str, keep: bool) -> None:
         """Have the disk budget leave a run's weights alone, or no longer. Raises: RunNotFoundError."""
         self._row(run_id)
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("UPDATE runs SET keep_weights = ? WHERE id = ?", (keep, run_id))
 
     def record_drop(self, run_id: str, what: Dropped, budget_gb: float) -> bool:
@@ -367,7 +269,7 @@ class Store:
             f"UPDATE runs SET {what}_dropped_at = ?, dropped_gb = ? "
             "WHERE id = ? AND status = 'finished' AND discarded_at IS NULL AND NOT keep_weights"
         )
-        with self._transaction() as db:
+        with self.transaction() as db:
             return bool(db.execute(sql, (time.time(), budget_gb, run_id)).rowcount)
 
     # What pages read
@@ -375,15 +277,15 @@ class Store:
     def steps(self, run_id: str, after: int = 0, most: int = -1) -> list[Step]:
         """Steps with a number above `after`, in order; the first `most` of them."""
         sql = "SELECT step, measures FROM steps WHERE run_id = ? AND step > ? ORDER BY step LIMIT ?"
-        return [Step(row["step"], json.loads(row["measures"])) for row in self._all(sql, (run_id, after, most))]
+        return [Step(row["step"], json.loads(row["measures"])) for row in self.all(sql, (run_id, after, most))]
 
     def newest_times(self, run_id: str, most: int) -> dict[int, float]:
         """When (Unix time) each of the newest steps was recorded, by step, ascending; at most `most` of them."""
         sql = "SELECT step, at FROM steps WHERE run_id = ? ORDER BY step DESC LIMIT ?"
-        return {row["step"]: row["at"] for row in reversed(self._all(sql, (run_id, most)))}
+        return {row["step"]: row["at"] for row in reversed(self.all(sql, (run_id, most)))}
 
     def evaluations(self, run_id: str) -> list[Evaluation]:
-        rows = self._all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
+        rows = self.all("SELECT * FROM evaluations WHERE run_id = ? ORDER BY step, split", (run_id,))
         return [Evaluation(row["step"], row["split"], json.loads(row["measures"])) for row in rows]
 
     def last_scores(self) -> dict[str, list[Evaluation]]:
@@ -391,7 +293,7 @@ class Store:
         found: dict[str, list[Evaluation]] = {}
         # Beside max(), SQLite takes the other columns from the row that has it.
         newest_of = "SELECT run_id, split, max(step) AS step, measures FROM evaluations GROUP BY run_id, split"
-        for row in self._all(newest_of):
+        for row in self.all(newest_of):
             newest = Evaluation(row["step"], row["split"], json.loads(row["measures"]))
             found.setdefault(row["run_id"], []).append(newest)
         return found
@@ -404,7 +306,7 @@ class Store:
 
     def frame_steps(self, run_id: str) -> list[int]:
         """The steps whose frames are there, in order."""
-        return [row["step"] for row in self._all("SELECT step FROM frames WHERE run_id = ? ORDER BY step", (run_id,))]
+        return [row["step"] for row in self.all("SELECT step FROM frames WHERE run_id = ? ORDER BY step", (run_id,))]
 
     def frame(self, run_id: str, step: int) -> Frame:
         """Raises: StoreError for a frame that is missing or damaged."""
@@ -434,7 +336,7 @@ class Store:
         return frame_files.read_array(self._frame_path(run_id, step), "logits")
 
     def _frame_path(self, run_id: str, step: int) -> Path:
-        rows = self._all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
+        rows = self.all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
         if not rows:
             raise StoreError(f"Run {shown(run_id)} has no frame at step {step}: choose one of its frames.")
         return self.run_folder(run_id) / str(rows[0]["file"])
@@ -454,7 +356,7 @@ class Store:
         run = self.run(run_id)
         if kind == "turn":
             check_turn(run.config, run.last_step + 1, str(name), float("nan") if value is None else value)
-        with self._transaction() as db:
+        with self.transaction() as db:
             status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
             if status == Status.QUEUED and kind == "stop":
                 _end(db, run_id, Status.STOPPED, "Stopped before it started.")
@@ -468,7 +370,7 @@ class Store:
 
     def pending_turns(self, run_id: str) -> dict[str, float]:
         """Knob values that were asked for and not used by a step yet."""
-        rows = self._all(
+        rows = self.all(
             "SELECT name, value FROM controls WHERE run_id = ? AND kind = 'turn' AND taken_at IS NULL ORDER BY number",
             (run_id,),
         )
@@ -479,7 +381,7 @@ class Store:
 
         Raises: RunNotFoundError.
         """
-        with self._snapshot():
+        with self.snapshot():
             run = self.run(run_id)
             return KnobState(run.effective, run.last_step + 1, self.pending_turns(run_id))
 
@@ -492,7 +394,7 @@ class Store:
             worker: the process that it is handed to, until its worker reports.
         Returns: run id, attempt number and slot; None when nothing waits or no slot is free.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
             taken = {row["slot"] for row in running if _observed(row).active}
             free = [slot for slot in slots if slot not in taken]
@@ -512,7 +414,7 @@ class Store:
 
     def hand_over(self, run_id: str, attempt: int, worker: Liveness) -> None:
         """A claimed run is held by this process now, until its worker reports (which may be the same)."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute(
                 "UPDATE runs SET worker = ? WHERE id = ? AND attempt = ? AND status = ?",
                 (_worker_json(worker), run_id, attempt, Status.STARTING),
@@ -520,7 +422,7 @@ class Store:
 
     def has_queued(self) -> bool:
         """Whether a run waits; only reads."""
-        return bool(self._all("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1"))
+        return bool(self.all("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1"))
 
     def requeue(self, run_id: str) -> None:
         """Put a run that stopped, failed or was interrupted back into the queue, behind the others.
@@ -528,7 +430,7 @@ class Store:
         Raises: EngineError for one that is going on or has finished: a finished run is never changed.
         """
         self._row(run_id)
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
             status = _observed(row)
             if not status.resumable:
@@ -556,7 +458,7 @@ class Attempt:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self.store._transaction() as db:
+        with self.store.transaction() as db:
             row = db.execute("SELECT attempt, status FROM runs WHERE id = ?", (self.run_id,)).fetchone()
             if row is None or row["attempt"] != self.number or not Status(row["status"]).active:
                 raise StaleAttemptError(f"Attempt {self.number} of run {self.run_id} is no longer the current one.")
@@ -682,7 +584,7 @@ class Attempt:
         A stop, pause or resume counts as taken now and changes the status; a turn only once a step used it.
         """
         waiting = "SELECT * FROM controls WHERE run_id = ? AND taken_at IS NULL AND number > ? ORDER BY number"
-        if not self.store._all(waiting, (self.run_id, after)):
+        if not self.store.all(waiting, (self.run_id, after)):
             return []
         with self._writing() as db:
             rows = db.execute(waiting, (self.run_id, after)).fetchall()

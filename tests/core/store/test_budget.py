@@ -30,7 +30,7 @@ def ended(store: Store, status: Status = Status.FINISHED, *, at: float = 0.0) ->
     attempt = claimed(store)
     fill(attempt.folder)
     attempt.end(status)
-    with store._transaction() as db:
+    with store.transaction() as db:
         db.execute("UPDATE runs SET ended_at = ? WHERE id = ?", (time.time() + at, attempt.run_id))
     return attempt.run_id
 

@@ -20,8 +20,9 @@ from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttempt
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store
+from core.store.database import MIGRATIONS
 from core.store.liveness import boot_id, host_name, liveness_of
-from core.store.store import MIGRATIONS, Attempt
+from core.store.store import Attempt
 
 SLOTS = range(1)
 DEAD = Liveness(host_name(), boot_id(), pid=2**22 - 1, started_at=1.0)

@@ -1,0 +1,119 @@
+"""One SQLite file in a folder: opened, migrated, and read and written by many processes at once."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from core.errors import StoreError, shown
+
+DATABASE = "runs.sqlite3"
+# How many migrations there are; a store that has them all is opened without sqlite-utils.
+MIGRATIONS = 5
+BUSY_TIMEOUT_S = 10.0
+
+
+class Database:
+    """The database of a folder, `runs.sqlite3`. Every thread has a connection of its own. One host owns the files."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Open it, creating or migrating it as needed.
+
+        Raises: StoreError when the folder cannot be written or the file is no database of ours.
+        """
+        self.folder = Path(folder).expanduser().absolute()
+        self._local = threading.local()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"The runs folder {shown(str(self.folder))} cannot be made ({error.strerror}).") from error
+        self._migrate()
+
+    def _migrate(self) -> None:
+        with self.plain_errors():
+            if self._is_current():
+                return
+        import sqlite_utils
+        from filelock import FileLock
+
+        from core.store.migrations import migrations
+
+        # Changing the journal mode does not wait for a lock, so processes that open a new store at once take turns.
+        with self.plain_errors(), FileLock(self.folder / "migration.lock", timeout=BUSY_TIMEOUT_S):
+            connection = self._connection()
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
+
+    def _is_current(self) -> bool:
+        """Whether every migration is recorded. Asked first: sqlite-utils brings pandas along, a third of a second."""
+        connection = self._connection()
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
+            return False
+        recorded = "SELECT count(*) FROM _sqlite_migrations WHERE migration_set = 'runs'"
+        return bool(connection.execute(recorded).fetchone()[0] == MIGRATIONS)
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self.folder / DATABASE, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA foreign_keys = ON")
+            # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = connection
+        return connection
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    @contextmanager
+    def plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            reason = str(error)
+            where = shown(str(self.folder))
+            if "full" in reason:
+                raise StoreError(f"The disk that holds {where} is full: make room, or delete runs.") from error
+            if "readonly" in reason or "unable to open" in reason:
+                raise StoreError(f"The runs folder {where} cannot be written: check its permissions.") from error
+            raise StoreError(f"The runs folder {where} cannot be used ({reason}).") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The one place that begins, commits and rolls back."""
+        with self.plain_errors():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                # A full disk may have rolled back already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads that all see the store as it is at the first of them."""
+        with self.plain_errors():
+            connection = self._connection()
+            connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                connection.execute("COMMIT")
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        with self.plain_errors():
+            return self._connection().execute(sql, values).fetchall()
