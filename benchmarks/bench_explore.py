@@ -42,8 +42,8 @@ from benchmarks.invented_run import make_run
 from benchmarks.measure import in_turn, options, own_folders, progress, report
 from core.representation.geometry import normalised
 from core.store import Store
+from core.store.job_table import JobTable, WarmProcess
 from core.workers import JobRecord, Jobs
-from core.workers.warm_group import WarmGroup, WarmProcess
 from tests.browser.test_map_view import lonely, place
 
 STEPS, WIDTH = 400, 384
@@ -186,7 +186,7 @@ class UmapAtWork:
     """The UMAP job that a visitor has asked for by the page's own control."""
 
     def __init__(self, browser: Browser, url: str, folder: Path, run: str) -> None:
-        self._jobs, self._group = Jobs(folder), WarmGroup(folder, "maps")
+        self._jobs, self._table = Jobs(folder), JobTable(folder)
         page = new_page(browser)
         open_map(page, f"{url}/explore?run={run}")
         end_jobs(self._jobs)  # the measuring of PCA, which would come first
@@ -201,17 +201,17 @@ class UmapAtWork:
         self._seen = self._process_cpu_s(), time.monotonic()
 
     def _process(self) -> WarmProcess:
-        process = self._group.process()
+        process = self._table.warm_process("maps")
         assert process is not None
         return process
 
     def _process_cpu_s(self) -> float:
-        times = psutil.Process(self._process().identity.pid).cpu_times()
+        times = psutil.Process(self._process().worker.pid).cpu_times()
         return float(times.user + times.system)
 
     def _at_work(self) -> JobRecord | None:
         """The job on which the warm process works, if it is one of UMAP."""
-        process = self._group.process()
+        process = self._table.warm_process("maps")
         job = next((j for j in self._jobs.jobs() if process is not None and j.id == process.doing), None)
         is_umap = job is not None and job.kind == "map" and job.request["spec"]["method"] == "umap"
         return job if is_umap and job is not None and job.active else None

@@ -13,7 +13,7 @@ from core.errors import StoreError, shown
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 5
+MIGRATIONS = 6
 BUSY_TIMEOUT_S = 10.0
 
 
@@ -68,6 +68,10 @@ class Database:
             self._local.connection = connection
         return connection
 
+    def exists(self) -> bool:
+        """Whether the file is still where it was opened: an open connection does not notice that it was deleted."""
+        return (self.folder / DATABASE).exists()
+
     def close(self) -> None:
         """Close this thread's connection."""
         connection = getattr(self._local, "connection", None)
@@ -90,9 +94,13 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The one place that begins, commits and rolls back."""
+        """The one place that begins, commits and rolls back. Inside another one of this thread it is a part of that."""
         with self.plain_errors():
             connection = self._connection()
+            nested = connection.in_transaction
+            if nested:
+                yield connection
+                return
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

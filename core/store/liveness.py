@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -66,6 +68,15 @@ def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
         return False
     except psutil.AccessDenied:
         return same
+
+
+def to_json(worker: Liveness | None) -> str | None:
+    """As the database keeps it."""
+    return json.dumps(asdict(worker)) if worker else None
+
+
+def from_json(text: str | None) -> Liveness | None:
+    return Liveness(**json.loads(text)) if text else None
 
 
 def observed(status: Status, worker: Liveness | None, heartbeat_at: float | None) -> Status:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlite_utils import Database, Migrations
+
+from core.store.job_files import read_job_files, remove_job_files
 
 migrations = Migrations("runs")
 
@@ -121,3 +125,44 @@ def m004_worked(db: Database) -> None:
 @migrations()  # type: ignore[untyped-decorator]
 def m005_tags(db: Database) -> None:
     db.conn.execute("ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'")
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m006_jobs(db: Database) -> None:
+    """Jobs, which had files of their own in `jobs/`."""
+    for statement in (
+        """
+        CREATE TABLE jobs (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            kind TEXT NOT NULL,
+            label TEXT NOT NULL,
+            request TEXT NOT NULL,
+            warm_group TEXT,
+            status TEXT NOT NULL,
+            worker TEXT,
+            done INTEGER NOT NULL DEFAULT 0,
+            total INTEGER,
+            message TEXT NOT NULL DEFAULT 'starting',
+            result TEXT NOT NULL DEFAULT '{}',
+            created_at REAL NOT NULL,
+            updated_at REAL NOT NULL,
+            cancelled_at REAL
+        )
+        """,
+        "CREATE INDEX jobs_status ON jobs (status)",
+        """
+        CREATE TABLE warm_processes (
+            warm_group TEXT NOT NULL PRIMARY KEY,
+            worker TEXT NOT NULL,
+            doing TEXT NOT NULL,
+            failed_starts INTEGER NOT NULL
+        ) WITHOUT ROWID
+        """,
+    ):
+        db.conn.execute(statement)
+    folder = Path(db.conn.execute("PRAGMA database_list").fetchone()["file"]).parent / "jobs"
+    for job in read_job_files(folder):
+        columns = ", ".join(job)
+        db.conn.execute(f"INSERT INTO jobs ({columns}) VALUES ({', '.join('?' * len(job))})", tuple(job.values()))
+    remove_job_files(folder)

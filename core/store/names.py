@@ -1,12 +1,20 @@
-"""What people call their runs: a name, and tags to find them by."""
+"""What runs and jobs are called: ids that we draw, and the names and tags that people give."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 from core.errors import ConfigError, shown
 
+# No l, o, 0 and 1, which are easily taken for each other.
+ID_LETTERS, ID_CHARS = "abcdefghijkmnpqrstuvwxyz23456789", 12
 NAME_CHARS, TAG_CHARS, TAGS_MAX = 80, 24, 8
+
+
+def new_id() -> str:
+    """An id for a run or a job that nothing else has."""
+    return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_CHARS))
 
 
 def checked_name(text: str) -> str:

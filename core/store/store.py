@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shutil
 import sqlite3
 import time
@@ -25,8 +24,8 @@ from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
 from core.store.database import Database
-from core.store.liveness import liveness_of, observed
-from core.store.names import checked_name, checked_tags
+from core.store.liveness import from_json, liveness_of, observed, to_json
+from core.store.names import checked_name, checked_tags, new_id
 from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
@@ -75,7 +74,7 @@ class Store(Database):
 
     def create(self, config: RunConfig) -> str:
         """Queue a prepared run; returns its id."""
-        run_id = "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(12))
+        run_id = new_id()
         now = time.time()
         with self.transaction() as db:
             db.execute(
@@ -95,7 +94,7 @@ class Store(Database):
         """
         if not RUN_ID.fullmatch(run_id):
             raise StoreError(f"{shown(run_id)} is no run id: take another file.")
-        now, worker = time.time(), _worker_json(liveness_of())
+        now, worker = time.time(), to_json(liveness_of())
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError(f"Run {run_id} is here already: open it from the list of runs.")
@@ -408,7 +407,7 @@ class Store(Database):
             db.execute(
                 "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, message = NULL, "
                 "ended_at = NULL WHERE id = ?",
-                (Status.STARTING, attempt, free[0], _worker_json(worker), time.time(), row["id"]),
+                (Status.STARTING, attempt, free[0], to_json(worker), time.time(), row["id"]),
             )
             return str(row["id"]), attempt, free[0]
 
@@ -417,7 +416,7 @@ class Store(Database):
         with self.transaction() as db:
             db.execute(
                 "UPDATE runs SET worker = ? WHERE id = ? AND attempt = ? AND status = ?",
-                (_worker_json(worker), run_id, attempt, Status.STARTING),
+                (to_json(worker), run_id, attempt, Status.STARTING),
             )
 
     def has_queued(self) -> bool:
@@ -474,7 +473,7 @@ class Attempt:
         with self._writing() as db:
             db.execute(
                 "UPDATE runs SET worker = ?, heartbeat_at = ? WHERE id = ?",
-                (_worker_json(liveness_of()), time.time(), self.run_id),
+                (to_json(liveness_of()), time.time(), self.run_id),
             )
         for partial in self.folder.glob("*.partial"):
             partial.unlink(missing_ok=True)
@@ -642,7 +641,7 @@ def _take_turn(db: sqlite3.Connection, run_id: str, name: str, value: float) -> 
 
 
 def _observed(row: sqlite3.Row) -> Status:
-    return observed(Status(row["status"]), _worker(row["worker"]), row["heartbeat_at"])
+    return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
 
 
 def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
@@ -681,14 +680,6 @@ def _effective(text: str, turns: tuple[Turn, ...]) -> RunConfig:
 
 def _probe(text: str | None) -> Probe | None:
     return Probe(**{name: tuple(values) for name, values in json.loads(text).items()}) if text else None
-
-
-def _worker(text: str | None) -> Liveness | None:
-    return Liveness(**json.loads(text)) if text else None
-
-
-def _worker_json(worker: Liveness | None) -> str | None:
-    return json.dumps(asdict(worker)) if worker else None
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:

@@ -3,8 +3,8 @@
 May import everything of core but figures and the command line. What a run or a job computes does not belong here.
 """
 
+from core.store.job_table import JobRecord
 from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
-from core.workers.job_records import JobRecord, Status
 from core.workers.job_worker import Cancelled, carry_out
 from core.workers.jobs import Jobs
 from core.workers.local import LocalEngine
@@ -18,6 +18,5 @@ __all__ = [
     "Jobs",
     "LocalEngine",
     "Progress",
-    "Status",
     "carry_out",
 ]

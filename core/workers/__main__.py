@@ -7,22 +7,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.workers.job_files import job_folder
+from core.store.job_table import JobTable
+from core.workers import warm
 from core.workers.job_worker import carry_out
 from core.workers.processes import lower_priority
-from core.workers.warm import WarmServer
 
 
 def main(arguments: Sequence[str]) -> int:
     """Returns: exit status, 0 for a job that is done and for a warm process that left in good order."""
     if arguments[0] == "--warm":
         _, store_folder, group = arguments
-        return WarmServer(Path(store_folder), group).serve()
+        return warm.serve(Path(store_folder), group)
     store_folder, job_id = arguments
-    folder = job_folder(Path(store_folder), job_id)
-    tempfile.tempdir = str(folder / "work")
+    table = JobTable(store_folder)
+    tempfile.tempdir = str(table.work_folder(job_id))
     lower_priority()
-    return 0 if carry_out(store_folder, job_id) else 1
+    return 0 if carry_out(table, job_id) else 1
 
 
 if __name__ == "__main__":

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigError, PlaygroundError
+from core.errors import ConfigError, PlaygroundError, shown
+from core.store.job_table import JobRecord, JobStatus, JobTable
 from core.store.liveness import liveness_of
 from core.workers import job_kinds as kinds
-from core.workers.job_files import CANCEL, ID, JOB, PROCESS, STATE, has_ended, job_folder, write_json
 from core.workers.job_kinds import Progress
-from core.workers.job_records import Status, read_jobs
 
 WAIT_S = 0.5
 # Progress is written this often at most, and whether somebody cancelled is asked this often.
@@ -29,23 +25,22 @@ class Cancelled(BaseException):
     """Raised by a job's progress once nobody wants the job. No `except Exception` on its way takes it for an error."""
 
 
-def carry_out(store_folder: str | Path, job_id: str) -> bool:
+def carry_out(table: JobTable, job_id: str) -> bool:
     """Do a job in this process, and write how far it is and how it ended.
 
-    Returns: whether it is done; every failure ends in the job's state as one sentence.
+    Returns: whether it is done; every failure ends in the job's row as one sentence.
+    Raises: ConfigError where there is no such job.
     """
-    if not ID.match(job_id):
-        raise ConfigError("job", job_id, "give the id of a job.")
-    folder = job_folder(Path(store_folder), job_id)
-    job = json.loads((folder / JOB).read_text(encoding="utf-8"))
-    write_json(folder / PROCESS, asdict(liveness_of()))
-    if has_ended(folder):
+    if table.job(job_id) is None:
+        raise ConfigError("job", shown(job_id), "give the id of a job.")
+    job = table.register(job_id, liveness_of())
+    if job is None:
         return False  # cancelled before anybody could name the process
-    state = _State(folder)
+    state = _State(table, job_id)
     try:
         state.look()
-        _wait_for_turn(Path(store_folder), job_id, job["kind"], state.progress)
-        state.end("done", result=kinds.work_of(job["kind"])(job["request"], Path(store_folder), state.progress))
+        _wait_for_turn(table, job, state.progress)
+        state.end("done", result=kinds.work_of(job.kind)(job.request, table.folder, state.progress))
     except Cancelled:
         state.end("cancelled", message="Cancelled.")
     except PlaygroundError as error:
@@ -57,62 +52,59 @@ def carry_out(store_folder: str | Path, job_id: str) -> bool:
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         state.end("failed", message=f"The job ended with an error ({cause}): its log says more.")
     finally:
-        shutil.rmtree(folder / "work", ignore_errors=True)
+        shutil.rmtree(table.work_folder(job_id), ignore_errors=True)
     return state.status == "done"
 
 
-def _wait_for_turn(store_folder: Path, job_id: str, kind: str, progress: Progress) -> None:
+def _wait_for_turn(table: JobTable, job: JobRecord, progress: Progress) -> None:
     """Until fewer jobs of the kind than may work at once are before this one."""
-    while kind in kinds.AT_ONCE:
-        found = [record for record in read_jobs(store_folder) if record.kind == kind and record.active]
-        me = next((record for record in found if record.id == job_id), None)
-        if me is None:
+    while job.kind in kinds.AT_ONCE:
+        line = [record.id for record in reversed(table.jobs()) if record.kind == job.kind and record.active]
+        before = line.index(job.id) if job.id in line else 0
+        if before < kinds.AT_ONCE[job.kind]:
             return
-        before = [record for record in found if (record.created_at, record.id) < (me.created_at, me.id)]
-        if len(before) < kinds.AT_ONCE[kind]:
-            return
-        progress(0, None, f"waiting for its turn, {len(before)} before it")
+        progress(0, None, f"waiting for its turn, {before} before it")
         time.sleep(WAIT_S)
 
 
 class _State:
     """What a job writes of itself."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._written_at = 0.0
-        self._looked_at = 0.0
-        self._values: dict[str, Any] = {"status": "running", "done": 0, "total": None, "message": "starting"}
-
-    @property
-    def status(self) -> str:
-        return str(self._values["status"])
+    def __init__(self, table: JobTable, job_id: str) -> None:
+        self._table, self._job_id = table, job_id
+        self._written_at = self._looked_at = 0.0
+        self._said: tuple[int, int | None, str] = (0, None, "starting")
+        self.status: JobStatus = "running"
 
     def progress(self, done: int, total: int | None, message: str) -> None:
         """Raises: Cancelled."""
         self.look()
-        new_message = message != self._values["message"]
-        self._values |= {"done": done, "total": total, "message": message}
+        new_message = message != self._said[2]
+        self._said = (done, total, message)
         if new_message or time.monotonic() - self._written_at >= WRITE_EVERY_S:
             self._write()
 
-    def end(self, status: Status, *, message: str = "", result: Mapping[str, Any] | None = None) -> None:
-        self._values |= {"status": status, "message": message, "result": dict(result or {})}
-        # Whoever reads that it has ended finds its whole log.
+    def end(self, status: JobStatus, *, message: str = "", result: Mapping[str, Any] | None = None) -> None:
+        # Whoever reads that it has ended finds its whole log, and how far it came.
         sys.stdout.flush()
         sys.stderr.flush()
-        self._write()
+        if not self._table.exists():
+            return  # the store went away, and nobody is left to read this
+        with self._table.transaction():
+            self._write()
+            self._table.end(self._job_id, status, message=message, result=result)
+        self.status = status
 
     def look(self) -> None:
         """Raises: Cancelled."""
         if time.monotonic() - self._looked_at < LOOK_EVERY_S:
             return
-        if (self._folder / CANCEL).exists() or not self._folder.exists():
+        if not self._table.exists() or not self._table.is_wanted(self._job_id):
             raise Cancelled
         self._looked_at = time.monotonic()
 
     def _write(self) -> None:
-        write_json(self._folder / STATE, self._values)
+        self._table.report(self._job_id, *self._said)
         self._written_at = time.monotonic()
 
 

@@ -8,38 +8,22 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
-from core.errors import ConfigError, EngineError, shown
+from core.errors import ConfigError, EngineError, StoreError, shown
+from core.store.database import DATABASE
+from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive
 from core.store.records import Liveness
 from core.workers import job_kinds as kinds
 from core.workers import processes
-from core.workers.job_files import (
-    CANCEL,
-    JOB,
-    PROCESS,
-    STATE,
-    has_ended,
-    is_keeping,
-    job_folder,
-    new_id,
-    process_of,
-    read_json,
-    write_json,
-    written_at,
-)
-from core.workers.job_records import JobRecord, read_job, read_jobs, ticket_of
 from core.workers.processes import GRACE_S, KEEPING_GRACE_S
 from core.workers.threads import ONE_THREAD
-from core.workers.warm_group import WarmGroup, ensure_running, new_ticket
+from core.workers.warm_start import ensure_running
 
 COMMAND = (sys.executable, "-m", "core.workers")
-LOCK_TIMEOUT_S = 10.0
 
 
 class Jobs:
@@ -62,10 +46,8 @@ class Jobs:
         """
         kinds.check_kind(kind)
         asked = json.loads(json.dumps(dict(request)))  # as it will be read, so that it can be compared
-        with self._plain_errors():
-            (self.folder / "jobs").mkdir(parents=True, exist_ok=True)
-            with FileLock(self.folder / "jobs" / ".lock", timeout=LOCK_TIMEOUT_S):
-                return self._same(kind, asked) or self._started(kind, asked, label)
+        with self._plain_errors(), self._table.transaction():
+            return self._same(kind, asked) or self._started(kind, asked, label)
 
     def warm_up(self, group: str) -> None:
         """Start a group's process ahead of need, unless it lives; returns at once.
@@ -75,26 +57,28 @@ class Jobs:
         if group not in kinds.groups():
             raise ConfigError("group", group, f"choose {', '.join(kinds.groups())}.")
         with self._plain_errors():
-            self._see_served(WarmGroup(self.folder, group))
+            self._ensure_running(group)
 
     def jobs(self) -> list[JobRecord]:
         """Every job that was not dismissed, the newest first."""
+        if not (self.folder / DATABASE).exists():
+            return []
         self._revive()
-        return read_jobs(self.folder)
+        return self._table.jobs()
 
     def job(self, job_id: str) -> JobRecord:
         """One job. Raises: EngineError when there is none with that id."""
         self._revive()
-        record = read_job(self.folder, job_id)
+        record = self._table.job(job_id)
         if record is None:
             raise EngineError(f"There is no job {shown(job_id)}: it may have been dismissed.")
         return record
 
     def log(self, job_id: str) -> str:
         """What a job printed, for a person who looks for the cause of an error. Raises: EngineError."""
-        self.job(job_id)
+        path = self._table.log_path(self.job(job_id).id)
         try:
-            return (job_folder(self.folder, job_id) / "log.txt").read_text(encoding="utf-8", errors="replace")
+            return path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
@@ -108,126 +92,97 @@ class Jobs:
         record = self.job(job_id)
         if not record.active:
             return record
-        folder = job_folder(self.folder, job_id)
-        ticket = ticket_of(self.folder, job_id)
-        if ticket is None:
-            process = process_of(folder)
-            if process is not None:
-                processes.end(process, lambda: _grace_s(folder))
+        if record.warm_group is None:
+            if record.worker is not None:
+                processes.end(record.worker, lambda: self._grace_s(job_id))
         else:
-            _end_warm(folder, *ticket)
-        if not has_ended(folder):
-            last = read_json(folder / STATE) or {}
-            write_json(folder / STATE, last | {"status": "cancelled", "message": "Cancelled.", "result": {}})
-        shutil.rmtree(folder / "work", ignore_errors=True)
+            self._end_warm(job_id)
+        self._table.end(job_id, "cancelled", message="Cancelled.")
+        shutil.rmtree(self._table.work_folder(job_id), ignore_errors=True)
         return self.job(job_id)
 
     def dismiss(self, job_id: str) -> None:
         """Forget a job that has ended. Raises: EngineError while it runs, or for an unknown id."""
         if self.job(job_id).active:
             raise EngineError(f"Job {shown(job_id)} is still running: cancel it first.")
-        shutil.rmtree(job_folder(self.folder, job_id), ignore_errors=True)
+        self._table.forget([job_id])
+
+    @cached_property
+    def _table(self) -> JobTable:
+        return JobTable(self.folder)
 
     @contextlib.contextmanager
     def _plain_errors(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, StoreError) as error:
+            cause = str(error) if isinstance(error, StoreError) else error.strerror or error
             raise EngineError(
-                f"No job could be started ({error.strerror or error}): check that {self.folder} can be written, "
-                "and try again."
+                f"No job could be started ({cause}): check that {self.folder} can be written, and try again."
             ) from None
 
     def _same(self, kind: str, request: dict[str, Any]) -> str | None:
         """A job that does the same. Makes room, and raises: EngineError where there is none."""
-        found = read_jobs(self.folder)
-        self._forget_old(found)
+        found = self._table.jobs()
+        self._table.forget([record.id for record in found if _is_old(record)])
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
             raise EngineError(f"{len(active)} such jobs are at work or waiting: let some of them end, or cancel them.")
         return same
 
-    def _forget_old(self, found: Sequence[JobRecord]) -> None:
-        for record in found:
-            folder = job_folder(self.folder, record.id)
-            ended_s = time.time() - (written_at(folder) or record.created_at)
-            if not record.active and ended_s > kinds.KEPT_S.get(record.kind, kinds.KEPT_OTHERS_S):
-                shutil.rmtree(folder, ignore_errors=True)
-
     def _started(self, kind: str, request: dict[str, Any], label: str) -> str:
-        job_id = new_id()
-        job = {"kind": kind, "label": label, "request": request, "created_at": time.time()}
+        group = kinds.WARM.get(kind)
+        job_id = self._table.add(kind, request, label, group)
         try:
-            if kind in kinds.WARM:
-                self._put_in_line(job_id, job, WarmGroup(self.folder, kinds.WARM[kind]))
+            if group is not None:
+                self._ensure_running(group)
             else:
-                self._make(job_id, job)
-                folder = job_folder(self.folder, job_id)
-                process = self._spawn([str(self.folder), job_id], folder / "log.txt", {})
-                if process is not None:
-                    write_json(folder / PROCESS, asdict(process))
+                log_path = self._table.log_path(job_id)
+                self._table.hand_over(job_id, self._spawn([str(self.folder), job_id], log_path, {}))
         except OSError:
-            shutil.rmtree(job_folder(self.folder, job_id), ignore_errors=True)
+            shutil.rmtree(self._table.job_folder(job_id), ignore_errors=True)
             raise
         return job_id
-
-    def _put_in_line(self, job_id: str, job: dict[str, Any], group: WarmGroup) -> None:
-        ticket = new_ticket(job_id)
-        group.make()
-        self._make(job_id, job | {"group": group.name, "ticket": ticket})
-        group.put(ticket)
-        try:
-            self._see_served(group)
-        except OSError:
-            group.take(ticket)
-            raise
-
-    def _make(self, job_id: str, job: dict[str, Any]) -> None:
-        """The job's folder, complete before anybody sees it under its name."""
-        made = self.folder / "jobs" / f".{job_id}"
-        made.mkdir(parents=True)
-        write_json(made / JOB, job)
-        (made / "work").mkdir()
-        made.rename(job_folder(self.folder, job_id))
 
     def _spawn(self, arguments: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
         return processes.spawn([*self._command, *arguments], log_path, environment)
 
-    def _see_served(self, group: WarmGroup) -> None:
-        group.make()
-        arguments = ["--warm", str(self.folder), group.name]
-        with group.lock():
-            ensure_running(group, lambda: self._spawn(arguments, group.log_path, ONE_THREAD))
+    def _ensure_running(self, group: str) -> None:
+        arguments, log_path = ["--warm", str(self.folder), group], self._table.warm_log_path(group)
+        ensure_running(self._table, group, lambda: self._spawn(arguments, log_path, ONE_THREAD))
 
     def _revive(self) -> None:
-        for name in kinds.groups():
-            group = WarmGroup(self.folder, name)
-            if group.waiting() and not group.is_served():
+        for group in self._table.waiting_groups():
+            process = self._table.warm_process(group)
+            if process is None or not process.alive:
                 # The next look tries again, and until then the job reads as waiting, which it is.
                 with contextlib.suppress(OSError):
-                    self._see_served(group)
+                    self._ensure_running(group)
+
+    def _grace_s(self, job_id: str) -> float:
+        record = self._table.job(job_id)
+        return KEEPING_GRACE_S if record is not None and record.keeping else GRACE_S
+
+    def _end_warm(self, job_id: str) -> None:
+        """Have a job end itself; where it does not, end the process that it keeps."""
+        self._table.ask_to_end(job_id)
+
+        def is_over() -> bool:
+            record = self._table.job(job_id)
+            return record is None or not record.active
+
+        if not processes.wait_for(is_over, lambda: self._grace_s(job_id)):
+            # In a transaction, so that the process can take no other job, which would be ended in its place.
+            with self._table.transaction():
+                record = self._table.job(job_id)
+                if record is None or not record.active or record.worker is None:
+                    return
+                processes.signal_group(record.worker.pid, processes.KILL)
+            worker = record.worker
+            processes.wait_for(lambda: not is_alive(worker, None), lambda: GRACE_S)
 
 
-def _grace_s(folder: Path) -> float:
-    return KEEPING_GRACE_S if is_keeping(folder) else GRACE_S
-
-
-def _end_warm(folder: Path, group: WarmGroup, ticket: str) -> None:
-    """Have a job end itself; where it does not, end the process that it keeps."""
-    (folder / CANCEL).touch()
-    if group.take(ticket):
-        return  # nobody had begun it
-    process = process_of(folder)
-    if process is None:
-        return
-
-    def is_over() -> bool:
-        return has_ended(folder) or not is_alive(process, None)
-
-    if not processes.wait_for(is_over, lambda: _grace_s(folder)):
-        # Under the lock, so that the process can take no other job, which would be ended in its place.
-        with group.lock():
-            if not is_over():
-                processes.signal_group(process.pid, processes.KILL)
-                processes.wait_for(lambda: not is_alive(process, None), lambda: GRACE_S)
+def _is_old(record: JobRecord) -> bool:
+    ended_s = time.time() - record.updated_at
+    return not record.active and ended_s > kinds.KEPT_S.get(record.kind, kinds.KEPT_OTHERS_S)

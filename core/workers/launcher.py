@@ -80,13 +80,12 @@ def _become_worker(request: dict[str, Any]) -> None:
         from core.settings import PREFIX
         from core.store import Store
         from core.workers.run_worker import work
-        from core.workers.starters import open_log
 
         for name in [name for name in os.environ if name.startswith(PREFIX)]:
             del os.environ[name]
         os.environ.update(request["settings"])
         store_folder, run_id = str(request["store"]), str(request["run"])
-        log = open_log(Store(store_folder), run_id)
+        log = _open_log(Store(store_folder).log_path(run_id))
         os.dup2(log, 1)
         os.dup2(log, 2)
         status = work(store_folder, run_id, int(request["attempt"]), int(request["slot"]))
@@ -96,6 +95,12 @@ def _become_worker(request: dict[str, Any]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _open_log(path: Path) -> int:
+    """A descriptor that appends to a file, never a pipe, so that a worker outlives everybody."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,9 @@ import json
 import os
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -23,13 +20,11 @@ from core.errors import EngineError
 from core.settings import PREFIX
 from core.store import Liveness, Store
 from core.store.liveness import liveness_of
+from core.workers.code_stamp import code_stamp
 from core.workers.machine import gpu_ids
-from core.workers.threads import child_environment
+from core.workers.processes import spawn
 
-ROOT = Path(__file__).resolve().parents[2]
 HAS_FORK = sys.platform == "linux"
-# Windows knows no sessions: a process group of its own keeps the console's Ctrl-C away.
-DETACHED = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 
 
 class Starter(Protocol):
@@ -55,20 +50,17 @@ class SpawnStarter:
         return liveness_of()
 
     def start(self, store: Store, run_id: str, attempt: int, slot: int) -> None:
+        command = [sys.executable, "-m", "core.workers.run_worker", str(store.folder), run_id, str(attempt), str(slot)]
         try:
-            log = open_log(store, run_id)
-            try:
-                pid = _detach(
-                    ["-m", "core.workers.run_worker", str(store.folder), run_id, str(attempt), str(slot)], log
-                )
-            finally:
-                os.close(log)
+            log_path = store.log_path(run_id)
+            log_path.parent.mkdir(parents=True, exist_ok=True)
+            worker = spawn(command, log_path, _gpus())
         except OSError as error:
             reason = error.strerror
             raise EngineError(f"No worker could be started ({reason}): close programs and try again.") from error
         # The starter may be a worker that ended itself and is gone before the new one has imported torch.
-        with suppress(psutil.NoSuchProcess):
-            store.hand_over(run_id, attempt, liveness_of(pid))
+        if worker is not None:
+            store.hand_over(run_id, attempt, worker)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -117,8 +109,8 @@ def start_launcher(store: Store) -> None:
         return
     if _is_there(store):
         return
-    with (socket_folder() / "launcher.log").open("ab") as log:
-        _detach(["-m", "core.workers.launcher", str(socket_path(store))], log.fileno())
+    command = [sys.executable, "-m", "core.workers.launcher", str(socket_path(store))]
+    spawn(command, socket_folder() / "launcher.log", _gpus())
 
 
 def _is_there(store: Store) -> bool:
@@ -159,30 +151,9 @@ def wait_for_launcher(store: Store, timeout_s: float) -> bool:
     return False
 
 
-def _detach(arguments: list[str], log: int) -> int:
-    """Execute a new interpreter in a session of its own, with its output in a file; returns its id. Raises: OSError."""
-    # A worker that starts the next run sees one GPU itself; its child chooses among all.
-    visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids())} if gpu_ids() else {}
-    process = subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=child_environment(visible),
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-        creationflags=DETACHED,
-    )
-    # While we live, a worker that ended is our zombie until somebody has waited for it.
-    threading.Thread(target=process.wait, name=f"wait for {process.pid}", daemon=True).start()
-    return process.pid
-
-
-def open_log(store: Store, run_id: str) -> int:
-    """A descriptor that appends to the run's log; a file, never a pipe, so that a worker outlives everybody."""
-    path = store.log_path(run_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+def _gpus() -> dict[str, str]:
+    """A worker that starts the next run sees one GPU itself; its child chooses among all."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids())} if gpu_ids() else {}
 
 
 def socket_folder() -> Path:
@@ -197,11 +168,11 @@ def socket_folder() -> Path:
 
 def socket_path(store: Store) -> Path:
     """One launcher per store, interpreter and state of the code, so that an edited loop is never run from memory."""
-    key = f"{store.folder}|{sys.executable}|{_code_time()}"
+    key = f"{store.folder}|{sys.executable}|{_my_code()}"
     return socket_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.sock"
 
 
 @cache
-def _code_time() -> int:
-    """When the code that this process runs was last edited."""
-    return max(path.stat().st_mtime_ns for path in (ROOT / "core").rglob("*.py"))
+def _my_code() -> str:
+    """The stamp of the code that this process runs, which it read when it began."""
+    return code_stamp()

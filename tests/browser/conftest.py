@@ -20,9 +20,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.config import RunConfig
 from core.store import Store
+from core.store.job_table import JobTable
 from core.workers.job_kinds import groups
 from core.workers.starters import WarmStarter
-from core.workers.warm_group import WarmGroup
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import carried_out, hostile_draft
 
@@ -87,10 +87,10 @@ class Server:
                 if holder is not None:
                     os.kill(holder.pid, signal.SIGKILL)
         for group in groups():
-            process = WarmGroup(self.store_folder, group).process()
+            process = JobTable(self.store_folder).warm_process(group)
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.identity.pid, signal.SIGKILL)
+                    os.kill(process.worker.pid, signal.SIGKILL)
         for run in store.runs():
             if run.status.active:
                 store.send(run.id, "stop")

@@ -21,6 +21,7 @@ from streamlit.testing.v1 import AppTest
 from core.encoders import source
 from core.encoders.catalogue import KOREAN, LISTED
 from core.encoders.source import BUNDLED
+from core.store.job_table import JobStatus, JobTable
 from core.tasks import TASKS, LibraryTask, TaskLibrary
 from core.tasks.rows import Rows
 from core.workers import Jobs
@@ -623,12 +624,11 @@ def test_one_click_asks_for_a_known_data_set(opened: Callable[..., AppTest], fol
     assert "**SST-2**" in said(checked(app))
 
 
-def ended_job(folder: Path, status: str, log: str, **state: Any) -> str:
+def ended_job(folder: Path, status: JobStatus, log: str, result: dict[str, Any] | None = None) -> str:
     """A job as its process left it. Returns: its id."""
-    job_id = Jobs(folder).start("hub", {"repository": "acme/tiny"}, "Tiny")
-    made = folder / "jobs" / job_id
-    (made / "state.json").write_text(json.dumps({"status": status, "message": "It failed: its log says more."} | state))
-    (made / "log.txt").write_text(log)
+    job_id, table = Jobs(folder).start("hub", {"repository": "acme/tiny"}, "Tiny"), JobTable(folder)
+    table.end(job_id, status, message="It failed: its log says more.", result=result)
+    table.log_path(job_id).write_text(log)
     return job_id
 
 
@@ -646,7 +646,7 @@ def test_the_log_of_a_failed_fetch_can_be_read(opened: Callable[..., AppTest], f
 
 @pytest.mark.parametrize(("status", "log"), [("failed", " \n"), ("cancelled", "much"), ("done", "much")])
 def test_there_is_no_empty_log_and_none_without_failure(
-    opened: Callable[..., AppTest], folder: Path, status: str, log: str
+    opened: Callable[..., AppTest], folder: Path, status: JobStatus, log: str
 ) -> None:
     ended_job(folder, status, log, result={"task": "own-0123456789abcdef"})
     app = opened("data", view="hub")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import TaskError
-from core.workers import Progress, warm
+from core.workers import Progress, code_stamp, warm
 from core.workers import job_kinds as kinds
 from core.workers.__main__ import main
 from core.workers.processes import AUTOGROUP, GRACE_S, NICENESS
@@ -114,5 +114,5 @@ if __name__ == "__main__":
     kinds.PRELOADED = {"one": tuple(os.environ.get("JOBS_PRELOADED", "").split())}
     warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
     warm.CODE_POLL_S = 0.2
-    warm.CODE = Path(os.environ.get("JOBS_CODE", warm.CODE / "nowhere"))
+    code_stamp.CODE = Path(os.environ.get("JOBS_CODE", code_stamp.CODE / "nowhere"))
     sys.exit(main(sys.argv[1:]))

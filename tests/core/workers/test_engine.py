@@ -339,7 +339,7 @@ def test_a_launcher_that_dies_with_a_request_leaves_the_run_interrupted(store: S
 
 def test_nobody_waits_for_a_launcher_that_has_many_callers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no calls while it imports; twenty pages that are opened meanwhile fill its queue."""
-    monkeypatch.setattr(starters, "_detach", lambda *_: pytest.fail("a second launcher was started"))
+    monkeypatch.setattr(starters, "spawn", lambda *_: pytest.fail("a second launcher was started"))
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as importing:
         importing.bind(str(starters.socket_path(store)))
         importing.listen(2)

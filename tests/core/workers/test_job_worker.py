@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError
+from core.store.job_table import JobRecord, JobTable
+from core.store.liveness import liveness_of
 from core.workers import Progress, carry_out
 from core.workers import job_kinds as kinds
 from core.workers import job_worker as work
@@ -18,68 +19,82 @@ class TestCarryOut:
     """The part that runs in the job's process, in this one."""
 
     @pytest.fixture
-    def made(self, store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def table(self, store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> JobTable:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_of_the_test"})
-        folder = store_folder / "jobs" / ("a" * 12)
-        (folder / "work").mkdir(parents=True)
-        job = {"kind": "here", "label": "", "request": {"a": 1}, "created_at": 0.0}
-        (folder / "job.json").write_text(json.dumps(job))
-        return folder
+        return JobTable(store_folder)
 
-    def test_the_work_is_given_request_folder_and_progress(self, made: Path, store_folder: Path) -> None:
-        assert carry_out(store_folder, "a" * 12)
-        assert json.loads((made / "state.json").read_text()) == {
-            "status": "done",
-            "done": 2,
-            "total": 5,
-            "message": "",
-            "result": {"request": {"a": 1}, "folder": str(store_folder)},
-        }
-        assert not (made / "work").exists()
-        assert sorted(path.name for path in made.iterdir()) == ["job.json", "process.json", "state.json"]
+    @pytest.fixture
+    def job_id(self, table: JobTable) -> str:
+        return table.add("here", {"a": 1}, "")
+
+    def test_the_work_is_given_request_folder_and_progress(
+        self, table: JobTable, job_id: str, store_folder: Path
+    ) -> None:
+        assert carry_out(table, job_id)
+        job = found(table, job_id)
+        assert (job.status, job.done, job.total, job.message) == ("done", 2, 5, "")
+        assert job.result == {"request": {"a": 1}, "folder": str(store_folder)}
+        assert job.worker == liveness_of()
+        assert list(table.job_folder(job_id).iterdir()) == []
 
     def test_progress_is_written_now_and_then(
-        self, made: Path, store_folder: Path, monkeypatch: pytest.MonkeyPatch
+        self, table: JobTable, job_id: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        written = []
-        monkeypatch.setattr(work, "write_json", lambda path, values: written.append((path.name, dict(values))))
-        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:quick_work"})
-        assert carry_out(store_folder, "a" * 12)
-        states = [values for name, values in written if name == "state.json"]
-        assert states[0]["message"] == "going"
-        assert len(states) < 20
-        assert (states[-1]["status"], states[-1]["done"]) == ("done", 4999)
+        written: list[tuple[int, str]] = []
+        report = table.report
 
-    def test_a_job_that_was_cancelled_before_it_began_is_not_begun(self, made: Path, store_folder: Path) -> None:
-        (made / "state.json").write_text('{"status": "cancelled"}')
-        assert not carry_out(store_folder, "a" * 12)
-        assert json.loads((made / "state.json").read_text()) == {"status": "cancelled"}
+        def recorded(job_id: str, done: int, total: int | None, message: str) -> None:
+            written.append((done, message))
+            report(job_id, done, total, message)
+
+        monkeypatch.setattr(table, "report", recorded)
+        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:quick_work"})
+        assert carry_out(table, job_id)
+        assert written[0][1] == "going"
+        assert len(written) < 20
+        assert (found(table, job_id).status, found(table, job_id).done) == ("done", 4999)
+
+    def test_a_job_that_was_cancelled_before_it_began_is_not_begun(self, table: JobTable, job_id: str) -> None:
+        table.end(job_id, "cancelled")
+        before = found(table, job_id)
+        assert not carry_out(table, job_id)
+        assert found(table, job_id) == before
 
     def test_progress_ends_a_job_that_was_cancelled(
-        self, made: Path, store_folder: Path, monkeypatch: pytest.MonkeyPatch
+        self, table: JobTable, job_id: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_that_is_cancelled"})
-        assert not carry_out(store_folder, "a" * 12)
-        state = json.loads((made / "state.json").read_text())
-        assert (state["status"], state["message"], state["done"], state["result"]) == ("cancelled", "Cancelled.", 1, {})
-        assert not (made / "work").exists()
+        assert not carry_out(table, job_id)
+        job = found(table, job_id)
+        assert (job.status, job.message, job.done, job.result) == ("cancelled", "Cancelled.", 1, {})
+        assert not table.work_folder(job_id).exists()
 
-    def test_a_job_whose_end_is_wanted_before_it_began_is_not_begun(self, made: Path, store_folder: Path) -> None:
-        (made / "cancel").touch()
-        assert not carry_out(store_folder, "a" * 12)
-        assert json.loads((made / "state.json").read_text())["done"] == 0
+    def test_a_job_whose_end_is_wanted_before_it_began_is_not_begun(self, table: JobTable, job_id: str) -> None:
+        table.ask_to_end(job_id)
+        assert not carry_out(table, job_id)
+        assert (found(table, job_id).status, found(table, job_id).done) == ("cancelled", 0)
 
-    def test_progress_ends_a_job_whose_folder_is_gone(
-        self, made: Path, store_folder: Path, monkeypatch: pytest.MonkeyPatch
+    def test_how_a_job_ended_is_not_written_twice(self, table: JobTable, job_id: str) -> None:
+        table.end(job_id, "done", result={"n": 1})
+        table.end(job_id, "cancelled", message="Cancelled.")
+        assert (found(table, job_id).status, found(table, job_id).result) == ("done", {"n": 1})
+
+    def test_progress_ends_a_job_whose_store_is_gone(
+        self, table: JobTable, job_id: str, store_folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_without_a_store"})
-        with pytest.raises(FileNotFoundError):  # nor can its end be written
-            carry_out(store_folder, "a" * 12)
+        assert not carry_out(table, job_id)
         assert not store_folder.exists()
 
-    def test_no_other_id_is_carried_out(self, store_folder: Path) -> None:
+    def test_no_other_id_is_carried_out(self, table: JobTable) -> None:
         with pytest.raises(ConfigError, match="give the id of a job"):
-            carry_out(store_folder, "../aaaaaaaaa")
+            carry_out(table, "../aaaaaaaaa")
+
+
+def found(table: JobTable, job_id: str) -> JobRecord:
+    record = table.job(job_id)
+    assert record is not None
+    return record
 
 
 def work_of_the_test(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
@@ -96,7 +111,8 @@ def quick_work(request: dict[str, Any], folder: Path, progress: Progress) -> dic
 def work_that_is_cancelled(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
     progress(1, 5, "going")
     time.sleep(2 * work.LOOK_EVERY_S)
-    (folder / "jobs" / ("a" * 12) / "cancel").touch()
+    table = JobTable(folder)
+    table.ask_to_end(table.jobs()[0].id)
     try:
         progress(2, 5, "going on")
     except Exception:  # what a careless job would do with its errors

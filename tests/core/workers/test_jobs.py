@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from core.errors import ConfigError, EngineError
+from core.store import database
+from core.store.job_table import JobTable
 from core.workers import Jobs
 from core.workers import job_kinds as kinds
-from core.workers import jobs as jobs_module
 from core.workers.processes import NICENESS
 from tests.core.workers.watching import ended, is_gone, process_of, wait_until
 
@@ -84,17 +84,15 @@ class TestJobs:
     def test_a_job_that_is_gone_for_good_is_told_from_one_with_its_pid(self, own_jobs: Jobs) -> None:
         job_id = own_jobs.start("wait", {}, "Wait")
         wait_until(own_jobs, job_id, lambda record: record.done == 1)
-        path = own_jobs.folder / "jobs" / job_id / "process.json"
-        true = path.read_text()
-        other = json.loads(true)
-        other["started_at"] += 1000
-        path.write_text(json.dumps(other))
+        table, true = JobTable(own_jobs.folder), own_jobs.job(job_id).worker
+        assert true is not None
+        table.hand_over(job_id, replace(true, started_at=true.started_at + 1000))
         assert own_jobs.job(job_id).status == "interrupted"
         own_jobs.cancel(job_id)
-        assert not is_gone(other["pid"])  # it is somebody else's
-        path.write_text(true)
+        assert not is_gone(true.pid)  # it is somebody else's
+        table.hand_over(job_id, true)
         assert own_jobs.cancel(job_id).status == "cancelled"
-        assert is_gone(other["pid"])
+        assert is_gone(true.pid)
 
     @pytest.mark.parametrize("job_id", ["", "../../etc", "abcdefghijkl/..", "ABCDEFGHIJKM", "abcdefghijk1", "a" * 12])
     def test_an_id_that_is_none_reaches_no_path(self, own_jobs: Jobs, job_id: str) -> None:
@@ -111,16 +109,6 @@ class TestJobs:
         (tmp_path / "runs").write_text("a file")
         with pytest.raises(EngineError, match="No job could be started"):
             Jobs(tmp_path / "runs").start("hub", {"repository": "acme/tiny"}, "Tiny")
-
-    def test_a_damaged_folder_hides_no_other(self, own_jobs: Jobs) -> None:
-        job_id = own_jobs.start("count", {"to": 1}, "Count")
-        wait_until(own_jobs, job_id, ended)
-        (own_jobs.folder / "jobs" / ("b" * 12)).mkdir()
-        (own_jobs.folder / "jobs" / ("c" * 12)).mkdir()
-        (own_jobs.folder / "jobs" / ("c" * 12) / "job.json").write_text('{"kind": ')
-        (own_jobs.folder / "jobs" / ("d" * 12)).mkdir()
-        (own_jobs.folder / "jobs" / ("d" * 12) / "job.json").write_text('{"kind": "count"}')
-        assert [record.id for record in own_jobs.jobs()] == [job_id]
 
 
 class TestCancel:
@@ -234,20 +222,26 @@ class TestMany:
         old, recent = (own_jobs.start("count", {"to": i}, "Count") for i in range(2))
         for job_id, age_s in ((old, kept_s + 60), (recent, kept_s - 60)):
             wait_until(own_jobs, job_id, ended)
-            folder = own_jobs.folder / "jobs" / job_id
-            (folder / "job.json").write_text(json.dumps(json.loads((folder / "job.json").read_text()) | {"kind": kind}))
-            os.utime(folder / "state.json", (time.time() - age_s,) * 2)
+            change(own_jobs, job_id, kind=kind, updated_at=time.time() - age_s)
         running = own_jobs.start("wait", {}, "Wait")
         wait_until(own_jobs, running, lambda record: record.done == 1)
-        os.utime(own_jobs.folder / "jobs" / running / "state.json", (0, 0))
+        change(own_jobs, running, updated_at=0.0)
         newest = own_jobs.start("count", {"to": 3}, "Count")
         assert [record.id for record in own_jobs.jobs()] == [newest, running, recent]
 
-    def test_who_cannot_have_the_lock_is_told(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(jobs_module, "LOCK_TIMEOUT_S", 0.05)
-        (own_jobs.folder / "jobs").mkdir(parents=True)
+    def test_who_cannot_write_is_named(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+        table = JobTable(own_jobs.folder)
         with (
-            FileLock(own_jobs.folder / "jobs" / ".lock"),
-            pytest.raises(EngineError, match=r"No job could be started .*lock.* could not be acquired"),
+            table.transaction(),
+            pytest.raises(EngineError, match=r"No job could be started .*database is locked"),
         ):
             own_jobs.start("count", {"to": 1}, "Count")
+        assert own_jobs.jobs() == []
+
+
+def change(found: Jobs, job_id: str, **values: object) -> None:
+    """Write columns of a job's row as if something else had."""
+    with JobTable(found.folder).transaction() as db:
+        for name, value in values.items():
+            db.execute(f"UPDATE jobs SET {name} = ? WHERE id = ?", (value, job_id))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from core.errors import ConfigError, EngineError
+from core.store.job_table import JobTable, WarmProcess
 from core.store.liveness import liveness_of
-from core.workers import Jobs, warm
+from core.workers import Jobs, code_stamp
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS
 from core.workers.threads import ONE_THREAD, PATIENT
-from core.workers.warm_group import WarmGroup, WarmProcess
 from tests.core.workers.conftest import PROGRAM
 from tests.core.workers.watching import ended, is_gone, process_of, processes_on, wait_for, wait_until
 
@@ -47,7 +47,7 @@ def begun(found: Jobs, kind: str, request: dict[str, Any], message: str) -> str:
 
 
 def warm_log(found: Jobs, group: str = "one") -> str:
-    return (found.folder / "jobs" / ".warm" / group / "log.txt").read_text()
+    return JobTable(found.folder).warm_log_path(group).read_text()
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ class TestOneProcess:
         ends = []
         for job_id in (first, *others):
             wait_until(own_jobs, job_id, ended)
-            ends.append((own_jobs.folder / "jobs" / job_id / "state.json").stat().st_mtime_ns)
+            ends.append(own_jobs.job(job_id).updated_at)
         assert ends == sorted(ends)
 
     def test_what_does_the_same_is_one_job_while_it_waits(self, own_jobs: Jobs, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ class TestOneProcess:
 class TestWarmUp:
     def test_it_is_loaded_before_the_first_job(self, own_jobs: Jobs, library: Path) -> None:
         own_jobs.warm_up("one")
-        group = WarmGroup(own_jobs.folder, "one")
-        wait_for(lambda: (process := group.process()) is not None and process.doing == "")
+        table = JobTable(own_jobs.folder)
+        wait_for(lambda: (process := table.warm_process("one")) is not None and process.doing == "")
         [process] = processes_on(own_jobs.folder)
         own_jobs.warm_up("one")
         began = time.monotonic()
@@ -226,7 +226,7 @@ class TestCancel:
 
     def test_who_was_ended_while_cancelling_leaves_the_job_cancelled(self, own_jobs: Jobs) -> None:
         job_id = begun(own_jobs, "sleep", {}, "child")
-        (own_jobs.folder / "jobs" / job_id / "cancel").touch()
+        JobTable(own_jobs.folder).ask_to_end(job_id)
         process_of(own_jobs, job_id).kill()
         record = wait_until(own_jobs, job_id, ended)
         assert (record.status, record.message) == ("cancelled", "Cancelled.")
@@ -263,25 +263,18 @@ class TestDeath:
         [process] = processes_on(own_jobs.folder)
         process.kill()
         wait_for(lambda: is_gone(process.pid))
-        group = WarmGroup(own_jobs.folder, "one")
-        job_id = own_jobs.start("look", {}, "Look")
-        wait_until(own_jobs, job_id, ended)
-        named = group.process()
-        assert named is not None
-        psutil.Process(named.identity.pid).kill()
-        wait_for(lambda: not group.is_served())
-        folder = own_jobs.folder / "jobs" / job_id
-        for name in ("state.json", "process.json"):
-            (folder / name).unlink()
-        group.put(json.loads((folder / "job.json").read_text())["ticket"])  # as if it had died before it took it
+        own_jobs.warm_up("one")
+        [named] = processes_on(own_jobs.folder)
+        named.kill()
+        wait_for(lambda: is_gone(named.pid))
+        job_id = JobTable(own_jobs.folder).add("look", {}, "Look", "one")  # as if it had died before it took it
         wait_for(lambda: not own_jobs.jobs()[0].active)
-        assert result_of(own_jobs, job_id)["pid"] != named.identity.pid
+        assert result_of(own_jobs, job_id)["pid"] != named.pid
 
     def test_a_pid_that_somebody_else_has_now_is_no_process(self, own_jobs: Jobs) -> None:
-        group = WarmGroup(own_jobs.folder, "one")
-        group.make()
         mine = liveness_of()
-        group.name_process(WarmProcess(type(mine)(mine.host, mine.boot_id, mine.pid, mine.started_at + 1000), ""))
+        other = WarmProcess(replace(mine, started_at=mine.started_at + 1000), "")
+        JobTable(own_jobs.folder).name_warm_process("one", other)
         assert looked(own_jobs)["pid"] != os.getpid()
 
 
@@ -291,7 +284,7 @@ class TestEnd:
         pid = looked(own_jobs)["pid"]
         wait_for(lambda: is_gone(pid))
         assert processes_on(own_jobs.folder) == []
-        assert WarmGroup(own_jobs.folder, "one").process() is None
+        assert JobTable(own_jobs.folder).warm_process("one") is None
         assert looked(own_jobs, n=2)["pid"] != pid
 
     def test_jobs_that_meet_its_leaving_are_not_lost(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +307,7 @@ class TestEnd:
         assert looked(own_jobs, n=3)["pid"] == second
         (code / "a.py").unlink()
         wait_for(lambda: is_gone(second))  # it looks now and then, also while nobody asks
-        assert WarmGroup(own_jobs.folder, "one").process() is None
+        assert JobTable(own_jobs.folder).warm_process("one") is None
 
     def test_code_that_is_edited_while_it_works_is_met_by_the_next_job(
         self, own_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -328,7 +321,8 @@ class TestEnd:
         (code / "new.py").touch()
         until.touch()
         # Nobody looks: the old process itself starts the one that takes its place.
-        wait_for((own_jobs.folder / "jobs" / waiting / "state.json").exists)
+        table = JobTable(own_jobs.folder)
+        wait_for(lambda: table.waiting("one") == [])
         assert result_of(own_jobs, waiting)["pid"] != result_of(own_jobs, first)["pid"]
 
     def test_it_does_not_outlive_its_store(self, own_jobs: Jobs) -> None:
@@ -353,15 +347,15 @@ def test_every_warm_kind_exists_and_every_group_is_loaded_by_its_own() -> None:
 
 
 def test_the_stamp_of_the_code_changes_with_every_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "CODE", tmp_path)
+    monkeypatch.setattr(code_stamp, "CODE", tmp_path)
     (tmp_path / "inner").mkdir()
-    stamps = [warm.code_stamp()]
+    stamps = [code_stamp.code_stamp()]
     for name, text in (("a.py", ""), ("inner/b.py", "1"), ("a.py", "22"), ("inner/b.py", "3")):
         (tmp_path / name).write_text(text)
         os.utime(tmp_path / name, ns=(len(stamps), len(stamps)))
-        stamps.append(warm.code_stamp())
+        stamps.append(code_stamp.code_stamp())
     (tmp_path / "a.py").unlink()
-    stamps.append(warm.code_stamp())
+    stamps.append(code_stamp.code_stamp())
     assert len(set(stamps)) == 6
     (tmp_path / "notes.txt").touch()
-    assert warm.code_stamp() == stamps[-1]
+    assert code_stamp.code_stamp() == stamps[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +33,9 @@ def wait_for(what: Callable[[], bool], timeout_s: float = 30.0) -> None:
 
 
 def process_of(found: Jobs, job_id: str) -> psutil.Process:
-    return psutil.Process(json.loads((found.folder / "jobs" / job_id / "process.json").read_text())["pid"])
+    worker = found.job(job_id).worker
+    assert worker is not None
+    return psutil.Process(worker.pid)
 
 
 def is_gone(pid: int) -> bool:

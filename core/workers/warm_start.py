@@ -1,0 +1,48 @@
+"""Who starts the process of a warm group, and when it is given up."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+from core.store.job_table import LOADING, JobTable, WarmProcess
+from core.store.records import Liveness
+
+# After this number of processes in a row that ended while they loaded, whatever ends them (no memory) would end the
+# next one too.
+MAX_FAILED_STARTS = 3
+FAILED = (
+    "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
+    "and start the job again; its log says more."
+)
+
+
+def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | None]) -> None:
+    """Start a group's process unless one lives.
+
+    Args:
+        spawn: starts one, and names it; None when it has ended already.
+    Raises: OSError when no process can be started.
+    """
+    with table.transaction():
+        last = table.warm_process(group)
+        if last is not None and last.alive:
+            return
+        failed = last.failed_starts + 1 if last is not None and last.doing == LOADING else 0
+        if failed >= MAX_FAILED_STARTS:
+            table.name_warm_process(group, None)
+            _fail_all(table, group, FAILED.format(times=failed))
+            return
+        log_path = table.warm_log_path(group)
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        log_path.write_bytes(b"")
+        worker = spawn()
+        if worker is not None:
+            table.name_warm_process(group, WarmProcess(worker, LOADING, failed))
+
+
+def _fail_all(table: JobTable, group: str, message: str) -> None:
+    """End every job that waits, with the group's log as theirs."""
+    for job_id in table.waiting(group):
+        shutil.copyfile(table.warm_log_path(group), table.log_path(job_id))
+        table.end(job_id, "failed", message=message)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.store.job_table import JobTable, WarmProcess
+from core.store.liveness import liveness_of
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> JobTable:
+    return JobTable(tmp_path)
+
+
+def test_jobs_of_a_group_are_claimed_once_each_the_oldest_first(table: JobTable) -> None:
+    ids = [table.add("map", {"n": n}, "Map", "maps") for n in range(20)]
+    table.add("inspect", {}, "Inspect", "model")
+    assert table.claim_next("maps", liveness_of()) == ids[0]
+    with ThreadPoolExecutor(4) as pool:
+        claimed = list(pool.map(lambda _: JobTable(table.folder).claim_next("maps", liveness_of()), range(22)))
+    assert sorted(filter(None, claimed)) == sorted(ids[1:])
+    assert table.waiting("maps") == []
+    assert table.waiting_groups() == ["model"]
+
+
+def test_what_goes_wrong_in_a_transaction_leaves_nothing(table: JobTable) -> None:
+    def add_and_fail() -> None:
+        with table.transaction():
+            table.add("map", {}, "Map", "maps")
+            raise OSError("no process")
+
+    with pytest.raises(OSError, match="no process"):
+        add_and_fail()
+    assert table.jobs() == []
+
+
+def test_a_job_of_a_process_that_is_gone_is_interrupted_unless_its_end_was_wanted(table: JobTable) -> None:
+    me = liveness_of()
+    ids = [table.add("hub", {"n": n}, "Fetch") for n in range(2)]
+    for job_id in ids:
+        table.hand_over(job_id, replace(me, started_at=me.started_at + 1000))
+    table.ask_to_end(ids[1])
+    assert [job.status for job in table.jobs()] == ["cancelled", "interrupted"]
+
+
+def test_a_waiting_job_says_what_it_waits_for(table: JobTable) -> None:
+    first, second = (table.add("map", {"n": n}, "Map", "maps") for n in range(2))
+    messages = {job.id: job.message for job in table.jobs()}
+    assert messages == {first: "starting", second: "waiting for its turn, 1 before it"}
+    table.name_warm_process("maps", WarmProcess(liveness_of(), "some job"))
+    messages = {job.id: job.message for job in table.jobs()}
+    assert messages == {
+        first: "waiting for its turn, 1 before it",
+        second: "waiting for its turn, 2 before it",
+    }
+
+
+def test_only_one_that_is_running_reports_and_only_its_first_end_counts(table: JobTable) -> None:
+    job_id = table.add("hub", {}, "Fetch")
+    table.hand_over(job_id, liveness_of())
+    table.report(job_id, 2, 4, "half")
+    job = table.job(job_id)
+    assert job is not None
+    assert (job.done, job.total, job.message, job.keeping) == (2, 4, "half", False)
+    table.end(job_id, "done", result={"rows": 4})
+    table.report(job_id, 4, 4, "late")
+    table.end(job_id, "failed", message="late")
+    job = table.job(job_id)
+    assert job is not None
+    assert (job.status, job.done, job.message, job.result) == ("done", 2, "", {"rows": 4})
+
+
+def test_a_forgotten_job_takes_its_folder_along(table: JobTable) -> None:
+    kept, forgotten = (table.add("hub", {"n": n}, "Fetch") for n in range(2))
+    table.forget([forgotten])
+    assert table.job(forgotten) is None
+    assert not table.is_wanted(forgotten)
+    assert [path.name for path in (table.folder / "jobs").iterdir()] == [kept]
