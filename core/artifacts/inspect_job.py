@@ -35,7 +35,7 @@ from core.errors import ConfigError, StoreError, TaskError, shown
 from core.events import FloatArray, TokenText
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
-from core.store import RunRecord, Store
+from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import reading_weights
 from core.tasks import TaskData
 from core.tasks.rows import Rows
@@ -43,7 +43,7 @@ from core.training.encode import ENCODE_BATCH, Attention, Encodings, encode
 from core.training.precision import encoder_autocast
 from core.training.untrained import probe_rows
 from core.workers import Progress
-from core.workers.run_rows import TaskSource, library
+from core.workers.run_rows import TaskSource
 
 Text = str | tuple[str, str]
 
@@ -227,7 +227,7 @@ def _similarity(store: Store, run: RunRecord, request: Mapping[str, Any], progre
 
 def _scored_pairs(store: Store, request: Mapping[str, Any]) -> Rows:
     """Pairs with scores. Raises: TaskError for a task without them."""
-    task, tasks = str(request.get("task")), library(store.folder)
+    task, tasks = str(request.get("task")), TaskLibrary(store.folder)
     if tasks.task(task).kind != "similarity":
         raise TaskError(f"The task {shown(tasks.task(task).name)} has no similarity scores: choose one that has.")
     rows = tasks.rows(task)

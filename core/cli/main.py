@@ -27,15 +27,15 @@ from core.config.validation import build
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.quantities import percent
 from core.settings import settings
-from core.store import RunRecord, RunSummary, Status, Store, default_folder
+from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, default_folder
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
-from core.tasks import TASKS, TaskLibrary
+from core.tasks import TASKS
 from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
 from core.workers import LocalEngine
 from core.workers.machine import has_bfloat16, has_gpu
-from core.workers.run_rows import TaskSource, library
+from core.workers.run_rows import TaskSource
 
 POLL_S = 0.2
 OPTION_NAMES = {"weight": "lambda", "settings": "set"}
@@ -106,7 +106,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
         name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
         raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
     place = Path(folder or default_folder()).expanduser()
-    draft = parse_config(_read(config_file)) if config_file else draft_from(given, library(place))
+    draft = parse_config(_read(config_file)) if config_file else draft_from(given, TaskLibrary(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
     config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
     for note in (*data.notes, *filter(None, [classifier_note(config)])):

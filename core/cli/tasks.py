@@ -22,13 +22,12 @@ from core.cli.options import (
 from core.config import ReadingConfig
 from core.config.validation import build
 from core.quantities import counted
-from core.store import default_folder
-from core.tasks import TASKS, LibraryTask, TaskLibrary
+from core.store import LibraryTask, TaskLibrary, default_folder
+from core.tasks import TASKS
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.together import Together
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.load import joined, read_files, split_rows, usable_rows
-from core.workers.run_rows import library as library_in
 
 MAX_PROBLEMS = 20
 
@@ -53,8 +52,6 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
         click.echo(f"{entry.name:<{width}}  {entry.label}")
     for task in own:
         click.echo(f"{task.id:<{width}}  {task.name}: {counted(task.rows, 'row')}. {task.source}")
-    for task_id in library.damaged():
-        click.echo(f"{task_id:<{width}}  damaged: delete it, or add its data again.")
 
 
 @tasks.command()
@@ -122,7 +119,7 @@ def fetch(data_set: str, name: str | None, folder: str | None, as_json: bool, **
 
     \b
     Known:"""
-    from core.tasks.hub.fetch import fetch_into
+    from core.workers.hub_job import fetch_into
 
     asked = {COLUMNS.get(key, key): value for key, value in given.items() if value is not None}
     if name:
@@ -164,17 +161,13 @@ def rename(task: str, name: str, folder: str | None) -> None:
 def delete(task: str, folder: str | None) -> None:
     """Delete a task of your own; runs that were made with it keep their rows."""
     library = _library(folder)
-    if task in library.damaged():
-        library.delete(task)
-        click.echo(f"{task} is deleted.")
-    else:
-        found = library.find(task)
-        library.delete(found.id)
-        click.echo(f"{found.name} is deleted.")
+    found = library.find(task)
+    library.delete(found.id)
+    click.echo(f"{found.name} is deleted.")
 
 
 def _library(folder: str | None) -> TaskLibrary:
-    return library_in(Path(folder or default_folder()).expanduser())
+    return TaskLibrary(folder or default_folder())
 
 
 def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:

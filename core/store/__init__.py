@@ -1,9 +1,20 @@
-"""Where runs live: one SQLite file, one array file per frame, one folder per run.
+"""Where runs, jobs and the tasks that people brought live: one SQLite file, and files for what is large.
 
-May import: config, errors, events, settings, the maps that a run keeps. Who executes a run belongs to workers.
+May import: config, errors, events, settings, tasks, the maps that a run keeps. Who executes a run belongs to workers.
 """
 
+from core.store.library import LibraryTask, TaskLibrary
 from core.store.records import Liveness, RunRecord, RunSummary, Status
 from core.store.store import Store, default_folder, rows_path
 
-__all__ = ["Liveness", "RunRecord", "RunSummary", "Status", "Store", "default_folder", "rows_path"]
+__all__ = [
+    "LibraryTask",
+    "Liveness",
+    "RunRecord",
+    "RunSummary",
+    "Status",
+    "Store",
+    "TaskLibrary",
+    "default_folder",
+    "rows_path",
+]

@@ -13,7 +13,7 @@ from core.errors import StoreError, shown
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 6
+MIGRATIONS = 7
 BUSY_TIMEOUT_S = 10.0
 
 
@@ -90,6 +90,8 @@ class Database:
                 raise StoreError(f"The disk that holds {where} is full: make room, or delete runs.") from error
             if "readonly" in reason or "unable to open" in reason:
                 raise StoreError(f"The runs folder {where} cannot be written: check its permissions.") from error
+            if "locked" in reason:
+                raise StoreError(f"The runs folder {where} is being changed by another process: try again.") from error
             raise StoreError(f"The runs folder {where} cannot be used ({reason}).") from error
 
     @contextmanager

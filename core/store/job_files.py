@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 ENDED = ("done", "failed", "cancelled")
-FILES = ("job.json", "state.json", "process.json", "cancel")
 
 
 def read_job_files(folder: Path) -> list[dict[str, Any]]:
     """The rows of the table of jobs for what lies in `jobs/`, the oldest first; a damaged folder hides no other."""
     made = [row for path in folder.glob("*/job.json") if (row := _row(path.parent)) is not None]
     return sorted(made, key=lambda row: (row["created_at"], row["id"]))
-
-
-def remove_job_files(folder: Path) -> None:
-    """What the rows hold now. A warm process of that version sees its line gone, and leaves."""
-    for job in folder.glob("*/job.json"):
-        for name in FILES:
-            (job.parent / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / ".warm", ignore_errors=True)
 
 
 def _row(folder: Path) -> dict[str, Any] | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from core.store.job_files import read_job_files, remove_job_files
+from core.store.job_files import read_job_files
+from core.store.task_files import read_task_files
 
 migrations = Migrations("runs")
 
@@ -161,8 +164,38 @@ def m006_jobs(db: Database) -> None:
         """,
     ):
         db.conn.execute(statement)
-    folder = Path(db.conn.execute("PRAGMA database_list").fetchone()["file"]).parent / "jobs"
-    for job in read_job_files(folder):
-        columns = ", ".join(job)
-        db.conn.execute(f"INSERT INTO jobs ({columns}) VALUES ({', '.join('?' * len(job))})", tuple(job.values()))
-    remove_job_files(folder)
+    # The files stay for now: a transaction can be undone, and their deletion could not.
+    _insert(db, "jobs", read_job_files(_folder(db) / "jobs"))
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m007_tasks(db: Database) -> None:
+    """The tasks that people brought, which JSON files in `tasks/` described; their rows stay there."""
+    db.conn.execute(
+        """
+        CREATE TABLE tasks (
+            id TEXT NOT NULL PRIMARY KEY,
+            name TEXT NOT NULL,
+            source TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            pairs INTEGER NOT NULL,
+            rows INTEGER NOT NULL,
+            classes TEXT NOT NULL,
+            splits TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            changed_at REAL NOT NULL,
+            discarded_at REAL
+        ) WITHOUT ROWID
+        """
+    )
+    _insert(db, "tasks", read_task_files(_folder(db) / "tasks"))
+
+
+def _folder(db: Database) -> Path:
+    return Path(db.conn.execute("PRAGMA database_list").fetchone()["file"]).parent
+
+
+def _insert(db: Database, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    for row in rows:
+        columns, marks = ", ".join(row), ", ".join("?" * len(row))
+        db.conn.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))

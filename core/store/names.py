@@ -34,3 +34,11 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
     if len(tags) > TAGS_MAX:
         raise ConfigError("tags", f"{len(tags)} tags", f"give at most {TAGS_MAX}.")
     return tags
+
+
+def checked_task_name(text: str) -> str:
+    """A task's name in one line. Raises: ConfigError when it is empty or too long."""
+    name = " ".join(text.split())
+    if not 0 < len(name) <= NAME_CHARS:
+        raise ConfigError("name", name, f"give a name of 1 to {NAME_CHARS} characters.")
+    return name

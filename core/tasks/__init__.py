@@ -4,8 +4,7 @@ May import: config, errors, quantities, settings. What a run does with the texts
 """
 
 from core.tasks.dataset import Split, TaskData
-from core.tasks.library import LibraryTask, TaskLibrary
 from core.tasks.load import load_task
 from core.tasks.registry import TASKS, TaskEntry, task_entry
 
-__all__ = ["TASKS", "LibraryTask", "Split", "TaskData", "TaskEntry", "TaskLibrary", "load_task", "task_entry"]
+__all__ = ["TASKS", "Split", "TaskData", "TaskEntry", "load_task", "task_entry"]

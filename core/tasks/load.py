@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
@@ -15,10 +15,9 @@ from core.tasks.dataset import Split, TaskData
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import read_file
 from core.tasks.files.together import Together, read_together
-from core.tasks.library import TaskLibrary, is_own
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
-from core.tasks.rows import SPLIT_NAMES, Rows, SplitName
+from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, is_own
 from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
 from core.tasks.survey import folded
 
@@ -30,6 +29,18 @@ MAX_NOISY_TEXTS = 20_000
 Stamp = tuple[int, int]
 
 
+class Library(Protocol):
+    """The tasks that people brought (`core.store.TaskLibrary`), as far as loading needs them."""
+
+    def name(self, task_id: str) -> str:
+        """Raises: TaskError when there is no such task."""
+        ...
+
+    def rows(self, task_id: str) -> Rows:
+        """Raises: TaskError when there is no such task, or its file is damaged."""
+        ...
+
+
 class Sources(NamedTuple):
     """Where a task's rows lie: one or two files to read, or the rows of a library task."""
 
@@ -38,7 +49,7 @@ class Sources(NamedTuple):
     own: str = ""
 
 
-def load_task(config: TaskConfig, seed: int, library: TaskLibrary | None = None) -> TaskData:
+def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> TaskData:
     """Read, check and split a task; `seed` chooses the few-shot sample and the noise only.
 
     The validation split comes in a stratified order, so its first rows serve as the probe set. What was read is kept
@@ -56,13 +67,13 @@ def load_task(config: TaskConfig, seed: int, library: TaskLibrary | None = None)
     return replace(data, notes=(*notes, *data.notes)) if notes else data
 
 
-def _sources(config: TaskConfig, library: TaskLibrary | None) -> Sources:
+def _sources(config: TaskConfig, library: Library | None) -> Sources:
     if is_own(config.id):
         if library is None:
             raise TaskError(f"Task {shown(config.id)} is in the library of a runs folder, and none is open here.")
         if config.test_path:
             raise ConfigError("test_path", config.test_path, "a task of the library has its rows; leave it out.")
-        return Sources(library.task(config.id).name, own=config.id)
+        return Sources(library.name(config.id), own=config.id)
     if config.id == FILE_TASK:
         if not config.path:
             raise ConfigError("task", config.path, "give the path of a CSV, TSV, JSONL or Parquet file.")
@@ -89,7 +100,7 @@ class Fixed:
         return id(self.rows)
 
 
-def _library_rows(sources: Sources, library: TaskLibrary | None) -> Rows:
+def _library_rows(sources: Sources, library: Library | None) -> Rows:
     assert library is not None
     return library.rows(sources.own)
 

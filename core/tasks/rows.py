@@ -21,6 +21,8 @@ SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 META_KEY = b"scl_rows"
 META_VERSION = 1
+# What the ids of the tasks that people brought begin with.
+OWN = "own-"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ class Rows:
             digest.update(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
             digest.update(b"\n")
         return digest.hexdigest()
+
+
+def is_own(task_id: str) -> bool:
+    """Whether a task is one that people brought, and not a bundled one."""
+    return task_id.startswith(OWN)
 
 
 def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ Progress = Callable[[int, int | None, str], None]
 Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
 KINDS: Mapping[str, str] = {
-    "hub": "core.tasks.hub.fetch:job",
+    "hub": "core.workers.hub_job:job",
     "tokens": "core.encoders.counting:job",
     "translate": "core.views.back_translation_job:job",
     "map": "core.artifacts.map_job:job",

@@ -7,16 +7,9 @@ from pathlib import Path
 
 from core.config import TaskConfig
 from core.errors import TaskError
-from core.store import rows_path
-from core.tasks import TaskData, TaskLibrary, load_task
+from core.store import TaskLibrary, rows_path
+from core.tasks import TaskData, load_task
 from core.tasks.kept import read_data, write_data
-
-TASKS_FOLDER = "tasks"
-
-
-def library(folder: Path) -> TaskLibrary:
-    """The tasks that people brought to the store in a folder."""
-    return TaskLibrary(folder / TASKS_FOLDER)
 
 
 class TaskSource:
@@ -29,7 +22,7 @@ class TaskSource:
     def __call__(self, config: TaskConfig, seed: int) -> TaskData:
         """The rows. Raises: TaskError or ConfigError of `load_task`, when they are not kept either."""
         try:
-            return load_task(config, seed, library(self._folder))
+            return load_task(config, seed, TaskLibrary(self._folder))
         except TaskError:
             if (kept := self._kept(config)) is None:
                 raise

@@ -14,7 +14,8 @@ from core.config.validation import build
 from core.errors import PlaygroundError
 from core.quantities import counted
 from core.settings import settings
-from core.tasks import LibraryTask
+from core.store import LibraryTask
+from core.store.names import NAME_CHARS
 from core.tasks.files.columns import guess_columns
 from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES
 from core.tasks.files.encodings import ENCODING_LABELS
@@ -22,7 +23,6 @@ from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, open_table
 from core.tasks.files.together import Together, read_together
-from core.tasks.library import MAX_NAME_CHARS
 from core.tasks.load import joined, options_of_test, split_rows
 from core.tasks.rows import Kind, Rows
 from core.training.prepare import validation_size
@@ -313,7 +313,7 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
     if here is not None:
         st.info(f"These rows are here already, as {escaped(here.name)}.")
     name = st.text_input(
-        "Name", PurePath(file_name).stem[:MAX_NAME_CHARS], max_chars=MAX_NAME_CHARS, key=f"upload.name.{file_name}"
+        "Name", PurePath(file_name).stem[:NAME_CHARS], max_chars=NAME_CHARS, key=f"upload.name.{file_name}"
     )
     dropping = together.dropped + sum(len(reading.rows) for reading in together.readings) - len(rows)
     label = f"Drop {counted(dropping, 'row')} and add {len(rows):,}" if dropping else f"Add {counted(len(rows), 'row')}"

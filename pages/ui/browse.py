@@ -19,10 +19,11 @@ from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
 from core.quantities import counted
+from core.store import LibraryTask
 from core.store.store import UNDO_S
-from core.tasks import TASKS, LibraryTask, TaskData, load_task
-from core.tasks.library import is_own
+from core.tasks import TASKS, TaskData, load_task
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
+from core.tasks.rows import is_own
 from core.tasks.survey import DuplicateGroup, duplicates, search
 from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
@@ -42,7 +43,6 @@ def browse(head: DeltaGenerator) -> None:
     """Draw the part of the page that shows one task; which one is chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
     _offer_undo()
-    _damaged()
     task_id = _picker(own, head)
     about = st.empty()
     _actions(task_id, own.get(task_id))
@@ -155,16 +155,6 @@ def _delete(task: LibraryTask) -> None:
     state.forget_widget("data.task")
     state.put_in_url(task=None)
     st.rerun()
-
-
-def _damaged() -> None:
-    """A line for each task that somebody brought and that cannot be read any more, and the way to be rid of it."""
-    for task_id in reads.library().damaged():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.warning(f"Task {task_id} cannot be read any more. Runs that were made with it keep their rows.")
-            if st.button("Delete it", icon=":material/delete:", key=f"damaged.{task_id}"):
-                reads.library().discard(task_id)
-                st.rerun()
 
 
 def _offer_undo() -> None:

@@ -16,9 +16,9 @@ from core.config.term import TermConfig
 from core.config.turns import settings_at_end
 from core.events import Probe
 from core.quantities import counted
-from core.store import RunSummary, Status
+from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
-from core.tasks import TASKS, LibraryTask
+from core.tasks import TASKS
 
 BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
 STATUS_COLOURS: Mapping[Status, BadgeColour] = {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
 import streamlit as st
 
 from core.config import RunConfig
+from core.errors import TaskError
 from core.events import Step
-from core.store import RunRecord, Store, default_folder
+from core.store import RunRecord, Store, TaskLibrary, default_folder
 from core.store.store import UNDO_S
-from core.tasks import TaskData, TaskLibrary
-from core.tasks.library import is_own
+from core.tasks import TaskData
+from core.tasks.rows import is_own
 from core.training.prepare import prepare
 from core.workers import Jobs, LocalEngine
 from core.workers import run_rows as rows
@@ -29,6 +31,16 @@ def _engine(folder: str) -> LocalEngine:
     return LocalEngine(_store(folder))
 
 
+@st.cache_resource(show_spinner=False)
+def _library(folder: str) -> TaskLibrary:
+    return TaskLibrary(folder)
+
+
+@st.cache_resource(show_spinner=False)
+def _jobs(folder: str) -> Jobs:
+    return Jobs(folder)
+
+
 def open_engine() -> LocalEngine:
     """The engine of this server, with a launcher on its way, the queue moving and the deleted runs gone."""
     engine = _engine(str(default_folder().absolute()))
@@ -41,12 +53,12 @@ def open_engine() -> LocalEngine:
 
 def library() -> TaskLibrary:
     """The tasks that people brought to this server's store."""
-    return rows.library(default_folder().absolute())
+    return _library(str(default_folder().absolute()))
 
 
 def jobs() -> Jobs:
     """The long jobs of this server's store, such as fetching a data set."""
-    return Jobs(default_folder().absolute())
+    return _jobs(str(default_folder().absolute()))
 
 
 class StepLog:
@@ -75,7 +87,7 @@ def steps(store: Store, run: RunRecord) -> list[Step]:
 # Frozen values, which nobody has to copy.
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _prepared(
-    draft_json: str, stamps: tuple[tuple[str, int, int], ...], _draft: RunConfig
+    draft_json: str, stamps: tuple[tuple[str, float, int], ...], _draft: RunConfig
 ) -> tuple[RunConfig, TaskData]:
     return prepare(
         _draft, gpu=has_gpu(), bfloat16=has_bfloat16(_draft.device), load=rows.TaskSource(default_folder().absolute())
@@ -90,13 +102,15 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
     return _prepared(draft.to_json(), _stamps(draft), draft)
 
 
-def _stamps(draft: RunConfig) -> tuple[tuple[str, int, int], ...]:
-    stamps = []
-    of_library = [str(library().folder / f"{draft.task.id}.json")] if is_own(draft.task.id) else []
-    for path in (draft.task.path, draft.task.test_path, *of_library):
+def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:
+    stamps: list[tuple[str, float, int]] = []
+    for path in (draft.task.path, draft.task.test_path):
         try:
             status = os.stat(path or "")
             stamps.append((str(path), status.st_mtime_ns, status.st_size))
         except (OSError, ValueError):
             stamps.append((str(path), 0, 0))
+    if is_own(draft.task.id):
+        with contextlib.suppress(TaskError):  # preparing says what is wrong
+            stamps.append((draft.task.id, library().changed_at(draft.task.id), 0))
     return tuple(stamps)

@@ -9,7 +9,8 @@ import streamlit as st
 from core.config import FILE_TASK, TaskConfig
 from core.errors import shown
 from core.quantities import counted
-from core.tasks import TASKS, LibraryTask
+from core.store import LibraryTask
+from core.tasks import TASKS
 from pages.ui import reads, state
 from pages.ui.number_field import number_field
 from pages.ui.parts import escaped, task_names

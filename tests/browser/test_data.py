@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.store import Status, Store
-from core.tasks import TaskLibrary
+from core.store import Status, Store, TaskLibrary
 from core.tasks.rows import Rows
 from core.workers import Jobs
 from tests.browser.conftest import Server
@@ -53,7 +52,7 @@ def server(hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def library(server: Server) -> TaskLibrary:
-    return TaskLibrary(server.store_folder / "tasks")
+    return TaskLibrary(server.store_folder)
 
 
 @pytest.fixture

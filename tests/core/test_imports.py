@@ -45,7 +45,7 @@ ALLOWED = {
         "tasks",
         "views",
     },
-    "store": {"atomic", "config", "errors", "events", "representation", "settings"},
+    "store": {"atomic", "config", "errors", "events", "representation", "settings", "tasks.rows"},
     "workers": {
         "atomic",
         "config",

@@ -21,8 +21,9 @@ from streamlit.testing.v1 import AppTest
 from core.encoders import source
 from core.encoders.catalogue import KOREAN, LISTED
 from core.encoders.source import BUNDLED
+from core.store import LibraryTask, TaskLibrary
 from core.store.job_table import JobStatus, JobTable
-from core.tasks import TASKS, LibraryTask, TaskLibrary
+from core.tasks import TASKS
 from core.tasks.rows import Rows
 from core.workers import Jobs
 from core.workers import job_kinds as kinds
@@ -41,7 +42,7 @@ def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def library(folder: Path) -> TaskLibrary:
-    return TaskLibrary(folder / "tasks")
+    return TaskLibrary(folder)
 
 
 @pytest.fixture
@@ -320,7 +321,7 @@ def test_an_address_that_names_nothing_shows_the_default_and_says_so(
 
 def test_a_damaged_task_is_a_sentence_and_the_others_open(opened: Callable[..., AppTest], library: TaskLibrary) -> None:
     task = own(library, made_rows(40))
-    library.folder.joinpath(f"{task.id}.parquet").write_bytes(b"no rows")
+    library.rows_folder.joinpath(f"{task.id}.parquet").write_bytes(b"no rows")
     app = opened("data", task=task.id)
     assert len(app.error) == 1
     widget(app, "data.task").set_value("film_reviews").run()

@@ -18,10 +18,9 @@ from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
 from core.events import Evaluation, Frame, Started, Step
 from core.representation.projections import pca_map
-from core.store import Liveness, Status, Store
+from core.store import Liveness, Status, Store, TaskLibrary
 from core.store.budget import keep_within
 from core.store.liveness import boot_id, host_name
-from core.tasks import TaskLibrary
 from core.tasks.rows import Rows
 from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
@@ -293,7 +292,7 @@ def test_an_unknown_encoder_is_explained(opened: Callable[..., AppTest], folder:
 
 def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., AppTest], folder: Path) -> None:
     rows = [(f"{text} {i}", "rare" if i % 20 == 0 else "common") for i, (text, _) in enumerate(made_rows(200))]
-    task = TaskLibrary(folder / "tasks").add(Rows(*zip(*rows, strict=True)), name="Few and many", source="")
+    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Few and many", source="")
     app = opened("fine_tune", task=task.id)
     assert widget(app, "form.task").value == task.id
     widget(app, "form.0.batch_size").set_value(8).run()
@@ -304,7 +303,7 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
 
 def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable[..., AppTest], folder: Path) -> None:
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
-    task = TaskLibrary(folder / "tasks").add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
+    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
     app = opened("fine_tune", task=task.id)
     widget(app, "form.0.batch_size").set_value(8).run()
     assert app.dataframe[0].value["No positive"].min() > 50

@@ -21,12 +21,11 @@ from core.artifacts.weights import load_at
 from core.config import parse_config
 from core.encoders.taps import Taps
 from core.errors import ConfigError, RunNotFoundError, StoreError, TaskError
-from core.store import RunRecord, Store
+from core.store import RunRecord, Store, TaskLibrary
 from core.store.budget import WEIGHTS_LOCK, keep_within
 from core.tasks.rows import Rows
 from core.training.weight_files import snapshot_path
 from core.workers import Cancelled
-from core.workers.run_rows import library
 from tests.core.artifacts.made import MORE, recorded, silent
 from tests.core.training.made import Draft, nli_csv
 
@@ -351,7 +350,7 @@ def scored_task(store: Store) -> str:
     texts = ("the film was lovely", "its music felt warm", "a dull story", "the scene was grim")
     seconds = ("a lovely film", "the film was harsh", "a boring story", "one clever scene")
     rows = Rows(texts, ("5", "1.5", "4", "0"), seconds, None, "similarity")
-    return library(store.folder).add(rows, name="Alike?", source="made here").id
+    return TaskLibrary(store.folder).add(rows, name="Alike?", source="made here").id
 
 
 def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store, run: RunRecord) -> None:
@@ -360,7 +359,7 @@ def test_similarity_is_the_rank_correlation_of_cosines_with_scores(store: Store,
     found = read_similarity(store.run_folder(run.id), task)
     assert found is not None
     assert found.pairs == 4
-    rows = library(store.folder).rows(task)
+    rows = TaskLibrary(store.folder).rows(task)
     for step in (0, 2, 4, 8):
         encoder, tokenizer = load_at(store, run, step)
         with torch.inference_mode():
@@ -383,7 +382,7 @@ def test_similarity_is_computed_once_for_the_same_weights(
 
 
 def test_a_task_without_scores_or_none_at_all_is_refused(store: Store, run: RunRecord) -> None:
-    classes = library(store.folder).add(Rows(("a", "b"), ("x", "y")), name="Classes", source="made here").id
+    classes = TaskLibrary(store.folder).add(Rows(("a", "b"), ("x", "y")), name="Classes", source="made here").id
     with pytest.raises(TaskError, match="'Classes' has no similarity scores"):
         asked(store, run, "similarity", task=classes)
     with pytest.raises(TaskError):

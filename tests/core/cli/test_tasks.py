@@ -10,12 +10,13 @@ from click.testing import CliRunner, Result
 
 from core.cli.tasks import tasks
 from core.errors import PlaygroundError
-from core.tasks import TASKS, TaskLibrary
-from core.tasks.hub import fetch as hub_fetch
+from core.store import TaskLibrary
+from core.tasks import TASKS
 from core.tasks.hub.fetch import Fetched
 from core.tasks.hub.read import Progress
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.tasks.rows import Rows
+from core.workers import hub_job
 from tests.conftest import made_rows, write_csv
 
 ROWS = Rows(tuple(f"text {i}" for i in range(20)), ("up", "down") * 10, splits=("train",) * 20)
@@ -28,7 +29,7 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def library(runs: Path) -> TaskLibrary:
-    return TaskLibrary(runs / "tasks")
+    return TaskLibrary(runs)
 
 
 def call(runs: Path, *words: object) -> Result:
@@ -124,13 +125,6 @@ def test_deleting_one_leaves_what_can_still_be_undone(runs: Path, library: TaskL
     assert library.rows(other.id) == ROWS
 
 
-def test_a_damaged_task_is_deleted_by_its_id(runs: Path, library: TaskLibrary) -> None:
-    task = library.add(ROWS, name="Mine", source="")
-    (library.folder / f"{task.id}.json").write_text("{")
-    assert call(runs, "delete", task.id).output == f"{task.id} is deleted.\n"
-    assert library.damaged() == []
-
-
 def test_rows_that_are_here_already_are_said_to_be(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
     assert "here already" not in call(runs, "add", small_csv, "--name", "First").stderr
     again = call(runs, "add", small_csv, "--name", "Second", "--json")
@@ -162,7 +156,7 @@ class TestFetch:
             progress(20, 20, "reading train")
             return Fetched(ROWS, "from the Hub", {"no label": 2}, "left out: 2 with no label")
 
-        monkeypatch.setattr(hub_fetch, "fetch", fetch)
+        monkeypatch.setattr(hub_job, "fetch", fetch)
         return requests
 
     def test_a_known_set_is_kept_under_its_name_and_what_was_left_out_is_said(
@@ -210,7 +204,7 @@ class TestFetch:
         self, runs: Path, asked: list[HubRequest], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one = Rows(ROWS.texts, ("up",) * 20, splits=ROWS.splits)
-        monkeypatch.setattr(hub_fetch, "fetch", lambda *_, **__: Fetched(one, "", {}, ""))
+        monkeypatch.setattr(hub_job, "fetch", lambda *_, **__: Fetched(one, "", {}, ""))
         with pytest.raises(PlaygroundError, match="'SST-2' has the one label 'up'"):
             call(runs, "fetch", "sst2")
         assert not runs.exists()

@@ -14,9 +14,9 @@ import pytest
 
 from core.artifacts.maps import read_maps, steps_source
 from core.representation.projections import MapSpec
-from core.store import Status, Store
+from core.store import Status, Store, TaskLibrary
 from core.workers import Jobs
-from core.workers.run_rows import TaskSource, library
+from core.workers.run_rows import TaskSource
 
 FINISHED, DISCARDED, WAITING = "73dhnkh552a9", "pz5qciq8iw75", "twsfsj4swrmh"
 TASK, GONE, JOB = "own-db5c4ca6788ae435", "own-929965cec4cf4015", "bjsuxdhnmdvj"
@@ -85,7 +85,7 @@ def test_the_rows_of_a_run_are_there(older: Store, folder: Path) -> None:
 
 
 def test_the_library_is_there(folder: Path) -> None:
-    tasks = library(folder)
+    tasks = TaskLibrary(folder)
     assert [(task.id, task.name, task.rows) for task in tasks.tasks()] == [(TASK, "My reviews", 24)]
     assert tasks.rows(TASK).texts[1] == "Soup number 1, good"
     tasks.restore(GONE)

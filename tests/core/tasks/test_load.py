@@ -11,7 +11,8 @@ import pytest
 
 from core.config import TaskConfig
 from core.errors import ConfigError, PlaygroundError, TaskError
-from core.tasks import TaskData, TaskLibrary, load_task
+from core.store import TaskLibrary
+from core.tasks import TaskData, load_task
 from core.tasks.dataset import Split
 from core.tasks.load import joined, split_rows
 from core.tasks.rows import Rows
@@ -379,7 +380,7 @@ class TestNoise:
 class TestLibrary:
     @pytest.fixture
     def library(self, tmp_path: Path) -> TaskLibrary:
-        return TaskLibrary(tmp_path / "tasks")
+        return TaskLibrary(tmp_path)
 
     def test_a_task_of_the_library_is_loaded_under_its_name(self, library: TaskLibrary) -> None:
         rows = Rows(*zip(*numbered(cat=30, dog=30), strict=True))

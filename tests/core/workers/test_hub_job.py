@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.tasks.library import TaskLibrary
+from core.store.library import TaskLibrary
 from core.workers import Jobs, processes
 from tests.core.workers.watching import ended, is_gone, process_of, wait_until
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, opinions, parquet_file
@@ -41,7 +41,7 @@ class TestHub:
         record = wait_until(found, job_id, ended, timeout_s=60)
         assert record.status == "done", record
         assert record.done == record.total == 80
-        library = TaskLibrary(found.folder / "tasks")
+        library = TaskLibrary(found.folder)
         [task] = library.tasks()
         told = {"task": task.id, "name": "Tiny opinions", "was_here": False, "left_out": {}, "note": ""}
         assert record.result == told
@@ -63,7 +63,7 @@ class TestHub:
             "failed",
             "Data set 'acme/none' does not exist on the Hub, or is private: check the name, or set HF_TOKEN.",
         )
-        assert TaskLibrary(found.folder / "tasks").tasks() == []
+        assert TaskLibrary(found.folder).tasks() == []
 
     def test_rows_that_make_no_task_are_not_kept(self, found: Jobs, hub: HubServer) -> None:
         columns = {"text": [f"text {i}" for i in range(26)]}
@@ -123,14 +123,14 @@ class TestHub:
         assert found.cancel(job_id).status == "cancelled"
         assert is_gone(pid)
         assert time.monotonic() - started < 2
-        assert TaskLibrary(found.folder / "tasks").tasks() == []
+        assert TaskLibrary(found.folder).tasks() == []
 
 
 def test_a_cancelled_job_is_not_ended_while_it_keeps_its_rows() -> None:
     """The last step is taken to its end, so that a job says done exactly when its task is there."""
     code = """
 import os, signal
-from core.tasks.hub.fetch import _to_the_end
+from core.workers.hub_job import _to_the_end
 with _to_the_end():
     os.kill(os.getpid(), signal.SIGTERM)
 print("kept")

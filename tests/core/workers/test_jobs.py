@@ -234,7 +234,7 @@ class TestMany:
         table = JobTable(own_jobs.folder)
         with (
             table.transaction(),
-            pytest.raises(EngineError, match=r"No job could be started .*database is locked"),
+            pytest.raises(EngineError, match=r"No job could be started .*changed by another process"),
         ):
             own_jobs.start("count", {"to": 1}, "Count")
         assert own_jobs.jobs() == []

@@ -11,13 +11,13 @@ import pytest
 
 from core.config import RunConfig, TaskConfig
 from core.errors import StoreError, TaskError
-from core.store import Store, rows_path
+from core.store import Store, TaskLibrary, rows_path
 from core.store.records import RunRecord
 from core.tasks import TaskData
 from core.tasks.kept import read_data
 from core.tasks.rows import Rows
 from core.workers import LocalEngine
-from core.workers.run_rows import TaskSource, library
+from core.workers.run_rows import TaskSource
 from tests.conftest import made_rows, write_csv
 
 
@@ -52,7 +52,7 @@ def test_a_run_reads_its_rows_when_the_file_is_gone(
 
 
 def test_a_run_reads_its_rows_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
-    tasks = library(engine.store.folder)
+    tasks = TaskLibrary(engine.store.folder)
     task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
     config = draft().model_copy(update={"task": TaskConfig(id=task.id)})
     run = engine.store.run(engine.submit(config))
@@ -87,7 +87,7 @@ def test_rows_that_were_just_kept_are_not_freed(engine: LocalEngine, draft: Call
 
 
 def test_a_config_is_repeated_when_its_task_was_deleted(engine: LocalEngine, draft: Callable[..., RunConfig]) -> None:
-    tasks = library(engine.store.folder)
+    tasks = TaskLibrary(engine.store.folder)
     task = tasks.add(Rows(*zip(*made_rows(120), strict=True)), name="Mine", source="")
     config = draft().model_copy(update={"task": TaskConfig(id=task.id, train_size=20)})
     first = engine.store.run(engine.submit(config))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from core.errors import ConfigError, TaskError
-from core.tasks import library as library_module
-from core.tasks.library import LibraryTask, TaskLibrary
+from core.store import database
+from core.store import library as library_module
+from core.store.database import Database
+from core.store.library import LibraryTask, TaskLibrary
 from core.tasks.rows import Rows, write_rows
 
 ROWS = Rows(("a cat", "a dog", "an emu", "a dog again"), ("x", "y", "x", "x"))
@@ -22,7 +22,7 @@ OTHER = Rows(("one", "two"), ("0.5", "4.25"), ("eins", "zwei"), ("train", "test"
 
 @pytest.fixture
 def library(tmp_path: Path) -> TaskLibrary:
-    return TaskLibrary(tmp_path / "tasks")
+    return TaskLibrary(tmp_path / "runs")
 
 
 def test_reading_an_empty_library_creates_nothing(library: TaskLibrary) -> None:
@@ -30,7 +30,7 @@ def test_reading_an_empty_library_creates_nothing(library: TaskLibrary) -> None:
     library.purge_discarded(0.0)
     with pytest.raises(TaskError, match="no task 'pets' of your own: add one"):
         library.find("pets")
-    assert not library.folder.exists()
+    assert not (library.folder / "runs.sqlite3").exists()
 
 
 def test_what_was_added_is_listed_and_read_back(library: TaskLibrary) -> None:
@@ -43,7 +43,7 @@ def test_what_was_added_is_listed_and_read_back(library: TaskLibrary) -> None:
     assert library.find("pets and more") == library.find(task.id) == library.task(task.id) == task
 
 
-def test_scores_and_splits_are_told(library: TaskLibrary) -> None:
+def test_scores_and_splits_are_known(library: TaskLibrary) -> None:
     task = library.add(OTHER, name="sts", source="")
     assert (task.kind, task.pairs, task.classes, task.splits) == ("similarity", True, {}, {"train": 1, "test": 1})
     assert library.rows(task.id) == OTHER
@@ -53,7 +53,7 @@ def test_the_same_rows_are_kept_once(library: TaskLibrary) -> None:
     first = library.add(ROWS, name="pets", source="a")
     again = library.add(Rows(ROWS.texts, ROWS.labels), name="animals", source="b")
     assert again == first
-    assert len(list(library.folder.glob("*.parquet"))) == 1
+    assert len(list(library.rows_folder.glob("*.parquet"))) == 1
 
 
 def test_whether_rows_are_here_can_be_asked_before(library: TaskLibrary) -> None:
@@ -142,7 +142,7 @@ class TestDeleting:
         library.discard(task.id)
         time.sleep(0.01)
         library.purge_discarded(older_than_s=0.0)
-        assert {path.stem for path in library.folder.iterdir() if path.suffix} == {kept.id}
+        assert {path.stem for path in library.rows_folder.iterdir()} == {kept.id}
         with pytest.raises(TaskError, match="for good"):
             library.restore(task.id)
 
@@ -159,57 +159,14 @@ def test_an_id_that_is_none_never_reaches_a_path(library: TaskLibrary, task_id: 
         library.restore(task_id)
 
 
-NO_ENTRIES = {
-    "half": '{"id": ',
-    "nothing": "",
-    "no text": b"\xff\xfe\x00",
-    "a list": "[]",
-    "nested": "[" * 100_000,
-    "a field less": json.dumps({"id": "own-0123456789abcdef"}),
-}
-
-
 class TestDamaged:
     @pytest.fixture
     def task(self, library: TaskLibrary) -> LibraryTask:
         return library.add(ROWS, name="pets", source="a")
 
-    @pytest.fixture
-    def entry(self, library: TaskLibrary, task: LibraryTask) -> Path:
-        path = library.folder / f"{task.id}.json"
-        path.write_text("{", encoding="utf-8")
-        return path
-
-    @pytest.mark.parametrize("content", NO_ENTRIES.values(), ids=NO_ENTRIES)
-    def test_an_entry_that_cannot_be_read_is_named_and_hides_no_other(
-        self, library: TaskLibrary, task: LibraryTask, content: str | bytes
-    ) -> None:
-        other = library.add(OTHER, name="sts", source="")
-        path = library.folder / f"{task.id}.json"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        assert library.tasks() == [other]
-        assert library.damaged() == [task.id]
-        for ask in (library.task, library.rows, library.changed_at, lambda found: library.rename(found, "x")):
-            with pytest.raises(TaskError, match=r"cannot be read \(.*\): delete it, or add its data again\."):
-                ask(task.id)
-
-    @pytest.mark.parametrize("field", [{"id": "own-0123456789abcdef"}, {"created_at": "now"}, {"kind": "x"}])
-    def test_an_entry_that_says_something_else_is_damaged(
-        self, library: TaskLibrary, task: LibraryTask, field: dict[str, str]
-    ) -> None:
-        path = library.folder / f"{task.id}.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | field))
-        assert library.damaged() == [task.id]
-
-    def test_adding_the_rows_again_mends_an_entry(self, library: TaskLibrary, task: LibraryTask, entry: Path) -> None:
-        again = library.add(ROWS, name="animals", source="b")
-        assert (again.id, again.name, again.source, again.classes) == (task.id, "animals", "b", {"x": 3, "y": 1})
-        assert library.tasks() == [again]
-        assert library.damaged() == []
-
     @pytest.mark.parametrize("how", ["gone", "no parquet", "other rows"])
     def test_adding_the_rows_again_mends_their_file(self, library: TaskLibrary, task: LibraryTask, how: str) -> None:
-        path = library.folder / f"{task.id}.parquet"
+        path = library.rows_folder / f"{task.id}.parquet"
         if how == "gone":
             path.unlink()
         elif how == "no parquet":
@@ -221,21 +178,10 @@ class TestDamaged:
         assert library.add(ROWS, name="animals", source="b") == task
         assert library.rows(task.id) == ROWS
 
-    @pytest.mark.parametrize("name", ["discard", "delete"])
-    def test_it_can_be_deleted(self, library: TaskLibrary, task: LibraryTask, entry: Path, name: str) -> None:
-        getattr(library, name)(task.id)
-        assert library.damaged() == []
-        assert [path.name for path in library.folder.iterdir() if path.name != ".lock"] == []
-        with pytest.raises(TaskError, match="deleted for good: add its data again"):
-            library.restore(task.id)
-
-    def test_one_that_was_discarded_says_so_when_it_is_to_come_back(
-        self, library: TaskLibrary, task: LibraryTask, entry: Path
-    ) -> None:
-        with pytest.raises(TaskError, match="cannot be read"):
-            library.restore(task.id)
-        library.purge_discarded(0.0)
-        assert library.damaged() == [task.id]
+    def test_what_is_mended_has_changed(self, library: TaskLibrary, task: LibraryTask) -> None:
+        before = library.changed_at(task.id)
+        library.add(ROWS, name="animals", source="b")
+        assert library.changed_at(task.id) > before
 
 
 class TestInTheWay:
@@ -250,40 +196,37 @@ class TestInTheWay:
             lambda: library.restore(task.id),
         ]
 
-    def test_another_process_that_has_the_lock(self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-        changing = library_module.TaskLibrary._changing
-        monkeypatch.setattr(
-            library_module.TaskLibrary, "_changing", lambda self, timeout_s=0.05: changing(self, timeout_s)
-        )
+    def test_another_process_that_changes_it(self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
         task = library.add(ROWS, name="pets", source="")
-        with FileLock(library.folder / ".lock"):
+        with Database(library.folder).transaction():
             for change in self.changes(library, task):
                 with pytest.raises(TaskError, match="is being changed by another process: try again"):
                     change()
+            library.purge_discarded(0.0)  # it is left for later
         assert library.tasks() == [task]
 
-    def test_a_folder_that_cannot_be_written(self, library: TaskLibrary) -> None:
-        task = library.add(ROWS, name="pets", source="")
-        (library.folder / ".lock").unlink()
-        (library.folder / ".lock").mkdir()  # cannot be opened to write, whoever tries
-        for change in self.changes(library, task):
-            with pytest.raises(TaskError, match=r"cannot be written \(.*\): make room"):
-                change()
-        assert library.tasks() == [task]
-
-    def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
-        (tmp_path / "tasks").write_text("a file")
+    def test_a_folder_that_cannot_be_made(self, library: TaskLibrary) -> None:
+        library.folder.mkdir()
+        library.rows_folder.write_text("a file")
         with pytest.raises(TaskError, match="cannot be made"):
-            TaskLibrary(tmp_path / "tasks").add(ROWS, name="pets", source="")
+            library.add(ROWS, name="pets", source="")
+        assert library.tasks() == []
+
+    def test_a_store_that_cannot_be_made(self, library: TaskLibrary) -> None:
+        library.folder.write_text("a file")
+        with pytest.raises(TaskError, match="cannot be made"):
+            library.add(ROWS, name="pets", source="")
 
     def test_rows_are_written_before_anybody_has_to_wait(
         self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
         library.add(OTHER, name="sts", source="")
         free = []
 
         def write(path: Path, rows: Rows, metadata: dict[str, str]) -> None:
-            with FileLock(library.folder / ".lock", timeout=0):
+            with Database(library.folder).transaction():
                 free.append(path.stem)
             write_rows(path, rows, metadata)
 
@@ -296,10 +239,10 @@ class TestInTheWay:
     ) -> None:
         changing = library_module.TaskLibrary._changing
 
-        def purged_before(self: TaskLibrary, timeout_s: float = 1.0) -> object:
-            for path in self.folder.glob("*.parquet"):
+        def purged_before(self: TaskLibrary) -> object:
+            for path in self.rows_folder.glob("*.parquet"):
                 path.unlink()
-            return changing(self, timeout_s)
+            return changing(self)
 
         monkeypatch.setattr(library_module.TaskLibrary, "_changing", purged_before)
         task = library.add(ROWS, name="pets", source="")
@@ -307,50 +250,33 @@ class TestInTheWay:
 
 
 class TestPurge:
-    def test_it_waits_for_nobody_and_locks_only_when_something_is_due(
+    def test_it_changes_nothing_unless_something_is_due(
         self, library: TaskLibrary, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
         task = library.add(ROWS, name="pets", source="")
-        locked = []
-        changing = library_module.TaskLibrary._changing
-
-        def counted(self: TaskLibrary, timeout_s: float = 1.0) -> object:
-            locked.append(timeout_s)
-            return changing(self, timeout_s)
-
         library.discard(task.id)
-        monkeypatch.setattr(library_module.TaskLibrary, "_changing", counted)
-        library.purge_discarded(60.0)
-        assert locked == []
-        with FileLock(library.folder / ".lock"):
-            started = time.monotonic()
+        with Database(library.folder).transaction():
+            library.purge_discarded(60.0)
             library.purge_discarded(0.0)
-        assert time.monotonic() - started < 1
         library.restore(task.id)  # it was left for later
         library.discard(task.id)
-        locked.clear()
         library.purge_discarded(0.0)
-        assert locked == [0.0]
-        assert list(library.folder.glob("own-*")) == []
-
-    def test_a_folder_that_cannot_be_written_keeps_no_page_from_being_drawn(self, library: TaskLibrary) -> None:
-        library.discard(library.add(ROWS, name="pets", source="").id)
-        (library.folder / ".lock").unlink()
-        (library.folder / ".lock").mkdir()
-        library.purge_discarded(0.0)
+        assert list(library.rows_folder.iterdir()) == []
 
     @pytest.mark.parametrize(("age_s", "stays"), [(3500, True), (3700, False)])
     def test_what_an_interrupted_addition_left_goes_after_an_hour(
         self, library: TaskLibrary, age_s: float, stays: bool
     ) -> None:
         task = library.add(ROWS, name="pets", source="")
-        kept = {path.name for path in library.folder.iterdir()}
-        left = [library.folder / name for name in (".0123abcd.partial", "own-0123456789abcdef.parquet")]
-        for path in (*left, *library.folder.glob("own-*")):
+        kept = {path.name for path in library.rows_folder.iterdir()}
+        names = (".0123abcd.partial", "own-0123456789abcdef.parquet", f"{task.id}.json")
+        left = [library.rows_folder / name for name in names]
+        for path in (*left, *library.rows_folder.glob("own-*")):
             path.touch()
             os.utime(path, (time.time() - age_s,) * 2)
         library.purge_discarded(60.0)
-        assert {path.name for path in library.folder.iterdir()} - kept == (
+        assert {path.name for path in library.rows_folder.iterdir()} - kept == (
             {path.name for path in left} if stays else set()
         )
         assert library.rows(task.id) == ROWS

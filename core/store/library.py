@@ -1,0 +1,307 @@
+"""Tasks that people brought, from a file or from the Hub: kept by content, listed, renamed, deleted.
+
+What is said of a task is a row of the database; its rows are a file in `tasks/`, named by their hash and never changed.
+The file is written first, so that a task that is listed has its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigError, StoreError, TaskError, shown
+from core.store.database import DATABASE, Database
+from core.store.names import NAME_CHARS, checked_task_name
+from core.tasks.rows import OWN, Kind, Rows, one_line, read_rows_file, write_rows
+
+TASK_ID = re.compile(rf"{OWN}[0-9a-f]{{16}}")
+FOLDER = "tasks"
+# Files that no task has are half of an addition for this long, and then what an interrupted one left.
+LEFTOVER_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryTask:
+    """What is said of a task.
+
+    Attributes:
+        id: `own-` and the first 16 hexadecimal digits of the rows' SHA-256.
+        source: one sentence on where the rows come from.
+        classes: rows of every class, the commonest first; empty for similarity scores.
+        splits: rows of every split that the source names; empty where it names none.
+    """
+
+    id: str
+    name: str
+    source: str
+    kind: Kind
+    pairs: bool
+    rows: int
+    classes: dict[str, int]
+    splits: dict[str, int]
+    created_at: float
+
+
+class TaskLibrary:
+    """The tasks in a store's folder, in which nothing is created by reading."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).expanduser().absolute()
+        self.rows_folder = self.folder / FOLDER
+
+    def add(self, rows: Rows, *, name: str, source: str) -> LibraryTask:
+        """Keep rows; those that are here already keep the name that they have, as `find_rows` says beforehand.
+
+        A damaged file of these rows is written again.
+
+        Raises: ConfigError for a name that is empty or too long; TaskError when the folder cannot be written.
+        """
+        name = checked_task_name(name)
+        task_id = task_id_of(rows)
+        self._make_folder()
+        write_rows(self._file(task_id), rows, {})  # takes a while, so nobody waits for it
+        with self._changing() as db:
+            if not self._file(task_id).is_file():
+                write_rows(self._file(task_id), rows, {})  # they were purged in between
+            now = time.time()
+            if self._row(task_id) is None:
+                # One that was discarded is as good as gone, but for the moment at which it came.
+                kept = db.execute("DELETE FROM tasks WHERE id = ? RETURNING created_at", (task_id,)).fetchone()
+                entry = entry_of(rows, self._free_name(name), source, kept["created_at"] if kept else now)
+                columns, marks = ", ".join(entry), ", ".join("?" * len(entry))
+                db.execute(f"INSERT INTO tasks ({columns}) VALUES ({marks})", tuple(entry.values()))
+            db.execute("UPDATE tasks SET changed_at = ? WHERE id = ?", (now, task_id))
+        return self.task(task_id)
+
+    def tasks(self) -> list[LibraryTask]:
+        """All that were not discarded, newest first."""
+        rows = self._all("SELECT * FROM tasks WHERE discarded_at IS NULL ORDER BY created_at DESC, id")
+        return [_task(row) for row in rows]
+
+    def find_rows(self, rows: Rows) -> LibraryTask | None:
+        """The task with exactly these rows, if there is one."""
+        row = self._row(task_id_of(rows))
+        return None if row is None else _task(row)
+
+    def task(self, task_id: str) -> LibraryTask:
+        """Raises: TaskError when there is no such task."""
+        return _task(self._existing(task_id))
+
+    def name(self, task_id: str) -> str:
+        """Raises: TaskError when there is no such task."""
+        return self.task(task_id).name
+
+    def changed_at(self, task_id: str) -> float:
+        """When a task changed last. Raises: TaskError when there is no such task."""
+        return float(self._existing(task_id)["changed_at"])
+
+    def find(self, text: str) -> LibraryTask:
+        """A task by its id or its name. Raises: TaskError naming those that exist."""
+        tasks = self.tasks()
+        for task in tasks:
+            if text in (task.id, task.name):
+                return task
+        names = ", ".join(task.name for task in tasks[:10])
+        raise TaskError(
+            f"There is no task {shown(text)} of your own: " + (f"there are {names}." if names else "add one.")
+        )
+
+    def rows(self, task_id: str) -> Rows:
+        """Raises: TaskError when there is no such task, or its file is damaged."""
+        self.task(task_id)
+        rows = _rows_of(self._file(task_id), _stamp(self._file(task_id)))
+        if task_id_of(rows) != task_id:
+            raise TaskError(f"The rows of task {task_id} are damaged: delete it, or add its data again.")
+        return rows
+
+    def rename(self, task_id: str, name: str) -> LibraryTask:
+        """Raises: ConfigError for a name that is empty, too long or taken; TaskError for no such task."""
+        name = checked_task_name(name)
+        with self._changing() as db:
+            self.task(task_id)
+            if any(other.name == name and other.id != task_id for other in self.tasks()):
+                raise ConfigError("name", name, "another task has it; choose another name.")
+            db.execute("UPDATE tasks SET name = ?, changed_at = ? WHERE id = ?", (name, time.time(), task_id))
+        return self.task(task_id)
+
+    def discard(self, task_id: str) -> None:
+        """Take a task out of sight; `restore` brings it back until `purge_discarded` frees its rows.
+
+        Runs keep their own rows, so none of them misses it.
+
+        Raises: TaskError when there is no such task.
+        """
+        with self._changing() as db:
+            self.task(task_id)
+            db.execute("UPDATE tasks SET discarded_at = ? WHERE id = ?", (time.time(), task_id))
+
+    def delete(self, task_id: str) -> None:
+        """Delete one task for good. Raises: TaskError when there is no such task."""
+        with self._changing() as db:
+            self.task(task_id)
+            self._free(db, task_id)
+
+    def restore(self, task_id: str) -> None:
+        """Undo `discard`, under another name if a task has got its own. Raises: TaskError when the rows are gone."""
+        with self._changing() as db:
+            row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
+            if row is None:
+                raise TaskError(f"Task {shown(task_id)} is deleted for good: add its data again.")
+            if row["discarded_at"] is not None:
+                db.execute(
+                    "UPDATE tasks SET name = ?, changed_at = ?, discarded_at = NULL WHERE id = ?",
+                    (self._free_name(row["name"]), time.time(), task_id),
+                )
+
+    def purge_discarded(self, older_than_s: float) -> None:
+        """Delete what was discarded longer ago than that, and files that no task has.
+
+        Pages call it whenever they are drawn: what cannot be deleted now is left for later.
+        """
+        limit = time.time() - older_than_s
+        due = "SELECT id FROM tasks WHERE discarded_at <= ?"
+        with suppress(TaskError):
+            if not self._all(due, (limit,)) and not self._leftovers():
+                return
+            with self._changing() as db:
+                for row in db.execute(due, (limit,)).fetchall():
+                    self._free(db, row["id"])
+                for path in self._leftovers():
+                    with suppress(OSError):  # it is left for later
+                        path.unlink(missing_ok=True)
+
+    def _leftovers(self) -> list[Path]:
+        """What an addition left that was ended in the middle: half-written files, and rows of no task. Also the JSON
+        files that said of tasks what rows of the database say now."""
+        limit_ns = (time.time() - LEFTOVER_S) * 1e9
+        names = (f"{OWN}*.parquet", f"{OWN}*.json", ".*.partial")
+        paths = [path for name in names for path in self.rows_folder.glob(name)]
+        old = [path for path in paths if 0 < _stamp(path)[0] < limit_ns]
+        if not old:
+            return []
+        known = {row["id"] for row in self._all("SELECT id FROM tasks")}
+        return [path for path in old if path.suffix != ".parquet" or path.stem not in known]
+
+    def _free(self, db: sqlite3.Connection, task_id: str) -> None:
+        """The rows first: what is left of a task whose deletion was interrupted can be deleted again."""
+        try:
+            self._file(task_id).unlink(missing_ok=True)
+        except OSError as error:
+            raise TaskError(f"Task {task_id} cannot be deleted ({one_line(error)}).") from None
+        db.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+
+    def _free_name(self, name: str) -> str:
+        taken = {task.name for task in self.tasks()}
+        number = 2
+        free = name
+        while free in taken:
+            suffix = f" ({number})"
+            free = name[: NAME_CHARS - len(suffix)] + suffix
+            number += 1
+        return free
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """One at a time, over all processes. Raises: TaskError when that cannot be had."""
+        try:
+            with self._database.transaction() as db:
+                yield db
+        except StoreError as error:
+            raise TaskError(str(error)) from None
+
+    def _make_folder(self) -> None:
+        try:
+            self.rows_folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TaskError(
+                f"The task folder {shown(str(self.rows_folder))} cannot be made ({one_line(error)}): "
+                "make room and see that it may be written, or choose another with SCL_RUNS."
+            ) from None
+
+    @cached_property
+    def _database(self) -> Database:
+        return Database(self.folder)
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        if not (self.folder / DATABASE).exists() and not self.rows_folder.exists():
+            return []
+        try:
+            return self._database.all(sql, values)
+        except StoreError as error:
+            raise TaskError(str(error)) from None
+
+    def _row(self, task_id: str) -> sqlite3.Row | None:
+        """What is said of a task, unless it was discarded."""
+        return next(iter(self._all("SELECT * FROM tasks WHERE id = ? AND discarded_at IS NULL", (task_id,))), None)
+
+    def _existing(self, task_id: str) -> sqlite3.Row:
+        row = self._row(task_id)
+        if row is None:
+            raise TaskError(
+                f"Task {shown(task_id)} is not in this library: add its file or Hub data set on the Data page."
+            )
+        return row
+
+    def _file(self, task_id: str) -> Path:
+        """Where the rows of a task lie; its id comes from the database or from a hash."""
+        assert TASK_ID.fullmatch(task_id)
+        return self.rows_folder / f"{task_id}.parquet"
+
+
+def task_id_of(rows: Rows) -> str:
+    return OWN + rows.content_hash[:16]
+
+
+def entry_of(rows: Rows, name: str, source: str, created_at: float) -> dict[str, Any]:
+    """The columns of the table of tasks for these rows."""
+    classes = dict(Counter(rows.labels).most_common()) if rows.kind == "classes" else {}
+    return {
+        "id": task_id_of(rows),
+        "name": name,
+        "source": source,
+        "kind": rows.kind,
+        "pairs": rows.seconds is not None,
+        "rows": len(rows),
+        "classes": json.dumps(classes, ensure_ascii=False),
+        "splits": json.dumps(Counter[str](rows.splits or ())),
+        "created_at": created_at,
+        "changed_at": created_at,
+    }
+
+
+def _task(row: sqlite3.Row) -> LibraryTask:
+    return LibraryTask(
+        id=row["id"],
+        name=row["name"],
+        source=row["source"],
+        kind=row["kind"],
+        pairs=bool(row["pairs"]),
+        rows=row["rows"],
+        classes=json.loads(row["classes"]),
+        splits=json.loads(row["splits"]),
+        created_at=row["created_at"],
+    )
+
+
+@lru_cache(maxsize=4)
+def _rows_of(path: Path, stamp: tuple[int, int]) -> Rows:
+    """Rows never change under their name, but a damaged file is mended under it."""
+    return read_rows_file(path)[0]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file does; zeros where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
