@@ -1,10 +1,10 @@
-"""From pressing Launch to the first step in the store: a warm launcher against a new interpreter.
+"""From pressing Launch to the first step in the store: a warm process against a new interpreter.
 
 The clock starts before `LocalEngine.submit` (which checks the draft too) and stops when the store shows a step. Runs
 are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends soon; the two ways take
 turns. A browser shows the list of runs meanwhile, as it does for whoever presses Launch.
 
-Target: at most 1.5 s with the launcher warm.
+Target: at most 1.5 s with a warm process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.measure import in_turn, options, own_folders, progress, report
 from core.config import RunConfig, parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
-from core.workers.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
+from core.workers.starters import SpawnStarter, Starter, WarmStarter
 
 POLL_S = 0.005
 TIMEOUT_S = 120.0
@@ -28,10 +28,10 @@ PROBE = 8
 
 
 def warm(store: Store) -> Starter:
-    """The launcher and nothing else: a silent fall back to a new interpreter would be measured as warm."""
+    """The warm process and nothing else: a silent fall back to a new interpreter would be measured as warm."""
     starter = WarmStarter.connected(store)
     if starter is None:
-        raise RuntimeError("The launcher is gone; it is one per state of the code, so edit nothing meanwhile.")
+        raise RuntimeError("The warm process is gone: it leaves when the code is edited.")
     return starter
 
 
@@ -70,11 +70,11 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
         "warm": LocalEngine(store, starter=warm),
         "spawned": LocalEngine(store, starter=lambda _: SpawnStarter()),
     }
-    start_launcher(store)
-    if not wait_for_launcher(store, TIMEOUT_S):
-        raise RuntimeError("There is no launcher on this system: it needs Linux.")
+    engines["warm"].warm_up()
+    if not WarmStarter.wait_until_warm(store, TIMEOUT_S):
+        raise RuntimeError("There is no warm process on this system: it needs Linux.")
     seconds: dict[str, list[float]] = {name: [] for name in engines}
-    # Repetition 0 does not count: the launcher ends its imports, and the untrained vectors get cached.
+    # Repetition 0 does not count: the untrained vectors get cached.
     for repetition in range(repeats + 1):
         found = {name: first_step_s(engines[name], draft) for name in in_turn(repetition, list(engines))}
         progress(repetition, found)

@@ -58,7 +58,7 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
     print(f"{len(store.runs())} runs, one of {steps:,} steps and {len(store.frame_steps(big))} frames", flush=True)
     store.close()
     apps = {name: open_page(name, big) for name in PAGES}
-    # The launcher that the app has started would still be importing beside the first reruns.
+    # The warm process that the app has started would still be importing beside the first reruns.
     end_processes(psutil.Process().children(recursive=True))
     times: dict[str, list[float]] = {name: [] for name in PAGES}
     for repetition in range(1, repeats + 1):

@@ -51,7 +51,7 @@ def start_s(browser: Any, log: Path) -> dict[str, float]:
         _check_maps(server.pid)
     finally:
         context.close()
-        # The server's children: a launcher, in a session of its own.
+        # The server's children: a warm process, in a session of its own.
         end_processes([*process.children(recursive=True), process])
         server.wait()
     return found

@@ -96,7 +96,7 @@ def browsing() -> Iterator[Browser]:
 
 @contextmanager
 def served_app(log: Path) -> Iterator[str]:
-    """The address of `streamlit run app.py`, which ends with the context, with its launcher and warm processes."""
+    """The address of `streamlit run app.py`, which ends with the context, with its warm processes."""
     with served(ROOT / "app.py", log) as url:
         try:
             yield url

@@ -23,13 +23,13 @@ from core.store import Store
 from core.tasks.files.reading import read_file
 from core.tasks.registry import task_entry
 from core.workers import LocalEngine
-from core.workers.starters import WarmStarter, wait_for_launcher
+from core.workers.starters import WarmStarter
 
 ROOT = Path(__file__).resolve().parents[1]
 # Real film review sentences (SST-2), where this checkout has the shared folder.
 SST2 = ROOT.parent / "shared" / "data" / "sst2" / "train.csv"
 FALLBACK_TASK = "film_reviews"
-END_TIMEOUT_S, LAUNCHER_TIMEOUT_S = 10.0, 120.0
+END_TIMEOUT_S, WARM_TIMEOUT_S = 10.0, 120.0
 
 
 def options(doc: str | None, **defaults: int) -> argparse.Namespace:
@@ -58,11 +58,11 @@ def report(kind: str, name: str, values: Sequence[float], target: str, digits: i
 
 
 def warm_engine(store: Store) -> LocalEngine:
-    """An engine whose launcher is warm. Raises: RuntimeError where there is none."""
+    """An engine with a warm process. Raises: RuntimeError where there is none."""
     engine = LocalEngine(store, starter=WarmStarter.connected)
     engine.warm_up()
-    if not wait_for_launcher(store, LAUNCHER_TIMEOUT_S):
-        raise RuntimeError("There is no launcher on this system: it needs Linux.")
+    if not WarmStarter.wait_until_warm(store, WARM_TIMEOUT_S):
+        raise RuntimeError("There is no warm process on this system: it needs Linux.")
     return engine
 
 
@@ -103,13 +103,12 @@ def encoded_sentences() -> Any:
 
 @contextmanager
 def own_folders() -> Iterator[Path]:
-    """A runs folder that SCL_RUNS names; launchers have their sockets beside it. All of it goes at the end.
+    """A runs folder that SCL_RUNS names, which goes at the end.
 
-    Processes that this one started, and that outlived the benchmark, are ended: launchers are made to.
+    Processes that this one started, and that outlived the benchmark, are ended: warm processes are made to.
     """
     with tempfile.TemporaryDirectory(prefix="scl-bench-", ignore_cleanup_errors=True) as folder:
         os.environ["SCL_RUNS"] = str(Path(folder) / "runs")
-        os.environ["XDG_RUNTIME_DIR"] = folder
         try:
             yield Path(folder) / "runs"
         finally:

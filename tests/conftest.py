@@ -25,9 +25,8 @@ FILLERS = ["the", "film", "was", "a", "very", "scene", "and", "its", "music", "f
 
 
 @pytest.fixture(autouse=True)
-def _own_runtime_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Launcher sockets and runs of a test never meet those of a person on the same machine."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.getbasetemp()))
+def _no_runs_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a test never meet those of a person on the same machine."""
     monkeypatch.delenv("SCL_RUNS", raising=False)
 
 

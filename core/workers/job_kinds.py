@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ Progress = Callable[[int, int | None, str], None]
 # What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
 Work = Callable[[dict[str, Any], Path, Progress], dict[str, Any]]
 
+# The kind whose work is a run, and the warm group that starts runs.
+RUN, RUNS = "run", "runs"
 KINDS: Mapping[str, str] = {
     "hub": "core.workers.hub_job:job",
     "tokens": "core.encoders.counting:job",
@@ -20,15 +23,28 @@ KINDS: Mapping[str, str] = {
     "map": "core.artifacts.map_job:job",
     "measures": "core.artifacts.measures_job:job",
     "inspect": "core.artifacts.inspect_job:job",
+    RUN: "core.workers.run_worker:job",
 }
-# Kinds that a warm process carries out, one after the other, and the name of the group that shares it: they have to
-# answer soon, and what they import takes longer than their work. Every other job has an interpreter of its own.
-WARM: Mapping[str, str] = {"map": "maps", "inspect": "model"}
+# Kinds of which a warm process takes care, and the name of the group that shares it: they have to answer soon, and what
+# they import takes long. Every other job has an interpreter of its own.
+WARM: Mapping[str, str] = {RUN: RUNS, "map": "maps", "inspect": "model"}
 # What a group's process imports before its first job.
 PRELOADED: Mapping[str, tuple[str, ...]] = {
     "maps": ("core.artifacts.map_job",),
     "model": ("core.artifacts.inspect_job",),
+    RUNS: (
+        "core.workers.run_worker",
+        "core.store.migrations",
+        "transformers.models.bert.modeling_bert",
+        "transformers.models.bert.tokenization_bert",
+        "transformers.models.auto.modeling_auto",
+        "transformers.models.auto.tokenization_auto",
+    ),
 }
+# Groups whose process forks for every job instead of carrying it out: their jobs take long, and run beside each other.
+# Such a process runs no tensor operation and touches no GPU: neither thread pools nor CUDA survive a fork.
+FORKING: frozenset[str] = frozenset({RUNS})
+HAS_FORK = sys.platform == "linux"
 # How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
 # How many of a kind may work or wait.

@@ -20,8 +20,7 @@ from core.store.records import Liveness
 from core.workers import job_kinds as kinds
 from core.workers import processes
 from core.workers.processes import GRACE_S, KEEPING_GRACE_S
-from core.workers.threads import ONE_THREAD
-from core.workers.warm_start import ensure_running
+from core.workers.warm_start import ensure_running, environment_of
 
 COMMAND = (sys.executable, "-m", "core.workers")
 
@@ -150,7 +149,7 @@ class Jobs:
 
     def _ensure_running(self, group: str) -> None:
         arguments, log_path = ["--warm", str(self.folder), group], self._table.warm_log_path(group)
-        ensure_running(self._table, group, lambda: self._spawn(arguments, log_path, ONE_THREAD))
+        ensure_running(self._table, group, lambda: self._spawn(arguments, log_path, environment_of(group)))
 
     def _revive(self) -> None:
         for group in self._table.waiting_groups():

@@ -11,8 +11,10 @@ from core.errors import EngineError
 from core.store import Status, Store
 from core.training.prepare import prepare
 from core.workers import machine
+from core.workers.job_kinds import HAS_FORK, RUNS
+from core.workers.jobs import Jobs
 from core.workers.run_rows import TaskSource, keep_rows
-from core.workers.starters import SpawnStarter, Starter, WarmStarter, start_launcher
+from core.workers.starters import SpawnStarter, Starter, WarmStarter
 
 
 class LocalEngine:
@@ -34,14 +36,15 @@ class LocalEngine:
         self._slots = machine.slots() if slots is None else slots
 
     def warm_up(self) -> None:
-        """Have a launcher ready, so that the next run starts at once; returns without waiting.
+        """Have a warm process ready, so that the next run starts at once; returns without waiting.
 
         Without one a run starts all the same, some seconds later, so trouble with it is only logged.
         """
         try:
-            start_launcher(self.store)
-        except (OSError, EngineError) as error:
-            logging.getLogger(__name__).warning("no launcher: %s", error)
+            if HAS_FORK:
+                Jobs(self.store.folder).warm_up(RUNS)
+        except EngineError as error:
+            logging.getLogger(__name__).warning("no warm process: %s", error)
 
     def submit(self, draft: RunConfig) -> str:
         """Check and complete a draft, queue it, and start it if a slot is free; returns the run's id.

@@ -25,6 +25,11 @@ def gpu_ids() -> tuple[str, ...]:
     return tuple(str(i) for i in range(count))
 
 
+def visible_gpus() -> dict[str, str]:
+    """For the environment of a process that starts runs: a run sees one GPU, and the next one chooses among all."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids())} if gpu_ids() else {}
+
+
 def has_gpu() -> bool:
     """Whether runs will execute on a GPU: NVIDIA's, or Apple's own."""
     return bool(gpu_ids()) or (platform.system() == "Darwin" and platform.machine() == "arm64")

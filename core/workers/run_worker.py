@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -29,6 +30,7 @@ from core.events import (
     TurnRefused,
 )
 from core.representation.projections import Points, pca_map
+from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within, over_budget_sentence
 from core.store.liveness import HEARTBEAT_S
@@ -39,6 +41,7 @@ from core.training.half_precision import halve_weights
 from core.training.loop import train
 from core.training.untrained import FolderCache
 from core.training.weight_files import snapshot_steps
+from core.workers.job_kinds import Progress
 from core.workers.machine import gpu_ids
 from core.workers.run_rows import TaskSource
 
@@ -72,6 +75,30 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
     _make_room(store)
     _start_next(store)
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
+
+
+def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
+    """Carry out a claimed run, in a process forked for it, with the settings of whoever claimed it.
+
+    Args:
+        request: "run", "attempt", "slot", and "settings", environment variables that begin with SCL_.
+        progress: unused; a run reports to the store.
+    Returns: "status", the exit status of `work`.
+    """
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]
+    os.environ.update(request["settings"])
+    run_id = str(request["run"])
+    log = _open_log(Store(store_folder).log_path(run_id))
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    return {"status": work(str(store_folder), run_id, int(request["attempt"]), int(request["slot"]))}
+
+
+def _open_log(path: Path) -> int:
+    """A descriptor that appends to a file, never a pipe, so that a worker outlives everybody."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
 
 
 def _train(store: Store, attempt: Attempt, link: Link) -> Status:

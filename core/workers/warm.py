@@ -1,4 +1,5 @@
-"""A warm process: it has imported what its group needs, and carries out the group's jobs one after the other.
+"""A warm process: it has imported what its group needs, and carries out the group's jobs one after the other, or forks
+a process for each of them.
 
 It ends when nobody has asked for IDLE_EXIT_S, when the store's folder goes away, and when the code was edited: what it
 remembers is then not what is written, and a new process takes the jobs that wait.
@@ -9,24 +10,25 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Never
 
 from core.errors import StoreError
 from core.store.database import DATABASE
-from core.store.job_table import LOADING, NOTHING, JobTable, WarmProcess
+from core.store.job_table import LOADING, NOTHING, JobRecord, JobTable, WarmProcess
 from core.store.liveness import liveness_of
 from core.store.records import Liveness
 from core.workers import job_kinds as kinds
 from core.workers.code_stamp import code_stamp
 from core.workers.job_worker import carry_out
 from core.workers.processes import lower_priority, spawn
-from core.workers.threads import ONE_THREAD
-from core.workers.warm_start import ensure_running
+from core.workers.warm_start import ensure_running, environment_of
 
 IDLE_EXIT_S = 30 * 60
 # How often it looks for a job in line, and whether its code is still that on disk.
@@ -60,7 +62,10 @@ class WarmServer:
     def serve(self) -> None:
         """Carry out jobs until there is a reason to leave."""
         if self._is_registered():
-            lower_priority()
+            if self._group in kinds.FORKING:
+                signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked processes are nobody's to wait for
+            else:
+                lower_priority()
             self._load()
             while self._turn():
                 time.sleep(POLL_S)
@@ -136,19 +141,49 @@ class WarmServer:
             self._table.name_warm_process(self._group, None)
 
     def _successor(self) -> Liveness | None:
-        return spawn([sys.executable, *sys.orig_argv[1:]], self._table.warm_log_path(self._group), ONE_THREAD)
+        log_path, environment = self._table.warm_log_path(self._group), environment_of(self._group)
+        return spawn([sys.executable, *sys.orig_argv[1:]], log_path, environment)
 
     def _carry_out(self, job_id: str) -> None:
+        if self._group in kinds.FORKING:
+            self._fork(job_id)
+        else:
+            self._work(job_id)
+        self._record(NOTHING)
+        self._used_at = time.monotonic()
+
+    def _fork(self, job_id: str) -> None:
+        job = self._table.job(job_id)
+        assert job is not None
+        # SQLite's locks do not survive a fork: the child must not inherit a connection.
+        self._table.close()
+        if os.fork() == 0:
+            become_worker(job, self._table.folder)
+        self._table.forget([job_id])
+
+    def _work(self, job_id: str) -> None:
         tempfile.tempdir = str(self._table.work_folder(job_id))
         # An error that reaches this place ends the process: a job whose end cannot be written must not read as running.
         with output_to(self._table.log_path(job_id)):
             carry_out(self._table, job_id)
         tempfile.tempdir = None
-        self._record(NOTHING)
-        self._used_at = time.monotonic()
 
     def _record(self, doing: str) -> None:
         self._table.name_warm_process(self._group, WarmProcess(self._me, doing))
+
+
+def become_worker(job: JobRecord, store_folder: Path) -> Never:
+    """In the forked child: a session of its own, then the work, which reports for itself."""
+    status = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        status = kinds.work_of(job.kind)(job.request, store_folder, lambda *_: None)["status"]
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(status)
 
 
 @contextlib.contextmanager

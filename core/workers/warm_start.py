@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from core.store.job_table import LOADING, JobTable, WarmProcess
 from core.store.records import Liveness
+from core.workers import job_kinds as kinds
+from core.workers.machine import visible_gpus
+from core.workers.threads import ONE_THREAD
 
 # After this number of processes in a row that ended while they loaded, whatever ends them (no memory) would end the
 # next one too.
@@ -15,6 +18,11 @@ FAILED = (
     "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
     "and start the job again; its log says more."
 )
+
+
+def environment_of(group: str) -> dict[str, str]:
+    """What a group's process has in its environment besides ours."""
+    return visible_gpus() if group in kinds.FORKING else dict(ONE_THREAD)
 
 
 def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | None]) -> None:

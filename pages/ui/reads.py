@@ -42,7 +42,7 @@ def _jobs(folder: str) -> Jobs:
 
 
 def open_engine() -> LocalEngine:
-    """The engine of this server, with a launcher on its way, the queue moving and the deleted runs gone."""
+    """The engine of this server, with a warm process on its way, the queue moving and the deleted runs gone."""
     engine = _engine(str(default_folder().absolute()))
     engine.warm_up()
     engine.dispatch()

@@ -22,7 +22,6 @@ from core.config import RunConfig
 from core.store import Store
 from core.store.job_table import JobTable
 from core.workers.job_kinds import groups
-from core.workers.starters import WarmStarter
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import carried_out, hostile_draft
 
@@ -34,8 +33,7 @@ class Server:
     """`streamlit run app.py` over one store; it can be killed and started again on the same port."""
 
     def __init__(self, folder: Path) -> None:
-        self.store_folder, self.runtime = folder / "runs", folder / "runtime"
-        self.runtime.mkdir(parents=True)
+        self.store_folder = folder / "runs"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -52,7 +50,7 @@ class Server:
         return self._process.pid
 
     def start(self) -> None:
-        environment = os.environ | {"SCL_RUNS": str(self.store_folder), "XDG_RUNTIME_DIR": str(self.runtime)}
+        environment = os.environ | {"SCL_RUNS": str(self.store_folder)}
         command = [sys.executable, "-m", "streamlit", "run", "app.py"]
         command += ["--server.headless=true", f"--server.port={self.port}"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
@@ -74,18 +72,10 @@ class Server:
         self._process.wait()
 
     def close(self) -> None:
-        """End the server, its launcher, its warm processes and its workers."""
+        """End the server, its warm processes and its workers."""
         self.kill()
         self.log.close()
         store = Store(self.store_folder)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", str(self.runtime))
-            starter = WarmStarter.connected(store)
-            if starter is not None:
-                holder = starter.holder()
-                starter.close()
-                if holder is not None:
-                    os.kill(holder.pid, signal.SIGKILL)
         for group in groups():
             process = JobTable(self.store_folder).warm_process(group)
             if process is not None:

@@ -16,6 +16,7 @@ from tests.core.workers.watching import processes_on
 PROGRAM = Path(__file__).with_name("program.py")
 OWN = ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "nice", "hub", "translate")
 WARM = {"look": "one", "step": "one", "sleep": "one", "fail": "one", "trip": "one", "die": "one", "look_too": "two"}
+WARM["fork"] = "three"
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def own_jobs(store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jo
     """Jobs of the kinds in PROGRAM; whatever still runs at the end of a test is ended."""
     monkeypatch.setattr(kinds, "KINDS", dict.fromkeys([*OWN, *WARM], "nowhere:nothing"))
     monkeypatch.setattr(kinds, "WARM", WARM)
+    monkeypatch.setattr(kinds, "FORKING", frozenset({"three"}))
     monkeypatch.setenv("PYTHONPATH", str(processes.ROOT))
     yield Jobs(store_folder, command=(sys.executable, str(PROGRAM)))
     # A process that is ended may just have started the next one.

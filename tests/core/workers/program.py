@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -85,6 +86,16 @@ def look(request: Json, folder: Path, progress: Progress) -> Json:
     }
 
 
+def fork(request: Json, folder: Path, progress: Progress) -> Json:
+    """What a forked process is, written to a file."""
+    found = look({}, folder, progress) | {"parent": os.getppid()}
+    found["open"] = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.exists()]
+    partial = Path(request["to"]).with_suffix(".partial")
+    partial.write_text(json.dumps(found))
+    partial.rename(request["to"])
+    return {"status": 0}
+
+
 def step(request: Json, folder: Path, progress: Progress) -> Json:
     """Small steps, until a file is there."""
     steps = 0
@@ -99,7 +110,7 @@ def step(request: Json, folder: Path, progress: Progress) -> Json:
 
 KINDS = {
     name: f"__main__:{name}"
-    for name in ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "look", "step")
+    for name in ("count", "wait", "turn", "keep", "refuse", "stumble", "vanish", "look", "step", "fork")
 } | {
     "look_too": "__main__:look",
     "sleep": "__main__:wait",
@@ -111,6 +122,7 @@ KINDS = {
 if __name__ == "__main__":
     kinds.KINDS = KINDS
     kinds.AT_ONCE = {"turn": 2}
+    kinds.FORKING = frozenset({"three"})
     kinds.PRELOADED = {"one": tuple(os.environ.get("JOBS_PRELOADED", "").split())}
     warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
     warm.CODE_POLL_S = 0.2

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,10 @@ import pytest
 from core.config import parse_config
 from core.errors import EngineError, PlaygroundError
 from core.store import RunRecord, Status, Store, rows_path
-from core.workers import LocalEngine, starters
-from core.workers.starters import SpawnStarter, Starter, WarmStarter, start_launcher, wait_for_launcher
+from core.store.job_table import JobTable
+from core.workers import LocalEngine
+from core.workers.job_kinds import RUNS
+from core.workers.starters import SpawnStarter, Starter, WarmStarter
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S, END_S = 40.0, 20.0
@@ -30,13 +30,8 @@ LONG = 50_000
 
 def warm(store: Store) -> Starter:
     starter = WarmStarter.connected(store)
-    assert starter is not None, "the launcher went away"
+    assert starter is not None, "the warm process went away"
     return starter
-
-
-@pytest.fixture(scope="module")
-def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tmp_path_factory.mktemp("runtime"))
 
 
 @pytest.fixture(scope="module")
@@ -49,28 +44,20 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             worker.kill()
 
 
-@pytest.fixture(autouse=True)
-def _shared_runtime(runtime_folder: str, _own_runtime_folder: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime_folder)
-
-
 @pytest.fixture(scope="module")
-def launcher(shared_store: Store, runtime_folder: str) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", runtime_folder)
-        start_launcher(shared_store)
-        assert wait_for_launcher(shared_store, START_S)
-        with closing(warm(shared_store)) as starter:
-            holder = starter.holder()
-        yield
-    assert holder is not None
-    os.kill(holder.pid, signal.SIGKILL)
+def warm_process(shared_store: Store) -> Iterator[None]:
+    LocalEngine(shared_store).warm_up()
+    assert WarmStarter.wait_until_warm(shared_store, START_S)
+    process = JobTable(shared_store.folder).warm_process(RUNS)
+    yield
+    assert process is not None
+    os.kill(process.worker.pid, signal.SIGKILL)
 
 
 @pytest.fixture(params=["spawn", "warm"])
 def engine(request: pytest.FixtureRequest, shared_store: Store) -> Iterator[LocalEngine]:
     if request.param == "warm":
-        request.getfixturevalue("launcher")
+        request.getfixturevalue("warm_process")
     starters: dict[str, Callable[[Store], Starter]] = {"spawn": lambda _: SpawnStarter(), "warm": warm}
     made = LocalEngine(shared_store, starter=starters[request.param], slots=range(1))
     yield made
@@ -325,7 +312,7 @@ def test_two_servers_never_start_a_run_twice(store: Store) -> None:
     assert sorted(counting.started) == sorted(ids)
 
 
-def test_a_launcher_that_dies_with_a_request_leaves_the_run_interrupted(store: Store, draft: Any) -> None:
+def test_a_warm_process_that_dies_with_a_request_leaves_the_run_interrupted(store: Store, draft: Any) -> None:
     from core.store import Liveness
     from core.store.liveness import boot_id, host_name
 
@@ -337,19 +324,30 @@ def test_a_launcher_that_dies_with_a_request_leaves_the_run_interrupted(store: S
     assert store.run(run_id).status == Status.INTERRUPTED
 
 
-def test_nobody_waits_for_a_launcher_that_has_many_callers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes no calls while it imports; twenty pages that are opened meanwhile fill its queue."""
-    monkeypatch.setattr(starters, "spawn", lambda *_: pytest.fail("a second launcher was started"))
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as importing:
-        importing.bind(str(starters.socket_path(store)))
-        importing.listen(2)
-        waiting = [WarmStarter.connected(store) for _ in range(6)]
-        assert waiting[0] is not None
-        assert waiting[-1] is None
-        start_launcher(store)
-        for starter in filter(None, waiting):
-            starter.close()
-    starters.socket_path(store).unlink()
+def test_a_run_waits_in_line_until_the_warm_process_has_loaded(store: Store, draft: Any) -> None:
+    """Nobody waits for it meanwhile: the run is handed over at once."""
+    engine = LocalEngine(store, slots=range(1))
+    engine.warm_up()
+    began = time.monotonic()
+    run_id = engine.submit(draft())
+    assert time.monotonic() - began < 1.5
+    table = JobTable(store.folder)
+    process = table.warm_process(RUNS)
+    assert process is not None
+    assert store.run(run_id).status == Status.STARTING
+    wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
+    assert table.jobs() == []
+    engine.warm_up()
+    still = table.warm_process(RUNS)
+    assert still is not None
+    assert still.worker == process.worker
+    os.kill(process.worker.pid, signal.SIGKILL)
+
+
+def test_without_a_warm_process_a_run_starts_all_the_same(store: Store, draft: Any) -> None:
+    assert WarmStarter.connected(store) is None
+    run_id = LocalEngine(store, slots=range(1)).submit(draft())
+    wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
 
 
 def test_a_running_run_cannot_be_resumed(store: Store, draft: Any) -> None:
@@ -396,7 +394,7 @@ def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Local
 def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     engine: LocalEngine, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings that count are those of whoever submits, however old the launcher is."""
+    """The settings that count are those of whoever submits, however old the warm process is."""
     first = engine.submit(draft())
     wait_until(engine.store, first, lambda r: r.status == Status.FINISHED)
     assert files_of(engine.store, first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -146,6 +147,25 @@ class TestOneProcess:
         assert result_of(own_jobs, job_id)["loaded"]
 
 
+@pytest.mark.skipif(not kinds.HAS_FORK, reason="forks only on Linux")
+class TestFork:
+    def test_each_job_has_a_process_of_its_own_that_shares_no_connection(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        found = []
+        for n in range(2):
+            to = tmp_path / f"found{n}.json"
+            own_jobs.start("fork", {"to": str(to)}, "Fork")
+            wait_for(to.exists)
+            found.append(json.loads(to.read_text()))
+        wait_for(lambda: own_jobs.jobs() == [])  # what it works on reports for itself
+        assert found[0]["pid"] == found[0]["session"] != found[1]["pid"] == found[1]["session"]
+        assert len({one["parent"] for one in found}) == 1
+        for one in found:
+            assert not [path for path in one["open"] if "sqlite3" in path]
+            assert (one["nice"], one["threads"]) == (0, {name: os.environ.get(name) for name in ONE_THREAD} | PATIENT)
+        wait_for(lambda: all(is_gone(one["pid"]) for one in found))
+        assert list((own_jobs.folder / "jobs").glob("*/")) == []
+
+
 class TestWarmUp:
     def test_it_is_loaded_before_the_first_job(self, own_jobs: Jobs, library: Path) -> None:
         own_jobs.warm_up("one")
@@ -159,8 +179,8 @@ class TestWarmUp:
         assert (found["pid"], found["loaded"]) == (process.pid, True)
 
     def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
-        with pytest.raises(ConfigError, match="group = 'three' cannot be used: choose one, two"):
-            own_jobs.warm_up("three")
+        with pytest.raises(ConfigError, match="group = 'four' cannot be used: choose one, three, two"):
+            own_jobs.warm_up("four")
 
     def test_a_folder_that_cannot_be_written_is_named(self, own_jobs: Jobs, store_folder: Path) -> None:
         store_folder.write_text("a file")
