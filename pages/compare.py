@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.store import RunSummary
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
@@ -27,7 +27,7 @@ def page() -> None:
     view(engine, chosen)
 
 
-def _too_few(engine: LocalEngine, seen: list[RunSummary]) -> None:
+def _too_few(engine: Engine, seen: list[RunSummary]) -> None:
     """Nothing to compare yet: how to get a run, or a second one."""
     if not seen:
         st.info("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute.")

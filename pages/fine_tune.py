@@ -8,7 +8,7 @@ from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.tasks import TaskData
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.audit import batch_audit, classifier_audit, cost
 from pages.ui.form import draft_form
@@ -28,7 +28,7 @@ def page() -> None:
     live_view(engine, run)
 
 
-def _form(engine: LocalEngine) -> None:
+def _form(engine: Engine) -> None:
     with page_head("Fine-tune"):
         st.caption("Pick a task and an objective, and watch the encoder learn. The defaults take about a minute.")
         st.space("stretch")
@@ -58,7 +58,7 @@ def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
     return draft, ""
 
 
-def _launch_card(engine: LocalEngine, draft: RunConfig | None, problem: str) -> None:
+def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
     ready: tuple[RunConfig, TaskData] | None = None
     if draft is not None:
         try:

@@ -16,7 +16,7 @@ from core.store import RunSummary, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from core.training.score_source import classifier_learns_from, classifier_note, scored
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.bound import bound_several
 from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice
@@ -36,7 +36,7 @@ def page() -> None:
     st.fragment(_list, run_every=POLL_S if going else None)(engine, going)
 
 
-def _list(engine: LocalEngine, polling: bool) -> None:
+def _list(engine: Engine, polling: bool) -> None:
     store = engine.store
     engine.dispatch()
     show_notice()
@@ -179,7 +179,7 @@ def _scored_by(scores: Mapping[str, Evaluation]) -> str:
     return "" if newest is None else "classifier" if newest.probe_rows is None else "linear probe"
 
 
-def _one(engine: LocalEngine, run: RunSummary, runs: list[RunSummary]) -> None:
+def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{escaped(run.title)}**", width="content")
@@ -215,7 +215,7 @@ def _one(engine: LocalEngine, run: RunSummary, runs: list[RunSummary]) -> None:
             st.code(log_tail(engine, run) or "Nothing was written.", language=None)
 
 
-def _several(engine: LocalEngine, runs: list[RunSummary]) -> None:
+def _several(engine: Engine, runs: list[RunSummary]) -> None:
     ended = [run for run in runs if run.status.ended]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{counted(len(runs), 'run')} selected.", width="content")

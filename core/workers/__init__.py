@@ -4,6 +4,7 @@ May import everything of core but figures and the command line. What a run or a 
 """
 
 from core.store.job_table import JobRecord
+from core.workers.engine import Engine
 from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
 from core.workers.job_worker import Cancelled, carry_out
 from core.workers.jobs import Jobs
@@ -14,6 +15,7 @@ __all__ = [
     "PRELOADED",
     "WARM",
     "Cancelled",
+    "Engine",
     "JobRecord",
     "Jobs",
     "LocalEngine",

@@ -13,7 +13,7 @@ from core.store import RunRecord, RunSummary, Status
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
 from core.store.store import UNDO_S
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import state
 from pages.ui.parts import escaped
 
@@ -23,7 +23,7 @@ SAVED = "rename.saved"
 NONE_DISCARDED: tuple[float, list[tuple[str, str]], int] = (0.0, [], 0)
 
 
-def run_buttons(engine: LocalEngine, run: RunRecord | RunSummary) -> None:
+def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
     """Stop, pause or resume, whichever the run's status allows."""
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
@@ -62,7 +62,7 @@ def show_notice() -> None:
         st.warning(escaped(sentence))
 
 
-def delete_with_undo(engine: LocalEngine, runs: list[RunSummary]) -> None:
+def delete_with_undo(engine: Engine, runs: list[RunSummary]) -> None:
     """Take runs out of the list at once, and remember them for the undo."""
 
     def discard() -> None:
@@ -75,7 +75,7 @@ def delete_with_undo(engine: LocalEngine, runs: list[RunSummary]) -> None:
     _ask(discard)
 
 
-def delete_button(engine: LocalEngine, runs: list[RunSummary], label: str, key: str) -> None:
+def delete_button(engine: Engine, runs: list[RunSummary], label: str, key: str) -> None:
     """Delete runs, after saying how much room that makes."""
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
@@ -84,7 +84,7 @@ def delete_button(engine: LocalEngine, runs: list[RunSummary], label: str, key: 
         delete_with_undo(engine, runs)
 
 
-def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
+def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
     """A small form for a run's name and tags. Args: others: runs whose tags are offered too."""
     known = sorted({tag for one in (run, *others) for tag in one.tags})
     key = f"rename.{run.id}"
@@ -109,7 +109,7 @@ def rename_button(engine: LocalEngine, run: RunSummary, others: Sequence[RunSumm
             _ask(lambda: _name_and_tag(engine, run, name, tags))
 
 
-def _name_and_tag(engine: LocalEngine, run: RunSummary, name: str, tags: Sequence[str]) -> None:
+def _name_and_tag(engine: Engine, run: RunSummary, name: str, tags: Sequence[str]) -> None:
     """Raises: ConfigError before either is stored."""
     checked_name(name)
     checked_tags(tags)
@@ -118,7 +118,7 @@ def _name_and_tag(engine: LocalEngine, run: RunSummary, name: str, tags: Sequenc
     state.remember(SAVED, run.id)
 
 
-def disk_line(engine: LocalEngine, run: RunSummary) -> None:
+def disk_line(engine: Engine, run: RunSummary) -> None:
     """What a run takes on disk, and whether its weights are to be kept."""
     size = engine.store.size(run.id)
     parts = [
@@ -137,7 +137,7 @@ def disk_line(engine: LocalEngine, run: RunSummary) -> None:
         st.caption(f"On disk: {size_text(size.total)}" + (f" ({', '.join(parts)})" if parts else ""), width="content")
 
 
-def _keep_toggle(engine: LocalEngine, run: RunSummary) -> None:
+def _keep_toggle(engine: Engine, run: RunSummary) -> None:
     # The key holds what the store says, so that another tab's click moves this toggle too.
     key = f"keep.{run.id}.{run.keep_weights}"
 
@@ -157,7 +157,7 @@ def _keep_toggle(engine: LocalEngine, run: RunSummary) -> None:
     )
 
 
-def offer_undo(engine: LocalEngine) -> None:
+def offer_undo(engine: Engine) -> None:
     """For as long as a deleted run can be brought back: a line that does it."""
     since, discarded, freed = state.remembered("discarded", lambda: NONE_DISCARDED)
     if time.time() - since > UNDO_S:

@@ -10,7 +10,7 @@ from core.config.turns import as_launched
 from core.errors import PlaygroundError
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import default_frame_steps
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import state
 from pages.ui.parts import escaped
 from pages.ui.reuse import AS, template_settings
@@ -22,7 +22,7 @@ LINK_SETTINGS_MAX = 200
 CONFIG_BYTES_MAX = 2**20
 
 
-def form_start(engine: LocalEngine) -> tuple[RunConfig, str]:
+def form_start(engine: Engine) -> tuple[RunConfig, str]:
     """The draft that the form is filled from, and a name for where it comes from: the form begins again with another.
 
     An address that this session wrote itself is no news: a press right behind another still brings the one before.

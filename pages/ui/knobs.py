@@ -13,7 +13,7 @@ from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
 from core.store import Store
 from core.store.records import KnobState
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import state
 from pages.ui.controls import leave_notice
 from pages.ui.parameter_widget import Scale, slider_scale
@@ -33,7 +33,7 @@ class Drawn(NamedTuple):
         return f"{knob}.{self.revision}"
 
 
-def draw_knobs(engine: LocalEngine, run_id: str) -> None:
+def draw_knobs(engine: Engine, run_id: str) -> None:
     """A slider for each knob of the phase that the next step belongs to."""
     now = engine.store.knob_state(run_id)
     used, launched = _used_and_launched(now)
@@ -73,7 +73,7 @@ def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
     return slider_scale(knob.slider, [knob.value, *turns, *pending])
 
 
-def _slider(engine: LocalEngine, run_id: str, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
+def _slider(engine: Engine, run_id: str, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
     """One slider at the value that counts.
 
     It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for

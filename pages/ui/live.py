@@ -31,7 +31,7 @@ from core.training.score_source import (
     scored,
 )
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.beat import beat
 from pages.ui.controls import disk_line, run_buttons, show_notice
@@ -71,14 +71,14 @@ METHODS = {"pca": "PCA", "umap": "UMAP"}
 LOG_BYTES = 8_000
 
 
-def live_view(engine: LocalEngine, run: RunRecord) -> None:
+def live_view(engine: Engine, run: RunRecord) -> None:
     """The page of one run. Polls while somebody works on it, and draws once more when it ends."""
     tab_title(run.title, "Fine-tune")
     waiting, polling = run.probe is None, not run.status.ended
     st.fragment(_watch)(engine, run.id, polling, waiting)
 
 
-def _watch(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> None:
+def _watch(engine: Engine, run_id: str, polling: bool, waiting: bool) -> None:
     with st.container(key="live"):
         _draw(engine, run_id, polling, waiting)
     if polling:
@@ -93,7 +93,7 @@ def _poll_s(steps: Sequence[Step]) -> float:
     return min(SLOWEST_POLL_S, max(POLL_S, median(recent))) if recent else POLL_S
 
 
-def _draw(engine: LocalEngine, run_id: str, polling: bool, waiting: bool) -> None:
+def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> None:
     store = engine.store
     try:
         run = store.run(run_id)
@@ -144,7 +144,7 @@ def _choice(label: str, options: Mapping[str, str], key: str) -> str:
     return st.segmented_control(label, names, default=names[0], format_func=options.__getitem__, required=True, key=key)
 
 
-def _header(engine: LocalEngine, run: RunRecord) -> None:
+def _header(engine: Engine, run: RunRecord) -> None:
     config = run.config
     parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(run.effective)]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
@@ -221,7 +221,7 @@ def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
         st.info(note)
 
 
-def _waiting(engine: LocalEngine, run: RunRecord) -> str:
+def _waiting(engine: Engine, run: RunRecord) -> str:
     if run.status == Status.QUEUED:
         ahead = [other for other in engine.store.runs() if other.status.active]
         return f"Waiting for {escaped(ahead[-1].title)} to end." if ahead else "Waiting for a free place."
@@ -319,7 +319,7 @@ def _interval(values: Mapping[str, float]) -> str:
     return f"95% Wilson interval {percent(values['accuracy_low'])} to {percent(values['accuracy_high'])}."
 
 
-def _map(engine: LocalEngine, run: RunRecord, method: str) -> None:
+def _map(engine: Engine, run: RunRecord, method: str) -> None:
     assert run.probe is not None
     frames = frames_of(engine.store, run, None)
     if not frames.numbers:
@@ -380,7 +380,7 @@ def _geometry(values: Mapping[str, float]) -> Geometry:
 
 
 def _curves(
-    engine: LocalEngine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation], smoothing: Smoothing
+    engine: Engine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation], smoothing: Smoothing
 ) -> None:
     turns = engine.store.knob_turns(run.id)
     ends = run.config.phase_ends
@@ -406,7 +406,7 @@ def _next_steps(run: RunRecord) -> None:
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 
 
-def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
+def _files(engine: Engine, run: RunRecord, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Config",
@@ -428,7 +428,7 @@ def _files(engine: LocalEngine, run: RunRecord, steps: Sequence[Step], evaluatio
         st.code(log_tail(engine, run) or "The log is empty.", language=None)
 
 
-def log_tail(engine: LocalEngine, run: RunSummary) -> str:
+def log_tail(engine: Engine, run: RunSummary) -> str:
     """The end of a run's log."""
     path = engine.store.log_path(run.id)
     if not path.exists():
@@ -438,7 +438,7 @@ def log_tail(engine: LocalEngine, run: RunSummary) -> str:
         return file.read().decode("utf-8", errors="replace")
 
 
-def _config_json(engine: LocalEngine, run_id: str) -> str:
+def _config_json(engine: Engine, run_id: str) -> str:
     return engine.store.effective_config(run_id).model_dump_json(indent=2)
 
 

@@ -16,7 +16,7 @@ from core.store.store import UNDO_S
 from core.tasks import TaskData
 from core.tasks.rows import is_own
 from core.training.prepare import prepare
-from core.workers import Jobs, LocalEngine
+from core.workers import Engine, Jobs, LocalEngine
 from core.workers import run_rows as rows
 from core.workers.machine import has_bfloat16, has_gpu
 
@@ -27,7 +27,7 @@ def _store(folder: str) -> Store:
 
 
 @st.cache_resource(show_spinner=False)
-def _engine(folder: str) -> LocalEngine:
+def _engine(folder: str) -> Engine:
     return LocalEngine(_store(folder))
 
 
@@ -41,7 +41,7 @@ def _jobs(folder: str) -> Jobs:
     return Jobs(folder)
 
 
-def open_engine() -> LocalEngine:
+def open_engine() -> Engine:
     """The engine of this server, with a warm process on its way, the queue moving and the deleted runs gone."""
     engine = _engine(str(default_folder().absolute()))
     engine.warm_up()

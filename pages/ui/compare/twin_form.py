@@ -15,7 +15,7 @@ from core.config.twins import twin, twin_name
 from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
 from core.parameters import Parameter, Value
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import state
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
@@ -27,7 +27,7 @@ OTHER = "other"
 CHOICES = ("twin", "change", "to", "value")
 
 
-def twin_form(engine: LocalEngine, runs: Sequence[Compared], ids: Sequence[str]) -> None:
+def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> None:
     """Draw it, and launch the twin when that is asked for.
 
     Args:
@@ -172,7 +172,7 @@ def _in_words(different: Sequence[Difference]) -> str:
     return "\n".join(["What will differ:", "", *lines])
 
 
-def _launch(engine: LocalEngine, made: RunConfig, ids: Sequence[str]) -> None:
+def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:
     try:
         with st.spinner("Starting", show_time=False):
             run_id = engine.submit(made)

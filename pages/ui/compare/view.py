@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from core.store import Status
-from core.workers import LocalEngine
+from core.workers import Engine
 from pages.ui import state
 from pages.ui.bound import bound
 from pages.ui.compare.curves import curves
@@ -35,13 +35,13 @@ VIEWS = {
 SHOW, SELECTED, CAMERAS = "show", "sel", "view"
 
 
-def view(engine: LocalEngine, ids: Sequence[str]) -> None:
+def view(engine: Engine, ids: Sequence[str]) -> None:
     """Draw the comparison of these runs; of one alone, how to get another."""
     polling = state.remembered(POLLING, lambda: False)
     st.fragment(_view, run_every=POLL_S if polling else None)(engine, tuple(ids))
 
 
-def _view(engine: LocalEngine, ids: tuple[str, ...]) -> None:
+def _view(engine: Engine, ids: tuple[str, ...]) -> None:
     try:
         runs = compared(engine.store, ids)
     except PlaygroundError as error:
@@ -55,7 +55,7 @@ def _view(engine: LocalEngine, ids: tuple[str, ...]) -> None:
     poll_while(busy)
 
 
-def _alone(engine: LocalEngine, runs: Sequence[Compared]) -> bool:
+def _alone(engine: Engine, runs: Sequence[Compared]) -> bool:
     st.info(
         "A comparison takes two runs: add another, or make a twin of this one, the same run with one setting changed."
     )
@@ -63,7 +63,7 @@ def _alone(engine: LocalEngine, runs: Sequence[Compared]) -> bool:
     return False
 
 
-def _draw(engine: LocalEngine, runs: Sequence[Compared]) -> bool:
+def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
     """Returns whether something is still being computed."""
     shown, tied = bound(SHOW, VIEWS, "scores", "there is no such view")
     st.segmented_control(
@@ -81,7 +81,7 @@ def _draw(engine: LocalEngine, runs: Sequence[Compared]) -> bool:
     return False
 
 
-def _going_on(engine: LocalEngine, runs: Sequence[Compared]) -> bool:
+def _going_on(engine: Engine, runs: Sequence[Compared]) -> bool:
     """A line for every run that has not ended; returns whether there is one."""
     going = [one for one in runs if not one.run.status.ended]
     if any(one.run.status == Status.QUEUED for one in going):

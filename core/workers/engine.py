@@ -1,0 +1,76 @@
+"""What carries runs out: submitting, steering and resuming are the same everywhere, starting them is not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from core.config import RunConfig
+from core.store import Status, Store
+from core.training.prepare import prepare
+from core.workers.run_rows import TaskSource, keep_rows
+
+
+class Engine(ABC):
+    """Submits, starts and steers runs of one store, to which whoever carries a run out reports its events.
+
+    Any process may have one: a server, the command line, a worker that has ended. A run is claimed in the store, so
+    two of them never start it twice.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @abstractmethod
+    def has_gpu(self) -> bool:
+        """Whether runs execute on a GPU unless they say otherwise."""
+
+    @abstractmethod
+    def has_bfloat16(self, device: str) -> bool:
+        """Whether a run's encoder computes faster in bfloat16 on this device, "auto" for the one that it would get."""
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Have the next run start sooner; returns without waiting."""
+
+    @abstractmethod
+    def dispatch(self) -> None:
+        """Start queued runs as long as there is room. Cheap when nothing waits."""
+
+    def submit(self, draft: RunConfig) -> str:
+        """Check and complete a draft, queue it, and start it if there is room; returns the run's id.
+
+        Raises: ConfigError, TaskError, EncoderError or StoreError; then nothing was created.
+        """
+        config, data = prepare(
+            draft,
+            gpu=self.has_gpu(),
+            bfloat16=self.has_bfloat16(draft.device),
+            load=TaskSource(self.store.folder),
+        )
+        keep_rows(self.store.folder, data)
+        run_id = self.store.create(config)
+        self.dispatch()
+        return run_id
+
+    def status(self, run_id: str) -> Status:
+        """As it is true now. Raises: RunNotFoundError."""
+        return self.store.run(run_id).status
+
+    def stop(self, run_id: str) -> None:
+        """Ask a run to end with a checkpoint. Raises: EngineError when it has ended."""
+        self.store.send(run_id, "stop")
+
+    def pause(self, run_id: str) -> None:
+        self.store.send(run_id, "pause")
+
+    def unpause(self, run_id: str) -> None:
+        self.store.send(run_id, "resume")
+
+    def turn(self, run_id: str, name: str, value: float) -> None:
+        """Turn a knob; the next step uses it. Raises: ConfigError for a value out of bounds."""
+        self.store.send(run_id, "turn", name, value)
+
+    def resume(self, run_id: str) -> None:
+        """Queue a stopped, failed or interrupted run again, from its checkpoint. Raises: EngineError."""
+        self.store.requeue(run_id)
+        self.dispatch()
