@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
+from core import __version__
 from core.artifacts.replay import Replay, bundled_replay, open_replay
 from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
 from core.quantities import percent
@@ -38,6 +39,7 @@ def page() -> None:
         runs = store.runs()[:RECENT]
         _actions(runs)
         _recent(runs)
+        st.caption(f"Version {__version__}")
     with right:
         st.fragment(_replay)(bundled())
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import __version__
 from core.artifacts.replay import open_replay
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
@@ -492,7 +493,9 @@ def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Callable[
 def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
     assert "No runs yet" in words(opened("runs"))
     assert "nothing to explore yet" in words(opened("explore"))
-    assert "Watch a text encoder learn" in words(opened("home"))
+    home = words(opened("home"))
+    assert "Watch a text encoder learn" in home
+    assert f"Version {__version__}" in home
 
 
 def test_home_offers_the_newest_run_that_has_frames(
