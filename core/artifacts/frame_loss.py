@@ -19,8 +19,6 @@ from core.quantities import counted
 
 # Where a run contrasts nothing: the temperature that Gunel et al. (2021) found best.
 USUAL_TAU = 0.3
-# Losses that `_law` knows.
-SHOWN = ("supcon", "dscl", "simcse")
 # The last layer of an encoder whose number of blocks is not known.
 LAST = -1
 
@@ -66,7 +64,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     """
     used = objective_at(config, step)
     batch_size = config.phases[used.phase].batch_size
-    usable = [term for term in used.objective.contrastive if term.loss in SHOWN]
+    usable = [term for term in used.objective.contrastive if term.entry.forces is not None]
     if not usable:
         law, about = ForceLaw(), f"Shown instead: supervised contrast (L_out) at τ {USUAL_TAU:g} on the pooled vectors."
         return ShownContrast(law, USUAL_TAU, False, "vectors", about, (_no_forces(used.objective),), batch_size)
@@ -78,9 +76,13 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
         *_place_remarks(term, layer, blocks),
         *_view_remarks(term, _views(term, blocks)),
     ]
-    about = f"{_name(term)}, τ {temperature:g}: the contrastive loss of this run at step {step:,}."
+    forces = term.entry.forces
+    assert forces is not None
+    name = f"{term.entry.label}{forces.variant(term.parameters)}"
+    about = f"{name}, τ {temperature:g}: the contrastive loss of this run at step {step:,}."
     source: Literal["vectors", "logits"] = "logits" if term.level == "logits" else "vectors"
-    return ShownContrast(_law(term, blocks), temperature, True, source, about, tuple(remarks), batch_size)
+    law = forces.law(term.parameters, _views(term, blocks))
+    return ShownContrast(law, temperature, True, source, about, tuple(remarks), batch_size)
 
 
 def _no_forces(objective: ObjectiveConfig) -> str:
@@ -95,28 +97,6 @@ def _no_forces(objective: ObjectiveConfig) -> str:
     names = [term.entry.label for _, term in objective.as_written if term.weight > 0]
     does = "has" if len(names) == 1 else "have"
     return f"This run contrasts nothing at this step: {' and '.join(names)} {does} no forces between texts."
-
-
-def _law(term: TermConfig, blocks: int | None) -> ForceLaw:
-    settings, views = term.parameters, _views(term, blocks)
-    if term.loss == "dscl":
-        alpha: float | Literal["uniform"] = "uniform" if settings["uniform"] else number(settings, "alpha")
-        return ForceLaw("dscl", views, alpha)
-    if term.loss == "simcse":
-        whole_matrix = settings["candidates"] == "all"
-        return ForceLaw("out" if whole_matrix else "simcse", views, by_label=False)
-    kind: Literal["out", "in"] = "in" if settings["variant"] == "in" else "out"
-    return ForceLaw(kind, views, normalize=bool(settings["normalize"]))
-
-
-def _name(term: TermConfig) -> str:
-    settings = term.parameters
-    if term.loss == "dscl":
-        alpha = "uniform α" if settings["uniform"] else f"α {number(settings, 'alpha'):g}"
-        return f"{term.entry.label} (DSCL), {alpha}"
-    if term.loss == "simcse":
-        return f"{term.entry.label}{' (NT-Xent, all other vectors)' if settings['candidates'] == 'all' else ''}"
-    return f"{term.entry.label} ({'L_in' if settings['variant'] == 'in' else 'L_out'})"
 
 
 def _views(term: TermConfig, blocks: int | None) -> int:

@@ -136,8 +136,8 @@ class ObjectiveConfig(Section):
 
     @staticmethod
     def _worth_turning(term: TermConfig, parameter: Parameter) -> bool:
-        """Cross-entropy's extras are knobs where they are in use; what is off stays out of the way."""
-        return term.entry.contrastive or term.loss == "rdrop" or term.parameters[parameter.name] != parameter.default
+        """Extras are knobs where they are in use; what is off stays out of the way."""
+        return not term.entry.extras or term.parameters[parameter.name] != parameter.default
 
     def turned(self, name: str, value: float) -> ObjectiveConfig:
         """The objective after a knob was turned.

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.errors import ConfigError
-from core.losses.registry import LossEntry, loss_entry
+from core.losses.entry import LossEntry
+from core.losses.registry import loss_entry
 from core.parameters import AUTO, Value, checked, whole
 from core.views.registry import ViewEntry, view_entry
 

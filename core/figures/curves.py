@@ -24,19 +24,11 @@ from core.figures.template import (
 from core.losses.registry import LOSSES
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
-PART_COLOURS = {
-    "cross_entropy": "#e69f00",
-    "supcon": "#009e73",
-    "dscl": "#cc79a7",
-    "simcse": "#56b4e9",
-    "simcse_supervised": "#0072b2",
-    "rdrop": "#d55e00",
-}
 # For the second, third, … term of one loss.
 MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
 KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": "weight"}
-PIECES = {"ce": "its CE", "kl": "its KL"}
-PIECE_DASHES = {"ce": "dashdot", "kl": "longdash"}
+# For the pieces of a loss, in their order.
+PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +122,24 @@ def part_label(part: str) -> str:
     """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
     key, _, piece = part.partition(".")
     loss, number = _loss_of(key)
-    symbol = LOSSES[loss].symbol if loss in LOSSES else loss
-    return f"{symbol}{f' {number}' if number > 1 else ''}{f', {PIECES.get(piece, piece)}' if piece else ''}"
+    symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
+    return f"{symbol}{f' {number}' if number > 1 else ''}{f', {pieces.get(piece, piece)}' if piece else ''}"
+
+
+def part_dash(part: str) -> str:
+    """The stroke of a part's line: a piece of a term is broken where the term itself is not."""
+    key, _, piece = part.partition(".")
+    loss, _ = _loss_of(key)
+    if not piece:
+        return "solid"
+    places = list(LOSSES[loss].pieces) if loss in LOSSES else []
+    return PIECE_DASHES[places.index(piece) % len(PIECE_DASHES) if piece in places else 0]
 
 
 def part_colour(part: str) -> str:
     loss, number = _loss_of(part.partition(".")[0])
-    if number == 1 and loss in PART_COLOURS:
-        return PART_COLOURS[loss]
+    if number == 1 and loss in LOSSES:
+        return LOSSES[loss].colour
     place = list(LOSSES).index(loss) if loss in LOSSES else 0
     return MORE_COLOURS[(place + number) % len(MORE_COLOURS)]
 
@@ -157,7 +159,7 @@ def _measured(steps: Sequence[Step], prefix: str) -> list[str]:
 def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
     traces = [_line(steps, "loss", "total", 1, ACCENT, width=2.2, end="total")]
     for part in _measured(steps, "loss."):
-        label, dash = part_label(part), PIECE_DASHES.get(part.partition(".")[2], "solid")
+        label, dash = part_label(part), part_dash(part)
         traces.append(_line(steps, f"loss.{part}", label, 1, part_colour(part), dash=dash, end=label))
     for name, end, dash in (("collapse line", "collapse line", "dash"), ("lower bound", "bound", "dot")):
         measure = name.replace(" ", "_")

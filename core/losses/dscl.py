@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import math
+from typing import TYPE_CHECKING, Literal
 
-from core.losses.blockwise import group_similarity, others_logsumexp
+from core.lazy import lazy
 from core.losses.checks import check_positive
-from core.losses.unit import in_full_precision, unit_rows
+from core.losses.entry import (
+    ALPHA_HELP,
+    CONTRAST,
+    Forces,
+    LossEntry,
+    ReferenceLines,
+    Settings,
+    TermInput,
+    temperature_parameter,
+)
+from core.losses.law import ForceLaw
+from core.losses.reference import contrast_lines
+from core.losses.unit import in_full_precision, mean_of, unit_rows
+from core.parameters import Parameter, number
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from core.losses import blockwise
+else:
+    torch, blockwise = lazy("torch"), lazy("core.losses.blockwise")
 
 
 def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, temperature: float = 0.07) -> Tensor:
@@ -30,15 +51,15 @@ def dscl_loss(features: Tensor, labels: Tensor, *, alpha: float | str = 0.1, tem
         z = unit_rows(in_full_precision(features).flatten(0, 1))  # [M, d], M = N·V
         example = torch.arange(n, device=z.device).repeat_interleave(v)  # [M]
         groups = labels.reshape(-1).to(z.device).unique(return_inverse=True)[1][example]  # [M]
-        own, own_count = group_similarity(z, example)
-        alike, alike_count = group_similarity(z, groups)
+        own, own_count = blockwise.group_similarity(z, example)
+        alike, alike_count = blockwise.group_similarity(z, groups)
         class_count = alike_count - own_count  # |P|, without the own views
         own_share = torch.full_like(own, 0.0 if isinstance(alpha, str) else alpha)
         if alpha == "uniform":
             own_share = own_count / alike_count.to(z.dtype)
         own_share = torch.where(class_count > 0, own_share, 1.0)
         pull = own_share * own / own_count + (1 - own_share) * (alike - own) / class_count.clamp(min=1)
-        return (others_logsumexp(z, temperature) - pull / temperature).mean()
+        return (blockwise.others_logsumexp(z, temperature) - pull / temperature).mean()
 
 
 def _check(features: Tensor, labels: Tensor, alpha: float | str) -> None:
@@ -49,3 +70,84 @@ def _check(features: Tensor, labels: Tensor, alpha: float | str) -> None:
         raise ValueError(f"labels of shape {tuple(labels.shape)}: expected [{n}], one per example")
     if alpha != "uniform" and not (isinstance(alpha, int | float) and 0 < alpha < 1):
         raise ValueError(f"alpha = {alpha!r}: expected a number between 0 and 1, or 'uniform'")
+
+
+def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
+    temperature = number(settings, "temperature")
+    return mean_of(
+        [dscl_loss(layer.vectors, labels, alpha=_alpha(settings), temperature=temperature) for layer in given.layers]
+    )
+
+
+def _alpha(settings: Settings) -> float | Literal["uniform"]:
+    return "uniform" if settings["uniform"] else number(settings, "alpha")
+
+
+def _lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+    """The bound: by Gibbs' inequality the entropy of the weights."""
+    if settings.get("uniform"):
+        return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
+    alpha = number(settings, "alpha")
+    return contrast_lines(given, labels, lambda positives, own: _weights_entropy(alpha, own, positives - own))
+
+
+def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
+    """Entropy of the target: α spread over the own views, 1 − α over the others of the class, if there are any."""
+    mixed = -alpha * math.log(alpha / own) - (1 - alpha) * ((1 - alpha) / others.clamp(min=1)).log()
+    return torch.where(others > 0, mixed, torch.full_like(mixed, math.log(own)))
+
+
+def _variant(settings: Settings) -> str:
+    return " (DSCL), uniform α" if settings["uniform"] else f" (DSCL), α {number(settings, 'alpha'):g}"
+
+
+ENTRIES = (
+    LossEntry(
+        name="dscl",
+        label="Decoupled supervised contrastive",
+        symbol="DSCL",
+        latex=(
+            r"\text{DSCL}=-\Big[{alpha}\,\log p_{i,\mathrm{own}}"
+            r"+(1-{alpha})\,\frac{1}{|P(i)|}\sum_{p\in P(i)}\log p_{ip}\Big],\quad\tau={temperature}"
+        ),
+        summary="Weighs a text's own other view against the others of its class.",
+        source="Xuan & Zhang, AAAI 2024, eq. 8–9",
+        reads="vectors",
+        views=(2, None),
+        levels=("sentence", "logits"),
+        parameters=(
+            Parameter(
+                "alpha",
+                "Own view α",
+                0.1,
+                ALPHA_HELP + "the weight of the text's own other view, against 1 − α for the others of its class.",
+                low=0.0,
+                high=1.0,
+                above=True,
+                below=True,
+                slider=(0.01, 0.99),
+                knob=True,
+            ),
+            Parameter(
+                "uniform",
+                "Uniform α",
+                False,
+                "Weigh the own view like any other positive, α = (V − 1)/(|P| + V − 1) for each anchor: that is L_out.",
+                kind="switch",
+            ),
+            temperature_parameter(0.07),
+            *(p for p in CONTRAST if p.name not in ("k", "clusters")),
+        ),
+        latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
+        others_compute=(
+            "More than two views are our extension: the own view becomes the mean over the own views. The released "
+            "code is this with α = 1/(1 + β). A widely copied variant multiplies logits by (1 − α)|P|/(|P| − 1): its "
+            "value depends on a constant shift and can be negative; it is not DSCL."
+        ),
+        place=2,
+        colour="#cc79a7",
+        compute=_compute,
+        lines=_lines,
+        forces=Forces(lambda settings, views: ForceLaw("dscl", views, _alpha(settings)), _variant),
+    ),
+)

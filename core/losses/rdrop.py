@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-from torch import Tensor
-
+from core.lazy import lazy
 from core.losses.checks import check_logits, check_not_negative, check_shape
 from core.losses.cross_entropy import cross_entropy_loss
+from core.losses.entry import ALPHA_HELP, LossEntry, Settings, TermInput
 from core.losses.unit import in_full_precision
+from core.parameters import Parameter, number
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 
 class RDropLoss(NamedTuple):
@@ -42,3 +48,47 @@ def rdrop_loss(logits1: Tensor, logits2: Tensor, labels: Tensor, *, alpha: float
         # The entropies cancel: KL(p‖q) + KL(q‖p) = Σ (p − q)(log p − log q).
         kl = 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(1).mean()
     return RDropLoss(ce + alpha * kl, ce, kl)
+
+
+def _compute(given: TermInput, labels: Tensor, settings: Settings) -> tuple[Tensor, dict[str, Tensor]]:
+    first, second = given.logits
+    total, ce, kl = rdrop_loss(first, second, labels, alpha=number(settings, "alpha"))
+    return total, {"ce": ce, "kl": kl}
+
+
+ENTRIES = (
+    LossEntry(
+        name="rdrop",
+        label="R-Drop",
+        symbol="R-Drop",
+        latex=(
+            r"\text{R-Drop}=\tfrac12(\mathrm{CE}_1+\mathrm{CE}_2)"
+            r"+{alpha}\cdot\tfrac12\big(\mathrm{KL}(p_1\Vert p_2)+\mathrm{KL}(p_2\Vert p_1)\big)"
+        ),
+        summary="Cross-entropy over two dropout masks, whose predictions are asked to agree.",
+        source="Liang et al. 2021, arXiv:2106.14448",
+        reads="logits",
+        views=(2, 2),
+        parameters=(
+            Parameter(
+                "alpha",
+                "Agreement α",
+                1.0,
+                ALPHA_HELP + "the weight of the symmetric KL divergence.",
+                low=0.0,
+                high=100.0,
+                slider=(0.0, 10.0),
+                knob=True,
+            ),
+        ),
+        others_compute=(
+            "The paper's loss is 2 × this with α/2; bojone's is this with α/2, so the α = 4 there is our 2. "
+            "One public RoBERTa script never adds the second cross-entropy."
+        ),
+        place=5,
+        first_view="head_dropout",
+        colour="#d55e00",
+        pieces={"ce": "its CE", "kl": "its KL"},
+        compute=_compute,
+    ),
+)

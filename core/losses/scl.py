@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from core.losses.cross_entropy import cross_entropy_loss
 from core.losses.supcon import supcon_loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def scl_objective(

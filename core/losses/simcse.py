@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-
+from core.lazy import lazy
 from core.losses.checks import check_positive, check_shape
-from core.losses.unit import in_full_precision, unit_rows
+from core.losses.entry import CONTRAST, Forces, LossEntry, ReferenceLines, Settings, TermInput, temperature_parameter
+from core.losses.law import ForceLaw
+from core.losses.supcon import supcon_loss
+from core.losses.unit import in_full_precision, mean_of, unit_rows
+from core.parameters import Parameter, number
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 
 def simcse_loss(
@@ -59,4 +67,133 @@ def _one_way(rows: Tensor, columns: Tensor, hard: Tensor | None, temperature: fl
     else:
         logits = rows @ torch.cat([columns, hard]).T / temperature  # [N, 2N]
         logits = logits + weight * torch.eye(n, 2 * n, dtype=logits.dtype, device=logits.device).roll(n, 1)
-    return F.cross_entropy(logits, torch.arange(n, device=logits.device))
+    return torch.nn.functional.cross_entropy(logits, torch.arange(n, device=logits.device))
+
+
+def _compute(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
+    temperature, symmetric = number(settings, "temperature"), bool(settings["symmetric"])
+    if settings["candidates"] == "all":
+        return mean_of([supcon_loss(vectors, temperature=temperature) for vectors, _ in given.layers])
+    return mean_of(
+        [
+            simcse_loss(vectors[:, 0], vectors[:, 1], temperature=temperature, symmetric=symmetric)
+            for vectors, _ in given.layers
+        ]
+    )
+
+
+def _compute_supervised(given: TermInput, _: Tensor, settings: Settings) -> Tensor:
+    temperature, hard = number(settings, "temperature"), number(settings, "hard_negative_weight")
+    return mean_of(
+        [
+            simcse_loss(*vectors.unbind(1), temperature=temperature, hard_negative_weight=hard)
+            for vectors, _ in given.layers
+        ]
+    )
+
+
+def _lines(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+    """Collapse: ln N for N second views; ln(2N − 1) for all other vectors."""
+    n, v, _ = given.layers[0].vectors.shape
+    candidates = n * v - 1 if settings.get("candidates") == "all" else n
+    return ReferenceLines(torch.tensor(math.log(max(1, candidates)), dtype=torch.float64), None)
+
+
+def _lines_supervised(given: TermInput, labels: Tensor, settings: Settings) -> ReferenceLines:
+    """Collapse: ln(2N − 1 + e^w) with hard negatives of weight w."""
+    n, v, _ = given.layers[0].vectors.shape
+    hard = math.exp(number(settings, "hard_negative_weight")) - 1
+    return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard), dtype=torch.float64), None)
+
+
+def _variant(settings: Settings) -> str:
+    return " (NT-Xent, all other vectors)" if settings["candidates"] == "all" else ""
+
+
+def _law(settings: Settings, views: int) -> ForceLaw:
+    return ForceLaw("out" if settings["candidates"] == "all" else "simcse", views, by_label=False)
+
+
+ENTRIES = (
+    LossEntry(
+        name="simcse",
+        label="SimCSE, unsupervised",
+        symbol="SimCSE",
+        latex=(
+            r"\text{SimCSE}=-\log\frac{e^{z_i\cdot z_i'/{temperature}}}"
+            r"{\sum_{j}e^{z_i\cdot z_j'/{temperature}}}"
+        ),
+        summary="Two views of a text attract each other, all other texts repel; no labels are used.",
+        source="Gao et al. 2021, eq. 4, arXiv:2104.08821",
+        reads="vectors",
+        views=(2, 2),
+        levels=("sentence", "logits"),
+        uses_labels=False,
+        parameters=(
+            temperature_parameter(0.05),
+            Parameter(
+                "candidates",
+                "Candidates",
+                "second",
+                "Who competes with the own other view: the second views of the batch, as in SimCSE, or all other "
+                "vectors in both directions, as in SimCLR's and ConSERT's NT-Xent.",
+                kind="choice",
+                choices={"second": "Second views", "all": "All other vectors"},
+            ),
+            Parameter(
+                "symmetric",
+                "Both directions",
+                False,
+                "Also let the second view look for the first, and take the mean.",
+                kind="switch",
+            ),
+            *(p for p in CONTRAST if p.name not in ("k", "clusters")),
+        ),
+        others_compute="SimCLR's and ConSERT's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N "
+        "second views.",
+        latex_notes={
+            "candidates": r"\sum_j\;\to\;\text{all } 2N-1 \text{ other vectors, both directions}",
+            "symmetric": r"z\;\leftrightarrow\;z'\quad\text{both directions, averaged}",
+        },
+        place=3,
+        colour="#56b4e9",
+        compute=_compute,
+        lines=_lines,
+        forces=Forces(_law, _variant),
+    ),
+    LossEntry(
+        name="simcse_supervised",
+        label="SimCSE, supervised",
+        symbol="supervised SimCSE",
+        latex=(
+            r"\text{supervised SimCSE}=-\log\frac{e^{z_i\cdot z_i^+/{temperature}}}"
+            r"{\sum_{j}\big(e^{z_i\cdot z_j^+/{temperature}}+e^{z_i\cdot z_j^-/{temperature}}\big)}"
+        ),
+        summary="A premise attracts what it entails and repels what contradicts it; needs a task with both.",
+        source="Gao et al. 2021, eq. 5, arXiv:2104.08821",
+        reads="triplets",
+        levels=("sentence",),
+        uses_labels=False,
+        parameters=(
+            temperature_parameter(0.05),
+            Parameter(
+                "hard_negative_weight",
+                "Hard negative weight",
+                0.0,
+                "Added to the logit of a premise's own contradiction.",
+                low=-100.0,
+                high=100.0,
+                slider=(-5.0, 5.0),
+                knob=True,
+            ),
+            *(p for p in CONTRAST if p.name in ("layers", "projection")),
+        ),
+        latex_notes={
+            "hard_negative_weight": r"e^{z_i\cdot z_i^-/\tau}\;\to\;e^{z_i\cdot z_i^-/\tau+{hard_negative_weight}}",
+        },
+        place=4,
+        colour="#0072b2",
+        compute=_compute_supervised,
+        lines=_lines_supervised,
+    ),
+)

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import torch
-from torch import Tensor
-
-from core.losses.blockwise import group_similarity, others_logsumexp
+from core.lazy import lazy
 from core.losses.checks import check_choice, check_positive, check_shape
-from core.losses.unit import in_full_precision, unit_rows
+from core.losses.entry import (
+    CONTRAST,
+    QUEUE,
+    Forces,
+    LossEntry,
+    ReferenceLines,
+    Settings,
+    TermInput,
+    temperature_parameter,
+)
+from core.losses.law import ForceLaw
+from core.losses.reference import contrast_lines
+from core.losses.unit import in_full_precision, mean_of, unit_rows
+from core.parameters import Parameter, number
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from core.losses import blockwise
+else:
+    torch, blockwise = lazy("torch"), lazy("core.losses.blockwise")
 
 Variant = Literal["out", "in"]
 Reduction = Literal["mean", "mean_all", "sum", "none"]
-Queue = tuple[Tensor, Tensor]
+Queue = tuple["Tensor", "Tensor"]
 
 # From this many vectors on, strips of the matrix of all pairs are faster than the whole of it.
 BLOCKWISE_FROM = 384
@@ -126,13 +144,13 @@ def _in_one_matrix(logits: Tensor, candidates: Tensor, positives: Tensor, varian
 def _in_strips(z: Tensor, classes: Tensor, temperature: float, variant: Variant) -> tuple[Tensor, Tensor]:
     """As `_in_one_matrix`, for positives of equal class and rows that are all candidates of each other."""
     groups = classes.unique(return_inverse=True)[1]
-    log_total = others_logsumexp(z, temperature)
+    log_total = blockwise.others_logsumexp(z, temperature)
     if variant == "out":
-        similarity, counts = group_similarity(z, groups)
+        similarity, counts = blockwise.group_similarity(z, groups)
         return log_total - similarity / counts.clamp(min=1) / temperature, counts > 0
     counts = groups.bincount()[groups] - 1
     log_count = counts.clamp(min=1).to(z.dtype).log()
-    return log_count + log_total - others_logsumexp(z, temperature, groups), counts > 0
+    return log_count + log_total - blockwise.others_logsumexp(z, temperature, groups), counts > 0
 
 
 def contrastive_coefficients(
@@ -229,3 +247,84 @@ def _check_queue(queue: Queue | None, width: int) -> None:
     if features.ndim != 2 or features.shape[1] != width:
         raise ValueError(f"queue features of shape {tuple(features.shape)}: expected [Q, {width}]")
     check_shape("queue labels", labels, (len(features),), "one per vector of the queue")
+
+
+def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
+    return mean_of(
+        [
+            supcon_loss(
+                vectors,
+                labels,
+                temperature=number(settings, "temperature"),
+                variant="in" if settings["variant"] == "in" else "out",
+                normalize=bool(settings["normalize"]),
+                view_mask=view_mask,
+                queue=given.queue,
+            )
+            for vectors, view_mask in given.layers
+        ]
+    )
+
+
+def _lines(given: TermInput, labels: Tensor, _: Settings) -> ReferenceLines:
+    """The bound: mean ln|P| (Khosla et al. 2020, section 3.2.2)."""
+    return contrast_lines(given, labels, lambda positives, _: positives.clamp(min=1).log())
+
+
+def _law(settings: Settings, views: int) -> ForceLaw:
+    return ForceLaw("in" if settings["variant"] == "in" else "out", views, normalize=bool(settings["normalize"]))
+
+
+ENTRIES = (
+    LossEntry(
+        name="supcon",
+        label="Supervised contrastive",
+        symbol="SCL",
+        latex=(
+            r"\text{SCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"
+            r"\log\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}"
+        ),
+        summary="Texts of one class attract each other, all others repel.",
+        source="Khosla et al. 2020, eq. 2 (L_out) and 3 (L_in), arXiv:2004.11362; "
+        "Gunel et al. 2021, eq. 3, arXiv:2011.01403",
+        reads="vectors",
+        views=(1, None),
+        levels=("sentence", "token", "logits"),
+        parameters=(
+            temperature_parameter(0.3),
+            Parameter(
+                "variant",
+                "Variant",
+                "out",
+                "L_out takes the mean of the logs over the positives, L_in the log of the mean; L_in is never larger.",
+                kind="choice",
+                choices={"out": "L_out", "in": "L_in"},
+            ),
+            Parameter(
+                "normalize",
+                "Normalised vectors",
+                True,
+                "Without it dot products grow with the vectors, and gradients can explode: the notes saw it happen.",
+                kind="switch",
+            ),
+            *CONTRAST,
+            *QUEUE,
+        ),
+        others_compute=(
+            "HobbitLong's code multiplies by τ/0.07 and Google's by τ; pytorch-metric-learning averages over the "
+            "anchors with a positive loss, and returns 0 for a batch of one class; Gunel et al. sum over anchors, so "
+            "their λ depends on the batch size. Here it is the mean over the anchors that have a positive."
+        ),
+        latex_variants={
+            "in": (
+                r"\text{SCL}=-\log\Big[\frac{1}{|P(i)|}\sum_{p\in P(i)}"
+                r"\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}\Big]"
+            ),
+        },
+        place=1,
+        colour="#009e73",
+        compute=_compute,
+        lines=_lines,
+        forces=Forces(_law, lambda settings: " (L_in)" if settings["variant"] == "in" else " (L_out)"),
+    ),
+)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 
 def in_full_precision(tensor: Tensor) -> Tensor:
@@ -24,3 +32,8 @@ def unit_rows(rows: Tensor) -> Tensor:
     rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
     norm = rows.square().sum(1, keepdim=True)
     return rows * torch.where(norm > 0, norm, torch.ones_like(norm)).rsqrt()
+
+
+def mean_of(losses: Sequence[Tensor]) -> Tensor:
+    """The mean of scalars; one alone is itself, to the last bit."""
+    return losses[0] if len(losses) == 1 else torch.stack(list(losses)).mean()

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT, Tokens
-from core.losses.evaluate import TERMS, Contrasted, TermInput
+from core.losses.entry import Contrasted, TermInput
+from core.losses.registry import loss_entry
 from core.training.outputs import projected
 from core.training.plan import TermPlan
 
@@ -38,7 +39,7 @@ def embedding_gradients(
             given = TermInput(logits=(encoder.logits(first), encoder.logits(second)))
         else:
             given = TermInput(layers=(Contrasted(projected(encoder, plan.key, torch.stack([first, second], 1))),))
-        value = TERMS[plan.term.loss](given, labels, plan.term.parameters)
+        value = loss_entry(plan.term.loss).compute(given, labels, plan.term.parameters)
         loss = value[0] if isinstance(value, tuple) else value
         gradients = torch.autograd.grad(loss, [embeddings for embeddings, _ in seen], allow_unused=True)
     found: dict[int, Tensor] = {}

@@ -21,8 +21,7 @@ from core.encoders.trainable import (
     training_mode,
 )
 from core.errors import TrainingError
-from core.losses.evaluate import Objective, ObjectiveValue, Term
-from core.losses.reference import reference_lines
+from core.losses.evaluate import Objective, ObjectiveValue, Term, reference_lines
 from core.parameters import number, whole
 from core.tasks import TaskData
 from core.training.batches import RandomSampler, Sampler, make_sampler

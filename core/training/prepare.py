@@ -212,7 +212,7 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
     if plan.reads_triplets and not data.triplets:
         raise ConfigError(
             f"{where}objective",
-            "simcse_supervised",
+            next(term.loss for term in phase.objective.terms if term.entry.reads == "triplets"),
             f"{data.name} has no triplets: it needs pairs (columns text, text_b, label) with the labels "
             "entailment and contradiction for one premise, and training rows enough to hold both.",
         )

@@ -13,7 +13,8 @@ from core.config.equation import term_latex, term_words, total_latex
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
-from core.losses.registry import LOSSES, LossEntry
+from core.losses.entry import LossEntry
+from core.losses.registry import LOSSES
 from core.parameters import Parameter
 from core.views.registry import VIEWS
 from pages.ui import phases_state
@@ -87,7 +88,7 @@ def _equation(objective: ObjectiveConfig) -> None:
     st.latex(total_latex(objective))
     several = len(objective.terms) > 1
     for _, term in objective.as_written:
-        if term.loss == "cross_entropy" and several and len(term_latex(term)) == 1:
+        if term.entry.extras and several and len(term_latex(term)) == 1:
             continue  # everybody knows it, and the sum is above
         for line in term_latex(term):
             st.latex(line)
@@ -225,7 +226,7 @@ def _offered(parameter: Parameter, entry: LossEntry) -> Parameter:
 def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSON]) -> bool:
     if parameter.knob:
         # Cross-entropy's own are switched on here, and are sliders above once they are.
-        return entry.name == "cross_entropy" and term[parameter.name] == parameter.default
+        return entry.extras and term[parameter.name] == parameter.default
     match parameter.name:
         case "level":
             return len(entry.levels) > 1

@@ -12,6 +12,7 @@ from core.config.presets import PRESETS, SHOWING
 from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
+from core.losses.registry import loss_entry
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from pages.ui import phases_state
 from pages.ui.number_field import number_field
@@ -67,8 +68,8 @@ def _editable(phase: PhaseConfig) -> JSON:
 
 
 def _kind(phase: JSON) -> str:
-    losses = {term["loss"] for term in phase["objective"]["terms"]}
-    return "classifier" if losses & {"cross_entropy", "rdrop"} else "contrast"
+    read = {loss_entry(term["loss"]).reads for term in phase["objective"]["terms"]}
+    return "classifier" if "logits" in read else "contrast"
 
 
 def _preset(phases: list[JSON]) -> None:

@@ -12,6 +12,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import OWN_RATES, PRESETS, SHOWING
 from core.config.term import TermConfig
 from core.config.validation import build
+from core.losses.registry import loss_entry
 from pages.ui import state
 
 JSON = dict[str, Any]
@@ -83,8 +84,8 @@ def change_loss(number: int, place: int, widget: str) -> None:
     """Another loss in a term's place, with its own defaults; it takes the views that it needs."""
     objective = _phases()[number]["objective"]
     loss = state.widget_value(widget)
-    views = [{"view": "head_dropout"}] if loss == "rdrop" else [{"view": "dropout"}]
-    needed = views if loss in ("rdrop", "dscl", "simcse") else []
+    entry = loss_entry(loss)
+    needed = [{"view": entry.first_view}] if entry.views[0] > 1 else []
     term = {"loss": loss, "weight": objective["terms"][place]["weight"], "views": needed}
     terms = [*objective["terms"]]
     terms[place] = full_term(term)

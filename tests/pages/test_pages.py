@@ -18,6 +18,7 @@ from core.artifacts.replay import open_replay
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
 from core.events import Evaluation, Frame, Started, Step
+from core.losses.registry import LOSSES
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, TaskLibrary
 from core.store.budget import keep_within
@@ -28,6 +29,7 @@ from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from pages.ui.live import curves_csv
 from pages.ui.parts import duration, escaped
 from tests.conftest import made_rows
+from tests.core.losses.toy import TOY
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
@@ -599,6 +601,17 @@ def test_a_loss_is_offered_only_the_levels_and_views_that_it_takes(opened: Calla
     widget(app, "form.0.preset").set_value("simcse").run()
     assert "Token" not in options(app, "form.0.term.0.level")
     assert "Layers as views" not in options(app, "form.0.term.0.views")
+
+
+def test_a_loss_from_outside_is_offered_with_its_settings(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOSSES, TOY.name, TOY)  # type: ignore[arg-type]
+    app = opened("fine_tune")
+    widget(app, "form.0.term.0.loss").set_value(TOY.name).run()
+    assert "Pull alone" in options(app, "form.0.term.0.loss")
+    assert any("Pull" in latex.value for latex in app.latex)
+    assert widget(app, "form.0.knob.pull.strength").value == 0.5
 
 
 def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Callable[..., AppTest]) -> None:

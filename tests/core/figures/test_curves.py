@@ -19,7 +19,6 @@ from core.figures.curves import (
     KNOB_SYMBOLS,
     MORE_COLOURS,
     PANELS,
-    PART_COLOURS,
     curves_figure,
     part_colour,
     part_label,
@@ -167,7 +166,7 @@ class TestTerms:
         assert len({part_colour(f"{loss}_2") for loss in LOSSES}) == len(LOSSES)
 
     def test_no_colour_means_two_things(self) -> None:
-        assert not {*PART_COLOURS.values(), ACCENT, QUIET} & {*MORE_COLOURS}
+        assert not {*(entry.colour for entry in LOSSES.values()), ACCENT, QUIET} & {*MORE_COLOURS}
         assert len(set(MORE_COLOURS)) == len(MORE_COLOURS)
 
     @pytest.mark.parametrize("name", PRESETS)
@@ -204,7 +203,7 @@ class TestTerms:
         values = {"loss": 1.0, "loss.rdrop": 1.0, "loss.rdrop.ce": 0.7, "loss.rdrop.kl": 0.3}
         figure = drawn([Step(1, values), Step(2, values)])
         lines = [trace_named(figure, name)["line"] for name in ("R-Drop", "R-Drop, its CE", "R-Drop, its KL")]
-        assert {line["color"] for line in lines} == {PART_COLOURS["rdrop"]}
+        assert {line["color"] for line in lines} == {LOSSES["rdrop"].colour}
         assert len({line["dash"] for line in lines}) == 3
 
     def test_the_lines_of_a_run_from_before_terms_had_their_own_are_drawn(self) -> None:
@@ -285,8 +284,7 @@ def test_the_reference_lines_are_drawn_when_they_are_known() -> None:
 
 
 def test_every_loss_has_a_colour_of_its_own() -> None:
-    assert PART_COLOURS.keys() == LOSSES.keys()
-    assert len(set(PART_COLOURS.values())) == len(LOSSES)
+    assert len({entry.colour for entry in LOSSES.values()}) == len(LOSSES)
 
 
 @pytest.mark.parametrize("steps", [[], made_steps(10)])

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.losses.evaluate import TERMS, Contrasted, TermInput
-from core.losses.reference import ReferenceLines, reference_lines
-from core.losses.registry import LOSSES
+from core.losses.entry import Contrasted, ReferenceLines, TermInput
+from core.losses.evaluate import reference_lines
+from core.losses.registry import LOSSES, loss_entry
 from core.parameters import Value
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
@@ -51,7 +51,7 @@ def lines_of(loss: str, given: TermInput, **parameters: Value) -> ReferenceLines
 
 
 def loss_of(loss: str, given: TermInput, **parameters: Value) -> Tensor:
-    value = TERMS[loss](given, LABELS, settings(loss, **parameters))
+    value = loss_entry(loss).compute(given, LABELS, settings(loss, **parameters))
     assert isinstance(value, Tensor)
     return value
 
@@ -148,7 +148,7 @@ def test_the_bound_is_reached_where_there_are_no_negatives() -> None:
     lines = reference_lines("supcon", given, labels, settings("supcon"))
     assert lines is not None
     assert lines.bound is not None
-    value = TERMS["supcon"](given, labels, settings("supcon"))
+    value = loss_entry("supcon").compute(given, labels, settings("supcon"))
     assert isinstance(value, Tensor)
     assert value.item() == pytest.approx(lines.bound.item()) == pytest.approx(math.log(5))
 

@@ -9,7 +9,8 @@ import pytest
 
 import core.losses
 from core.errors import ConfigError
-from core.losses.registry import LOSSES, LossEntry, loss_entry
+from core.losses.entry import LossEntry
+from core.losses.registry import LOSSES, loss_entry
 
 # Numbers that words tell of, not the formula.
 BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}

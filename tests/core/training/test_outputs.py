@@ -12,7 +12,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.validation import build
 from core.encoders.model import Encoder
 from core.encoders.taps import Encoded, TokenViews
-from core.losses.evaluate import TermInput
+from core.losses.entry import TermInput
 from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, joined, outputs_of, projection_head
 from core.training.plan import Plan, plan_phase
 from core.views.token_clusters import cluster_views

@@ -1,0 +1,236 @@
+"""What a loss says of itself: how it is called, what it reads, its settings, and the functions that compute it.
+
+Readable without importing torch, so that forms, help texts, the equation preview, the command line and the curves can
+be made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from core.losses.law import ForceLaw
+from core.parameters import AUTO, Parameter, Value
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Level = Literal["sentence", "token", "logits"]
+Settings = Mapping[str, Value]
+
+
+class Contrasted(NamedTuple):
+    """What is contrasted in one layer: vectors [N, V, d] and, where views are missing, view_mask [N, V]."""
+
+    vectors: Tensor
+    view_mask: Tensor | None = None
+
+
+class Mixed(NamedTuple):
+    """How texts were mixed before the classifier: row numbers [N] of the partners, and the first text's share."""
+
+    partners: Tensor
+    share: Tensor
+
+
+class TermInput(NamedTuple):
+    """What one term reads.
+
+    Attributes:
+        logits: [N, C] for each view, for a loss on logits.
+        layers: one entry per contrasted layer, for a loss on vectors.
+        queue: further candidates, features [Q, d] and labels [Q].
+    """
+
+    logits: tuple[Tensor, ...] = ()
+    layers: tuple[Contrasted, ...] = ()
+    queue: tuple[Tensor, Tensor] | None = None
+    mixed: Mixed | None = None
+
+
+class ReferenceLines(NamedTuple):
+    """What a term's loss on a batch is to be read against.
+
+    Attributes:
+        collapse, bound: nats, float64 scalars; None where a loss has no bound worth drawing.
+        active: share of the anchors, in [0, 1], that have a positive and a second candidate. Without
+            any the loss is 0 whatever the vectors are. None where every anchor is active.
+    """
+
+    collapse: Tensor
+    bound: Tensor | None
+    active: Tensor | None = None
+
+
+# (input, labels [N], parameters) → the term, or its value and its pieces
+TermFunction = Callable[[TermInput, "Tensor", Settings], "Tensor | tuple[Tensor, dict[str, Tensor]]"]
+# The same → the lines of a term on this very batch
+LineFunction = Callable[[TermInput, "Tensor", Settings], ReferenceLines]
+
+
+class Forces(NamedTuple):
+    """How the force view shows a loss.
+
+    Attributes:
+        law: from the settings and the views of a text, the loss on one vector per text.
+        variant: what the settings make of the loss, in words behind its name; "" for nothing.
+    """
+
+    law: Callable[[Settings, int], ForceLaw]
+    variant: Callable[[Settings], str]
+
+
+@dataclass(frozen=True, slots=True)
+class LossEntry:
+    """A loss as people, forms, the planner and the training loop see it.
+
+    Attributes:
+        place: where it comes in lists.
+        symbol, latex: its short name, and its equation with `{name}` where a parameter's value goes.
+        latex_variants: the equation by the value of its parameter "variant", where it has one.
+        latex_notes: further lines, each shown where the parameter that it explains is not at its default.
+        reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
+        views: fewest and most views of a text that it takes (None: any number).
+        first_view: the view that it is given at first where it needs one.
+        levels: what it can contrast; empty for a loss on logits.
+        uses_labels: whether positives are rows with the same label.
+        extras: whether its parameters are additions that are off unless they are asked for.
+        colour: of its curve.
+        pieces: what its pieces are called behind its symbol, by their names.
+        compute: its value, in nats.
+        lines: its reference lines; None for a loss on logits.
+        forces: None where a frame does not hold what its forces need.
+    """
+
+    name: str
+    label: str
+    place: int
+    symbol: str
+    latex: str
+    summary: str
+    source: str
+    reads: Literal["logits", "vectors", "triplets"]
+    colour: str
+    compute: TermFunction
+    lines: LineFunction | None = None
+    forces: Forces | None = None
+    views: tuple[int, int | None] = (1, 1)
+    first_view: str = "dropout"
+    levels: tuple[Level, ...] = ()
+    uses_labels: bool = True
+    extras: bool = False
+    parameters: tuple[Parameter, ...] = ()
+    pieces: Mapping[str, str] = field(default_factory=dict)
+    others_compute: str = ""
+    latex_variants: Mapping[str, str] = field(default_factory=dict)
+    latex_notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def contrastive(self) -> bool:
+        """Whether it compares the vectors of a batch with each other."""
+        return self.reads != "logits"
+
+
+def temperature_parameter(default: float) -> Parameter:
+    return Parameter(
+        "temperature",
+        "Temperature τ",
+        default,
+        "Divides every similarity before the softmax. Small: nearly all the push goes to the most similar negatives, "
+        "the hard ones. Large: all negatives are pushed about alike. Forces on Explore draws it.",
+        low=0.0,
+        high=100.0,
+        above=True,
+        slider=(0.01, 1.0),
+        knob=True,
+    )
+
+
+# What is contrasted, for every loss on vectors.
+CONTRAST = (
+    Parameter(
+        "level",
+        "Level",
+        "sentence",
+        "What is contrasted: the pooled vector of a text, the tokens that [CLS] attends to most, or the classifier's "
+        "output.",
+        kind="choice",
+        choices={"sentence": "Sentence", "token": "Token", "logits": "Logits"},
+    ),
+    Parameter(
+        "layers",
+        "Layers",
+        "last",
+        "The blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; "
+        "0 would be the embeddings.",
+        kind="layers",
+    ),
+    Parameter(
+        "k",
+        "Tokens k",
+        30,
+        "At token level: how many of the tokens that [CLS] attends to most represent a text. A k of at least the "
+        "number of words selects nothing.",
+        kind="integer",
+        low=1,
+        high=512,
+        slider=(1, 120),
+        automatic="A third of a text's tokens",
+    ),
+    Parameter(
+        "clusters",
+        "Clusters",
+        0,
+        "At token level: group the k tokens by K-means into this many groups, each the mean of its members; 0 takes "
+        "every token on its own.",
+        kind="integer",
+        low=0,
+        high=64,
+        slider=(0, 30),
+    ),
+    Parameter(
+        "projection",
+        "Projection head",
+        "none",
+        "Layers of its own in front of the loss, 128 wide, dropped afterwards. SimCSE trains with an MLP; SCL, DSCL "
+        "and the notes have none.",
+        kind="choice",
+        choices={"none": "None", "linear": "Linear", "mlp": "MLP"},
+    ),
+    Parameter(
+        "original",
+        "The text itself",
+        True,
+        "Whether the unchanged text is one of the views. CERT contrasts two back-translations without it.",
+        kind="switch",
+    ),
+)
+
+QUEUE = (
+    Parameter(
+        "queue",
+        "Queue",
+        0,
+        "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none. 1,024 "
+        "is a good size here; MoCo had 65,536.",
+        kind="integer",
+        low=0,
+        high=65_536,
+        slider=(0, 4096),
+    ),
+    Parameter(
+        "momentum",
+        "Queue momentum",
+        AUTO,
+        "How slowly the copy follows the encoder: the share m of it that stays at each step. From the steps: a short "
+        "run takes a smaller m, so that its copy learns too; MoCo's 0.999 is for thousands of steps.",
+        low=0.0,
+        high=1.0,
+        below=True,
+        slider=(0.9, 0.9999),
+        automatic="From the steps",
+    ),
+)
+
+ALPHA_HELP = "α means other things in R-Drop, DSCL and the notes: here it is "
