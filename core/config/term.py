@@ -11,7 +11,8 @@ from core.errors import ConfigError
 from core.losses.entry import LossEntry
 from core.losses.registry import loss_entry
 from core.parameters import AUTO, Value, checked, whole
-from core.views.registry import ViewEntry, view_entry
+from core.views.entry import ViewEntry
+from core.views.registry import view_entry
 
 WEIGHT_MAX = 1000.0
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from core.errors import ConfigError
 from core.tasks.dataset import Input
-from core.views.eda import eda, row_generator
+from core.views.draws import row_generator
+from core.views.eda import eda
 
 # Keeps the draws of one kind apart from those of another with the same seed.
 LABEL_STREAM, TEXT_STREAM = 11, 12

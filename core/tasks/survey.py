@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.views.eda import UNSPACED_LETTER
+from core.views.segments import UNSPACED_LETTER
 
 # One text, a pair or a triplet.
 Texts = str | tuple[str, ...]

@@ -9,18 +9,13 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from core.config.term import ViewConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
-from core.parameters import number
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.plan import Pass
-from core.views.back_translation import MemoryTranslationCache, RoundTrip, TranslationCache, Translations
-from core.views.eda import eda, row_generator
-from core.views.token_shuffle import shuffle_tokens
+from core.views.draws import row_generator
 
 
 class StepInputs:
@@ -44,11 +39,10 @@ class StepInputs:
         self._special_ids = encoder.special_ids
         self._seed = seed
         device = next(encoder.parameters()).device
-        cache = TranslationCache(translations) if translations else MemoryTranslationCache()
-        self._round_trips = {
-            number: _round_trip(wanted.view, seed + wanted.draw, cache, device)
+        self._models = {
+            number: wanted.view.entry.by_model(wanted.view.parameters, seed + wanted.draw, translations, device)
             for number, wanted in enumerate(passes)
-            if wanted.view is not None and wanted.view.view == "back_translation"
+            if wanted.view is not None and wanted.view.entry.by_model is not None
         }
         self._passes = passes
         self._streams = [_stream(wanted) for wanted in passes]
@@ -63,44 +57,30 @@ class StepInputs:
         stream = self._streams[number]
         if source != "rows":
             return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
-        if view is None or view.view in ("dropout", "adversarial") or view.entry.kind == "embedding":
-            return self.plain(rows)
-        if view.view == "token_shuffle":
+        if number in self._models:
+            return self._tokenizer(self._by_model(number, rows))
+        if view is not None and (change := view.entry.tokens) is not None:
             return [
-                shuffle_tokens(tokens, self._special_ids, row_generator(self._seed, step, row, stream))
+                change(tokens, self._special_ids, row_generator(self._seed, step, row, stream))
                 for row, tokens in zip(rows, self.plain(rows), strict=True)
             ]
-        if view.view == "back_translation":
-            return self._tokenizer(self._translated(number, rows))
-        # Texts of one step are not met again: keeping their tokens would grow without end.
-        return self._tokenizer([self._augmented(view, self._texts[row], step, row, stream) for row in rows], keep=False)
+        if view is not None and view.entry.text is not None:
+            # Texts of one step are not met again: keeping their tokens would grow without end.
+            return self._tokenizer([self._changed(view, row, step, stream) for row in rows], keep=False)
+        return self.plain(rows)
 
-    def _augmented(self, view: ViewConfig, text: Input, step: int, row: int, stream: int) -> Input:
-        settings = view.parameters
-        rng = row_generator(self._seed, step, row, stream)
+    def _changed(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
+        text, change = self._texts[row], view.entry.text
+        assert change is not None
+        rng = row_generator(self._seed, step, row, stream)  # one for both texts of a pair
+        sides = [change(side, view.parameters, rng) for side in ((text,) if isinstance(text, str) else text)]
+        return sides[0] if isinstance(text, str) else (sides[0], sides[1])
 
-        def changed(one: str) -> str:
-            return eda(one, operation=str(settings["operation"]), rate=number(settings, "rate"), rng=rng)
-
-        return changed(text) if isinstance(text, str) else (changed(text[0]), changed(text[1]))
-
-    def _translated(self, number: int, rows: Sequence[int]) -> list[Input]:
-        sides = [self._round_trips[number].translate_rows(side, rows) for side in self._sides]
+    def _by_model(self, number: int, rows: Sequence[int]) -> list[Input]:
+        sides = [self._models[number].translate_rows(side, rows) for side in self._sides]
         return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
 
 
 def _stream(wanted: Pass) -> int:
     """Tells the random draws of passes apart, also where two views of one kind differ in a setting only."""
     return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw
-
-
-def _round_trip(view: ViewConfig, seed: int, cache: Translations, device: torch.device) -> RoundTrip:
-    settings = view.parameters
-    return RoundTrip(
-        str(settings["forward"]),
-        str(settings["backward"]),
-        temperature=number(settings, "temperature"),
-        seed=seed,
-        cache=cache,
-        device=device,
-    )

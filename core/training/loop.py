@@ -56,7 +56,6 @@ from core.training.untrained import (
     Vectors,
     cache_key,
 )
-from core.views.synonyms import synonym_source
 
 
 def train(
@@ -211,9 +210,9 @@ class _Run:
             yield Notice(self.step, "Blocks are drawn once, before the first step: this phase draws none.")
         for sentence in slow_queues(self.phase.config):
             yield Notice(self.step, sentence)
-        augmented = any(p.view is not None and p.view.view == "eda" for p in self.phase.plan.passes)
-        if augmented and synonym_source() == "wordnet":
-            yield Notice(self.step, "Synonyms come from WordNet: the run repeats only where nltk has it too.")
+        for view in {p.view.view: p.view.entry for p in self.phase.plan.passes if p.view is not None}.values():
+            if view.notice is not None and (sentence := view.notice()):
+                yield Notice(self.step, sentence)
 
     def _enter_phase(self, number: int) -> None:
         self.offset = self.config.phase_ends[number - 1] if number else 0

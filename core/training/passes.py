@@ -14,7 +14,6 @@ from core.config import Precision
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
-from core.parameters import number
 from core.tasks import TaskData
 from core.training.adversarial import embedding_gradients, laid_out
 from core.training.frozen import OncePerRow
@@ -22,7 +21,7 @@ from core.training.gradient_cache import GradientCache
 from core.training.inputs import StepInputs
 from core.training.outputs import Outputs, outputs_of
 from core.training.plan import Pass, Plan, TermPlan
-from core.views.embedding import add_step, embedding_dropout, feature_cutoff, token_cutoff
+from core.views.entry import Embedded
 
 FLOAT_BYTES = 4
 
@@ -106,7 +105,7 @@ class Passes:
                 self._encoder, tokens[number], labels, self._term_of(wanted), self._machine.autocast
             )
             for number, wanted in enumerate(self._plan.passes)
-            if wanted.view is not None and wanted.view.view == "adversarial"
+            if wanted.view is not None and wanted.view.entry.follows_gradient
         }
         return Batch(rows, labels, tokens, gradients)
 
@@ -189,18 +188,10 @@ def _edited(
     wanted: Pass, embeddings: Tensor, owners: Tensor, special: Tensor, texts: list[int], gradients: Sequence[Tensor]
 ) -> Tensor:
     assert wanted.view is not None
-    settings = wanted.view.parameters
-    if wanted.view.view == "adversarial":
-        gradient = laid_out(gradients, embeddings, owners, texts)
-        return add_step(embeddings, owners, texts, gradient, number(settings, "epsilon"))
-    rate = number(settings, "rate")
-    if rate == 0:
-        return embeddings
-    if wanted.view.view == "token_cutoff":
-        return token_cutoff(embeddings, owners, special, texts, rate)
-    if wanted.view.view == "feature_cutoff":
-        return feature_cutoff(embeddings, owners, texts, rate)
-    return embedding_dropout(embeddings, owners, texts, rate)
+    entry, settings = wanted.view.entry, wanted.view.parameters
+    assert entry.embedding is not None
+    gradient = laid_out(gradients, embeddings, owners, texts) if entry.follows_gradient else None
+    return entry.embedding(Embedded(embeddings, owners, special, texts, gradient), settings)
 
 
 def _with_gradient(outputs: Outputs) -> Outputs:

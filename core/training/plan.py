@@ -120,7 +120,7 @@ class Plan:
     @property
     def readings(self) -> int:
         """How often the encoder reads each text of the batch in a step."""
-        adversarial = sum(p.view is not None and p.view.view == "adversarial" for p in self.passes)
+        adversarial = sum(p.view is not None and p.view.entry.follows_gradient for p in self.passes)
         queues = sum(bool(whole(t.term.parameters, "queue")) for t in self.terms)
         return len(self.passes) + ADVERSARIAL_PASSES * adversarial + queues
 

@@ -231,7 +231,7 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
 
 
 def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
-    if phase.micro_batch and any(p.view is not None and p.view.view == "adversarial" for p in plan.passes):
+    if phase.micro_batch and any(p.view is not None and p.view.entry.follows_gradient for p in plan.passes):
         raise ConfigError(
             f"{where}micro_batch",
             phase.micro_batch,

@@ -14,7 +14,7 @@ _HOMES = {
     "RoundTrip": "core.views.back_translation",
     "TranslationCache": "core.views.back_translation",
     "cluster_views": "core.views.token_clusters",
-    "row_generator": "core.views.eda",
+    "row_generator": "core.views.draws",
     "synonym_source": "core.views.synonyms",
     "topk_token_views": "core.views.topk_tokens",
 }

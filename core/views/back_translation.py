@@ -17,14 +17,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
-
-import torch
-import transformers
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
 from core.errors import EncoderError, shown
+from core.lazy import lazy
+from core.parameters import Parameter, number
+from core.views.entry import Settings, ViewEntry
+
+if TYPE_CHECKING:
+    import torch
+    import transformers
+else:
+    torch, transformers = lazy("torch"), lazy("transformers")
 
 WHAT = "Translation model"
 REMEDY = "give a Marian model with its weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de"
@@ -276,8 +281,8 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
         with warnings.catch_warnings():
             # It asks for a package that only makes unusual quotation marks and dashes plain.
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        model = AutoModelForSeq2SeqLM.from_pretrained(
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
             folder,
             trust_remote_code=False,
             use_safetensors=has_safe_weights(folder),
@@ -309,3 +314,54 @@ def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
         finally:
             if mps_state is not None:
                 torch.mps.set_rng_state(mps_state)
+
+
+def _by_model(settings: Settings, seed: int, kept: Path | None, device: torch.device) -> RoundTrip:
+    return RoundTrip(
+        str(settings["forward"]),
+        str(settings["backward"]),
+        temperature=number(settings, "temperature"),
+        seed=seed,
+        cache=TranslationCache(kept) if kept else MemoryTranslationCache(),
+        device=device,
+    )
+
+
+ENTRIES = (
+    ViewEntry(
+        name="back_translation",
+        label="Back-translation",
+        summary="The text, translated into another language and back by sampling. Models come from the Hub.",
+        source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
+        kind="text",
+        parameters=(
+            Parameter(
+                "forward",
+                "Model there",
+                "Helsinki-NLP/opus-mt-en-de",
+                "A Marian model on the Hub, or a folder.",
+                kind="name",
+            ),
+            Parameter(
+                "backward",
+                "Model back",
+                "Helsinki-NLP/opus-mt-de-en",
+                "The Marian model for the way back.",
+                kind="name",
+            ),
+            Parameter(
+                "temperature",
+                "Sampling temperature T",
+                0.7,
+                "Higher is bolder and noisier; the papers use 0.3, 0.5, 0.7 and 0.9.",
+                low=0.0,
+                high=10.0,
+                above=True,
+                slider=(0.1, 1.5),
+            ),
+        ),
+        place=9,
+        by_model=_by_model,
+        cost="Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept.",
+    ),
+)

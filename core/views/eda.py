@@ -12,9 +12,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from numpy.random import Generator
 
+from core.parameters import Parameter, number
+from core.views.draws import row_generator, stream
+from core.views.entry import Settings, ViewEntry, rate_parameter
+from core.views.segments import UNSPACED_LETTER, UNSPACED_UNIT, Subject, ViewPreview, segments_of
+from core.views.synonyms import synonym_source
 from core.views.synonyms import synonyms as listed_synonyms
 
 Synonyms = Callable[[str], Sequence[str]]
@@ -33,26 +37,7 @@ FUNCTION_WORDS = """
 """
 STOP_WORDS = frozenset(FUNCTION_WORDS.split())
 
-# Han, kana, Thai, Lao, Khmer and Burmese are written without spaces. Korean is written with them.
-UNSPACED_LETTER = re.compile(
-    "[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f]"
-)
-UNSPACED_UNIT = re.compile(r"[A-Za-z0-9]+|.", re.DOTALL)
 PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
-
-# Keeps the numbers drawn here apart from those of the project's other generators, which are seeded with fewer words.
-STREAM = 6
-
-
-def row_generator(seed: int, step: int, row: int, draw: int) -> Generator:
-    """The random numbers of one view, so that a resumed run makes the views that an unbroken one makes.
-
-    Args:
-        seed: the run's. step: of training. row: in the training split. draw: number of the view in its step.
-            All >= 0.
-    """
-    return np.random.default_rng([seed, step, row, draw, STREAM])
 
 
 def eda(
@@ -169,3 +154,58 @@ CHANGES: dict[str, Callable[[list[str], float, Generator, Synonyms], list[str]]]
     "duplicate": _duplicate,
     "swap": _swap,
 }
+
+
+def _view(text: str, settings: Settings, rng: Generator) -> str:
+    return eda(text, operation=str(settings["operation"]), rate=number(settings, "rate"), rng=rng)
+
+
+def _preview(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    """One preview for each operation."""
+    (operations,) = [p.choices for p in entry.parameters if p.name == "operation"]
+    found = []
+    for operation, label in (operations or {}).items():
+        # One generator for both texts of a pair, as a run has.
+        rng = row_generator(subject.seed, 0, 0, stream(entry.name, operation))
+        views = [eda(text, operation=operation, rate=subject.rate, rng=rng) for text in subject.texts]
+        segments = tuple(segments_of(*both) for both in zip(subject.texts, views, strict=True))
+        found.append(ViewPreview(entry.name, f"{entry.label}: {label}", entry.summary, "text", segments))
+    return found
+
+
+def _notice() -> str:
+    found = synonym_source() == "wordnet"
+    return "Synonyms come from WordNet: the run repeats only where nltk has it too." if found else ""
+
+
+ENTRIES = (
+    ViewEntry(
+        name="eda",
+        label="Easy data augmentation",
+        summary="Words replaced by synonyms, deleted, duplicated or swapped.",
+        source="Wei & Zou 2019, arXiv:1901.11196",
+        kind="text",
+        parameters=(
+            Parameter(
+                "operation",
+                "Operation",
+                "mixed",
+                "What is done to a text; mixed draws one of the four for each.",
+                kind="choice",
+                choices={
+                    "mixed": "Mixed",
+                    "replace": "Replace by synonyms",
+                    "delete": "Delete",
+                    "duplicate": "Duplicate",
+                    "swap": "Swap",
+                },
+            ),
+            rate_parameter(0.1, "the words that are changed, at least one"),
+        ),
+        others_compute="The paper inserts random synonyms where the notes, and we, duplicate words.",
+        place=3,
+        text=_view,
+        preview=_preview,
+        notice=_notice,
+    ),
+)

@@ -10,9 +10,19 @@ Source: Yan et al. 2021, arXiv:2105.11741, section 3.2. Token shuffling is in `c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from core.lazy import lazy
+from core.parameters import Parameter, number
+from core.views.draws import row_generator, stream
+from core.views.entry import CONSERT, Embedded, Settings, ViewEntry, rate_parameter
+from core.views.segments import Segment, Subject, ViewPreview
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 
 def token_cutoff(
@@ -114,3 +124,96 @@ def _numbered(owners: Tensor, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
 def _check_rate(rate: float) -> None:
     if not 0 < rate < 1:
         raise ValueError(f"rate = {rate}: expected a number between 0 and 1")
+
+
+def _token_cutoff(given: Embedded, settings: Settings) -> Tensor:
+    if (rate := number(settings, "rate")) == 0:
+        return given.embeddings
+    return token_cutoff(given.embeddings, given.owners, given.special, given.texts, rate)
+
+
+def _feature_cutoff(given: Embedded, settings: Settings) -> Tensor:
+    if (rate := number(settings, "rate")) == 0:
+        return given.embeddings
+    return feature_cutoff(given.embeddings, given.owners, given.texts, rate)
+
+
+def _embedding_dropout(given: Embedded, settings: Settings) -> Tensor:
+    if (rate := number(settings, "rate")) == 0:
+        return given.embeddings
+    return embedding_dropout(given.embeddings, given.owners, given.texts, rate)
+
+
+def _adversarial(given: Embedded, settings: Settings) -> Tensor:
+    assert given.gradient is not None
+    return add_step(given.embeddings, given.owners, given.texts, given.gradient, number(settings, "epsilon"))
+
+
+def _preview_cutoff(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
+    if subject.tokens is None:
+        return []
+    movable = subject.movable
+    count = max(1, round(subject.rate * len(movable))) if subject.rate and movable else 0
+    cut = set(row_generator(subject.seed, 0, 0, stream(entry.name)).permutation(movable)[:count].tolist())
+    segments = tuple(
+        Segment(token, "removed" if place in cut else "same") for place, token in enumerate(subject.tokens)
+    )
+    places = tuple(range(len(segments)))
+    return [ViewPreview(entry.name, entry.label, entry.summary, "tokens", (segments,), places)]
+
+
+ENTRIES = (
+    ViewEntry(
+        name="token_cutoff",
+        label="Token cut-off",
+        summary="The embeddings of some tokens are zeroed.",
+        source=CONSERT,
+        kind="embedding",
+        parameters=(rate_parameter(0.15, "the tokens that are zeroed"),),
+        place=5,
+        embedding=_token_cutoff,
+        preview=_preview_cutoff,
+    ),
+    ViewEntry(
+        name="feature_cutoff",
+        label="Feature cut-off",
+        summary="Some features of the embeddings are zeroed, in all tokens of a text alike.",
+        source=CONSERT,
+        kind="embedding",
+        parameters=(rate_parameter(0.2, "the features that are zeroed"),),
+        place=6,
+        embedding=_feature_cutoff,
+    ),
+    ViewEntry(
+        name="embedding_dropout",
+        label="Embedding dropout",
+        summary="Entries of the embeddings are dropped at random.",
+        source=CONSERT,
+        kind="embedding",
+        parameters=(rate_parameter(0.2, "the entries that are dropped"),),
+        place=7,
+        embedding=_embedding_dropout,
+    ),
+    ViewEntry(
+        name="adversarial",
+        label="Adversarial step",
+        summary="The embeddings take a small step up the contrastive loss; costs three more passes.",
+        source=CONSERT,
+        kind="embedding",
+        parameters=(
+            Parameter(
+                "epsilon",
+                "Step ε",
+                0.01,
+                "The step's length, as a share of each embedding's norm.",
+                low=0.0,
+                high=1.0,
+                slider=(0.0, 0.1),
+            ),
+        ),
+        others_compute="ConSERT scales the gradient itself; here its sign is taken, so that every feature moves alike.",
+        place=8,
+        embedding=_adversarial,
+        follows_gradient=True,
+    ),
+)

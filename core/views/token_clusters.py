@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from core.lazy import lazy
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 
 class ClusterViews(NamedTuple):
@@ -49,7 +53,7 @@ def cluster_views(vectors: Tensor, mask: Tensor, clusters: int, *, iterations: i
 
 def _members(vectors: Tensor, present: Tensor, clusters: int, iterations: int) -> Tensor:
     """[B, K, H] → [B, clusters, K] bool: which tokens belong to which cluster."""
-    points = F.normalize(vectors if vectors.dtype == torch.float64 else vectors.float(), dim=-1)
+    points = torch.nn.functional.normalize(vectors if vectors.dtype == torch.float64 else vectors.float(), dim=-1)
     centres = _farthest_points(points, present, clusters)  # [B, clusters, H]
     members = _nearest(points, centres, present)
     for _ in range(iterations):
@@ -75,7 +79,7 @@ def _farthest_points(points: Tensor, present: Tensor, clusters: int) -> Tensor:
 
 def _nearest(points: Tensor, centres: Tensor, present: Tensor) -> Tensor:
     distances = (points.unsqueeze(1) - centres.unsqueeze(2)).square().sum(-1)  # [B, clusters, K]
-    nearest = F.one_hot(distances.argmin(1), centres.shape[1])  # [B, K, clusters]
+    nearest = torch.nn.functional.one_hot(distances.argmin(1), centres.shape[1])  # [B, K, clusters]
     return nearest.transpose(1, 2).bool() & present.unsqueeze(1)
 
 

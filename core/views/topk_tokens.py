@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-from torch import Tensor
+from core.lazy import lazy
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
 
 
 class TokenSelection(NamedTuple):
@@ -20,7 +25,6 @@ class TokenSelection(NamedTuple):
     view_mask: Tensor
 
 
-@torch.no_grad()
 def topk_token_views(
     cls_attention: Tensor, attention_mask: Tensor, special_tokens_mask: Tensor, k: int
 ) -> TokenSelection:
@@ -37,15 +41,16 @@ def topk_token_views(
     Raises: ValueError naming the argument, its value and what is expected.
     """
     _check(cls_attention, attention_mask, special_tokens_mask, k)
-    attention = cls_attention.float()
-    if attention.ndim == 3:
-        attention = attention.mean(1)  # [B, heads, T] → [B, T]
-    candidates = attention_mask.bool() & ~special_tokens_mask.bool()  # [B, T]
-    order = attention.masked_fill(~candidates, -torch.inf).sort(dim=1, descending=True, stable=True).indices[:, :k]
-    view_mask = candidates.gather(1, order)
-    missing = (0, k - order.shape[1])  # [B, min(k, T)] → [B, k]
-    indices = torch.nn.functional.pad(order.masked_fill(~view_mask, 0), missing)
-    return TokenSelection(indices, torch.nn.functional.pad(view_mask, missing))
+    with torch.no_grad():
+        attention = cls_attention.float()
+        if attention.ndim == 3:
+            attention = attention.mean(1)  # [B, heads, T] → [B, T]
+        candidates = attention_mask.bool() & ~special_tokens_mask.bool()  # [B, T]
+        order = attention.masked_fill(~candidates, -torch.inf).sort(dim=1, descending=True, stable=True).indices[:, :k]
+        view_mask = candidates.gather(1, order)
+        missing = (0, k - order.shape[1])  # [B, min(k, T)] → [B, k]
+        indices = torch.nn.functional.pad(order.masked_fill(~view_mask, 0), missing)
+        return TokenSelection(indices, torch.nn.functional.pad(view_mask, missing))
 
 
 def _check(cls_attention: Tensor, attention_mask: Tensor, special_tokens_mask: Tensor, k: int) -> None:

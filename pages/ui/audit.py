@@ -204,9 +204,9 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
         f"{counted(points, 'point')} {duration(found.frames_s)} · linear probe {duration(found.probe_s)} · "
         f"test {duration(found.test_s)}; speed {source}."
     )
-    views = [view.view for phase in config.phases for term in phase.objective.terms for view in term.views]
-    if "back_translation" in views:
-        st.caption("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept.")
+    views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
+    for cost in dict.fromkeys(view.entry.cost for view in views if view.entry.cost):
+        st.caption(cost)
     if not has_gpu() and found.memory_bytes > memory_bytes():
         st.warning(f"{memory_bytes() / 2**30:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.")
 

@@ -12,8 +12,9 @@ from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
 from core.parameters import Value
 from core.tasks.dataset import Input
-from core.views.preview import Mark, Segment, ViewPreview, segments_of, text_views
+from core.views.preview import text_views
 from core.views.registry import view_entry
+from core.views.segments import Mark, Segment, ViewPreview, segments_of
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parameter_widget import parameter_widget

@@ -26,10 +26,12 @@ from core.store.liveness import boot_id, host_name
 from core.tasks.rows import Rows
 from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
+from core.views.registry import VIEWS
 from pages.ui.live import curves_csv
 from pages.ui.parts import duration, escaped
 from tests.conftest import made_rows
 from tests.core.losses.toy import TOY
+from tests.core.views.toy import TOY as BACKWARDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
@@ -612,6 +614,17 @@ def test_a_loss_from_outside_is_offered_with_its_settings(
     assert "Pull alone" in options(app, "form.0.term.0.loss")
     assert any("Pull" in latex.value for latex in app.latex)
     assert widget(app, "form.0.knob.pull.strength").value == 0.5
+
+
+def test_a_view_from_outside_is_offered_with_its_settings_and_its_cost(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(VIEWS, BACKWARDS.name, BACKWARDS)
+    app = opened("fine_tune")
+    widget(app, "form.0.preset").set_value("simcse").run()
+    widget(app, "form.0.term.0.views").set_value(["dropout", BACKWARDS.name]).run()
+    assert "Backwards" in options(app, "form.0.term.0.views")
+    assert any(w.label == "Between words" for w in app.text_input)
 
 
 def test_contrast_on_a_frozen_encoder_is_explained_before_launch(opened: Callable[..., AppTest]) -> None:

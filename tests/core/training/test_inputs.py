@@ -11,10 +11,10 @@ import pytest
 
 from core.config.term import ViewConfig
 from core.encoders.packing import Tokens
-from core.training import inputs as inputs_module
 from core.training.inputs import StepInputs
 from core.training.plan import TRIPLET, Pass
 from core.training.prepare import prepare
+from core.views import back_translation
 from tests.conftest import write_csv
 from tests.core.training.made import Draft, loaded, nli_csv
 
@@ -123,7 +123,7 @@ class Backwards:
 
 @pytest.fixture
 def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, float, int]]:
-    monkeypatch.setattr(inputs_module, "RoundTrip", Backwards)
+    monkeypatch.setattr(back_translation, "RoundTrip", Backwards)
     Backwards.made = []
     return Backwards.made
 
@@ -155,7 +155,7 @@ def test_translations_lie_in_the_file_that_was_given(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caches: list[Any] = []
-    monkeypatch.setattr(inputs_module, "RoundTrip", lambda *_, cache, **__: caches.append(cache))
+    monkeypatch.setattr(back_translation, "RoundTrip", lambda *_, cache, **__: caches.append(cache))
     Made(draft, Pass("rows", TRANSLATED), translations=tmp_path / "translations.db")
     Made(draft, Pass("rows", TRANSLATED))
     assert [type(cache).__name__ for cache in caches] == ["TranslationCache", "MemoryTranslationCache"]

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.views.eda import STOP_WORDS, eda, row_generator
+from core.views.draws import row_generator
+from core.views.eda import STOP_WORDS, eda
 
 ROOT = Path(__file__).resolve().parents[3]
 OPERATIONS = ["replace", "delete", "duplicate", "swap"]

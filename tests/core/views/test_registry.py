@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from core.errors import ConfigError
-from core.views.registry import VIEWS, ViewEntry, view_entry
+from core.views.entry import ViewEntry
+from core.views.registry import VIEWS, view_entry
 
 READ_AGAIN = {
     "dropout", "eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial",

@@ -1,0 +1,61 @@
+"""Adding a view is one entry: config, command line, training and previews know it by that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from core.cli.main import draft_from
+from core.config import RunConfig
+from core.config.equation import term_words
+from core.encoders.model import load_encoder
+from core.errors import ConfigError
+from core.events import Step
+from core.training.inputs import StepInputs
+from core.training.loop import train
+from core.training.plan import Pass
+from core.training.prepare import prepare
+from core.views.preview import text_views
+from core.views.registry import VIEWS, register, view_entry
+from tests.core.views.toy import TOY
+
+
+@pytest.fixture
+def _toy() -> Iterator[None]:
+    register(TOY)
+    yield
+    del VIEWS[TOY.name]
+
+
+pytestmark = pytest.mark.usefixtures("_toy")
+VIEW = {"view": "backwards", "between": "and"}
+OBJECTIVE = {"terms": [{"loss": "simcse", "views": [VIEW]}]}
+
+
+def test_the_encoder_reads_what_it_makes(draft: Callable[..., RunConfig]) -> None:
+    config, data = prepare(draft(objective=OBJECTIVE, steps=2), gpu=False)
+    (view,) = config.phases[0].objective.terms[0].views
+    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, pooling="mean", max_length=32)
+    inputs = StepInputs(data, encoder, tokenizer, [Pass("rows", view)], seed=0)
+    text = data.train.texts[0]
+    assert inputs.tokens(0, 1, [0]) == tokenizer(["and".join(reversed(text.split()))])
+    assert [event.step for event in train(config, data) if isinstance(event, Step)] == [1, 2]
+
+
+def test_config_command_line_words_and_previews_know_it() -> None:
+    made = draft_from({"settings": ('objective.terms=[{"loss": "simcse", "views": [{"view": "backwards"}]}]',)})
+    term = made.phases[0].objective.terms[0]
+    assert term.views[0].parameters == {"between": "|"}
+    assert "backwards" in term_words(term)
+    shown = text_views("one two", seed=0, rate=0.1)[-1]
+    assert (shown.name, shown.label, shown.sentence) == ("backwards", "Backwards", TOY.summary)
+
+
+def test_it_comes_in_its_place_and_once() -> None:
+    assert list(VIEWS)[-1] == "backwards"
+    assert view_entry("backwards") is TOY
+    with pytest.raises(ValueError, match="name = 'backwards': there is such a view"):
+        register(TOY)
+    with pytest.raises(ConfigError, match="choose one of dropout"):
+        view_entry("forwards")
