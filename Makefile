@@ -15,7 +15,8 @@ run: $(VENV)/.ready
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.chromium
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --dist loadfile -m "not browser"
+	$(BIN)/python -m pytest -m browser
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

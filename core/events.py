@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,35 @@ FloatArray = NDArray[np.float32]
 
 TRAIN, VALIDATION = "train", "validation"
 BASELINE, BASELINE_TEST = "baseline", "baseline_test"
+# What a step measures as a whole, by name in its values: the loss in nats, the norm of all gradients before clipping,
+# and, on the weights of a block that all terms reach, the cosine of the first two terms' gradients and the block.
+LOSS, GRADIENT_NORM, SHARED_COSINE, SHARED_BLOCK = "loss", "grad_norm", "shared_cosine", "shared_block"
+# What runs recorded before terms were compared on weights.
+POOLED_COSINE = "pooled_cosine"
+
+
+class OfTerm(StrEnum):
+    """What a step measures of each term, by "<measure>.<the term's key>" in its values.
+
+    Losses, lines and bounds in nats; the share of a term's anchors that are active, in [0, 1]; the norm of its gradient
+    on the weights of a shared block or, in older runs, on the encoder's outputs. Of a loss, the key may be that of a
+    piece, "<key>.<piece>".
+    """
+
+    LOSS = "loss"
+    COLLAPSE_LINE = "collapse_line"
+    LOWER_BOUND = "lower_bound"
+    ACTIVE_ANCHORS = "active_anchors"
+    SHARED_GRADIENT = "shared_grad"
+    POOLED_GRADIENT = "pooled_grad"
+
+    def of(self, key: str) -> str:
+        """The name under which this is measured of a term."""
+        return f"{self}.{key}"
+
+    def keys(self, names: Iterable[str]) -> list[str]:
+        """Of which terms (and pieces) it was measured, in the order of the names."""
+        return [name.removeprefix(f"{self}.") for name in dict.fromkeys(names) if name.startswith(f"{self}.")]
 
 
 @dataclass(frozen=True, slots=True)

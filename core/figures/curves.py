@@ -9,7 +9,16 @@ from statistics import median
 from typing import Any
 
 from core.config import KnobTurn
-from core.events import Evaluation, Step
+from core.events import (
+    GRADIENT_NORM,
+    LOSS,
+    POOLED_COSINE,
+    SHARED_BLOCK,
+    SHARED_COSINE,
+    Evaluation,
+    OfTerm,
+    Step,
+)
 from core.figures.line_ends import line_ends, margin_px
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
@@ -55,7 +64,6 @@ GAP = 0.045
 FAINT = 0.3
 TICK_SIZE = 11
 # What marks a step at which terms were compared on the weights of a block: the block's number.
-BLOCK = "shared_block"
 # Compared steps this much farther apart than usual are not joined: there was nothing to compare in between.
 GAP_FACTOR = 1.5
 # What the label of a turned knob takes: a share of the steps, and a line's height.
@@ -150,32 +158,33 @@ def _loss_of(key: str) -> tuple[str, int]:
     return (loss, int(number)) if number.isdecimal() else (key, 1)
 
 
-def _measured(steps: Sequence[Step], prefix: str) -> list[str]:
-    """What follows a prefix in the steps' values, in the order of the terms."""
-    names = dict.fromkeys(name for step in steps for name in step.values)
-    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+def _measured(steps: Sequence[Step], measure: OfTerm) -> list[str]:
+    """Of which terms this was measured, in their order."""
+    return measure.keys(name for step in steps for name in step.values)
 
 
 def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
-    traces = [_line(steps, "loss", "total", 1, ACCENT, width=2.2, end="total")]
-    for part in _measured(steps, "loss."):
+    traces = [_line(steps, LOSS, "total", 1, ACCENT, width=2.2, end="total")]
+    for part in _measured(steps, OfTerm.LOSS):
         label, dash = part_label(part), part_dash(part)
-        traces.append(_line(steps, f"loss.{part}", label, 1, part_colour(part), dash=dash, end=label))
-    for name, end, dash in (("collapse line", "collapse line", "dash"), ("lower bound", "bound", "dot")):
-        measure = name.replace(" ", "_")
+        traces.append(_line(steps, OfTerm.LOSS.of(part), label, 1, part_colour(part), dash=dash, end=label))
+    for measure, name, end, dash in (
+        (OfTerm.COLLAPSE_LINE, "collapse line", "collapse line", "dash"),
+        (OfTerm.LOWER_BOUND, "lower bound", "bound", "dot"),
+    ):
         # Runs from before terms had lines of their own recorded one of each.
         traces.append(_line(steps, measure, name, 1, QUIET, dash=dash, end=end))
-        keys = _measured(steps, f"{measure}.")
+        keys = _measured(steps, measure)
         for key in keys:
             whose = f"{part_label(key)} {end}" if len(keys) > 1 else end
-            traces.append(_line(steps, f"{measure}.{key}", f"{part_label(key)} {name}", 1, QUIET, dash=dash, end=whose))
+            traces.append(_line(steps, measure.of(key), f"{part_label(key)} {name}", 1, QUIET, dash=dash, end=whose))
     return traces
 
 
 def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[Figure]:
     """A line of losses or of the total norm: its raw values, faint, and the smooth line that has its name."""
     measure = trace.get("uid", "")
-    if measure not in ("loss", "grad_norm") and not measure.startswith("loss."):
+    if measure not in (LOSS, GRADIENT_NORM) and not OfTerm.LOSS.keys([measure]):
         return [trace]
     having = [step for step in steps if measure in step.values]
     smooth = dict(
@@ -193,7 +202,7 @@ def _smooth(trace: Figure, steps: Sequence[Step], smoothing: Smoothing) -> list[
 
 def _compared(steps: Sequence[Step]) -> list[Step]:
     """The steps that compared the terms on a block; a step without values is put in each gap between stretches."""
-    having = [step for step in steps if BLOCK in step.values]
+    having = [step for step in steps if SHARED_BLOCK in step.values]
     usual = median([after.step - before.step for before, after in pairwise(having)] or [0])
     gaps = [before.step for before, after in pairwise(having) if after.step - before.step > GAP_FACTOR * usual]
     found = []
@@ -204,13 +213,14 @@ def _compared(steps: Sequence[Step]) -> list[Step]:
 
 
 def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:
-    traces = [_line(steps, "grad_norm", "all weights, before clipping", 3, ACCENT, end="total")]
-    for key in _measured(steps, "pooled_grad."):  # runs from before terms were compared on weights
+    traces = [_line(steps, GRADIENT_NORM, "all weights, before clipping", 3, ACCENT, end="total")]
+    for key in _measured(steps, OfTerm.POOLED_GRADIENT):  # runs from before terms were compared on weights
         label = f"{part_label(key)} on the encoder's output"
-        traces.append(_line(steps, f"pooled_grad.{key}", label, 3, part_colour(key), end=part_label(key)))
-    for key in _measured(compared, "shared_grad."):
+        traces.append(_line(steps, OfTerm.POOLED_GRADIENT.of(key), label, 3, part_colour(key), end=part_label(key)))
+    for key in _measured(compared, OfTerm.SHARED_GRADIENT):
         label = f"{part_label(key)} on {_blocks(compared)}{pace}"
-        traces.append(_dotted(compared, f"shared_grad.{key}", label, 3, part_colour(key)) | {"meta": part_label(key)})
+        trace = _dotted(compared, OfTerm.SHARED_GRADIENT.of(key), label, 3, part_colour(key))
+        traces.append(trace | {"meta": part_label(key)})
     return [_positive(trace) for trace in traces]
 
 
@@ -224,19 +234,20 @@ def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -
     on_outputs = "cosine of the first two terms' gradients on the encoder's outputs"
     on_weights = f"cosine on {_blocks(compared)}{pace}"
     return [
-        _line(steps, "pooled_cosine", on_outputs, 4, QUIET, dash="dot"),
-        _dotted(compared, "shared_cosine", on_weights, 4, ACCENT),
+        _line(steps, POOLED_COSINE, on_outputs, 4, QUIET, dash="dot"),
+        _dotted(compared, SHARED_COSINE, on_weights, 4, ACCENT),
     ]
 
 
 def _blocks(compared: Sequence[Step]) -> str:
-    numbers = sorted({int(step.values[BLOCK]) for step in compared if BLOCK in step.values})
+    numbers = sorted({int(step.values[SHARED_BLOCK]) for step in compared if SHARED_BLOCK in step.values})
     return f"block{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def _pace(steps: Sequence[Step]) -> str:
     """How often terms are compared, as people read it."""
-    apart = [after.step - before.step for before, after in pairwise(step for step in steps if BLOCK in step.values)]
+    having = [step.step for step in steps if SHARED_BLOCK in step.values]
+    apart = [after - before for before, after in pairwise(having)]
     usual = int(median(apart)) if apart else 1
     return f", every {usual} steps" if usual > 1 else ""
 
@@ -371,7 +382,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
         panels[2] = replace(PANELS[1], title=f"Validation accuracy: {who}")
     if any(name.startswith("collapse_line") for step in steps[-1:] for name in step.values):
         panels[1] = replace(PANELS[0], hint=CONTRASTIVE_HINT)
-    keys = _measured(compared, "shared_grad.")
+    keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
         title = f"Gradient norm: all weights, parts on {_blocks(compared)}"
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from core.encoders.model import Encoder
+from core.events import SHARED_BLOCK, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, Term
 from core.training.plan import Plan
 
 # A comparison walks one block once more for every term: each fifth step costs less than 5 % of the time.
 EVERY_STEPS = 5
-COSINE, BLOCK, NORM = "shared_cosine", "shared_block", "shared_grad."
 
 
 class SharedGradients:
@@ -66,9 +66,9 @@ class SharedGradients:
         first, second = list(self._sums)[:2]
         cosine = _product(self._sums[first], self._sums[second]) / norms[first] / norms[second]
         return {
-            **{f"{NORM}{key}": norm for key, norm in norms.items()},
-            COSINE: cosine,
-            BLOCK: torch.tensor(float(self._block)),
+            **{OfTerm.SHARED_GRADIENT.of(key): norm for key, norm in norms.items()},
+            SHARED_COSINE: cosine,
+            SHARED_BLOCK: torch.tensor(float(self._block)),
         }
 
 

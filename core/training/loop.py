@@ -17,6 +17,8 @@ from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.trainable import merge_adapters, merged_names, plain_name, reinitialise
 from core.errors import ConfigError, TrainingError
 from core.events import (
+    GRADIENT_NORM,
+    LOSS,
     Checkpointed,
     Evaluation,
     Event,
@@ -291,7 +293,7 @@ class _Run:
                 yield Notice(self.step, sentence)
 
     def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
-        for measure, name in (("loss", "loss"), ("grad_norm", "gradient norm")):
+        for measure, name in ((LOSS, "loss"), (GRADIENT_NORM, "gradient norm")):
             if not math.isfinite(values[measure]):
                 raise TrainingError(
                     f"The {name} of step {step} is {values[measure]}: "

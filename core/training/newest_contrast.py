@@ -7,7 +7,7 @@ from statistics import fmean
 
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
-from core.events import Step
+from core.events import OfTerm, Step
 from core.parameters import number
 from core.representation.verdict import Contrast
 
@@ -25,21 +25,21 @@ def newest_contrast(steps: Sequence[Step], objective: ObjectiveConfig, classes: 
     """
     newest = [step.values for step in steps[-NEWEST_STEPS:] if _knobs(step) == _knobs(steps[-1])]
     terms = zip(objective.keys, objective.terms, strict=True)
-    known = [(key, term) for key, term in terms if newest and f"collapse_line.{key}" in newest[-1]]
+    known = [(key, term) for key, term in terms if newest and OfTerm.COLLAPSE_LINE.of(key) in newest[-1]]
     if not known:
         return None
     key, term = next(((key, term) for key, term in known if term.weight > 0), known[0])
     # A batch without positives has a loss of 0 that says nothing.
-    of_term = [values for values in newest if values.get(f"active_anchors.{key}", 1.0) > 0]
+    of_term = [values for values in newest if values.get(OfTerm.ACTIVE_ANCHORS.of(key), 1.0) > 0]
     if not of_term:
         return None
     limited = bool(term.parameters.get("normalize", True))
     # Line and bound may move with each batch, as with tokens or uneven classes. Differences of means are means of
     # differences, so each batch is compared with its own line.
     return Contrast(
-        loss=fmean(values[f"loss.{key}"] for values in of_term),
-        line=fmean(values[f"collapse_line.{key}"] for values in of_term),
-        bound=fmean(values.get(f"lower_bound.{key}", 0.0) for values in of_term),
+        loss=fmean(values[OfTerm.LOSS.of(key)] for values in of_term),
+        line=fmean(values[OfTerm.COLLAPSE_LINE.of(key)] for values in of_term),
+        bound=fmean(values.get(OfTerm.LOWER_BOUND.of(key), 0.0) for values in of_term),
         steps=len(of_term),
         temperature=number(term.parameters, "temperature") if limited else None,
         classes=classes if term.entry.uses_labels else None,

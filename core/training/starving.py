@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.config.objective import ObjectiveConfig
+from core.events import OfTerm
 
-ACTIVE = "active_anchors."
 STEPS_IN_A_ROW = 5
 
 
@@ -25,7 +25,7 @@ def starving_terms(recent: Sequence[Mapping[str, float]], objective: ObjectiveCo
     if len(last) < STEPS_IN_A_ROW:
         return ()
     weighted = (key for key, term in zip(objective.keys, objective.terms, strict=True) if term.weight > 0)
-    return tuple(key for key in weighted if all(values.get(f"{ACTIVE}{key}") == 0 for values in last))
+    return tuple(key for key in weighted if all(values.get(OfTerm.ACTIVE_ANCHORS.of(key)) == 0 for values in last))
 
 
 def starving_sentences(

@@ -10,7 +10,7 @@ import streamlit as st
 from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.loss_sums import is_loss, same_loss
-from core.events import Step
+from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
 from core.figures.axes import AXES, Axis, places
 from core.figures.curves import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
@@ -28,15 +28,15 @@ from pages.ui.live_figure import live_figure
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to meet every measure of every phase.
 LOOKED_AT = 60
-DEFAULT = ("loss", "validation.accuracy", "validation.probe.accuracy")
+DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
 AXIS_LABELS: Mapping[Axis, str] = {"step": "Step", "time": "Time", "progress": "Progress"}
 SMOOTHINGS = {"none": "None", "exponential": "Exponential", "average": "Window"}
 OF_STEPS = {
-    "loss": "Loss, nats",
-    "grad_norm": "Gradient norm, before clipping",
+    LOSS: "Loss, nats",
+    GRADIENT_NORM: "Gradient norm, before clipping",
     "learning_rate": "Learning rate",
-    "shared_cosine": "Cosine of the parts' gradients, on a shared block",
-    "pooled_cosine": "Cosine of the parts' gradients, on the encoder's outputs",
+    SHARED_COSINE: "Cosine of the parts' gradients, on a shared block",
+    POOLED_COSINE: "Cosine of the parts' gradients, on the encoder's outputs",
     "lambda": "Weight λ",
     "temperature": "Temperature τ",
 }
@@ -55,10 +55,10 @@ OF_FRAMES = {
 VALIDATION, MEASURE = "validation.", "measure."
 SCORES = ("accuracy", "macro_f1", "cross_entropy")
 # Of a term's gradient: on the weights of a shared block, in older runs on the encoder's outputs.
-PULLS = {"shared_grad.": "on a shared block", "pooled_grad.": "on the encoder's outputs"}
-LOGARITHMIC = ("grad_norm", *PULLS)
+PULLS = {OfTerm.SHARED_GRADIENT: "on a shared block", OfTerm.POOLED_GRADIENT: "on the encoder's outputs"}
+LOGARITHMIC = (GRADIENT_NORM, *(f"{pull}." for pull in PULLS))
 # Measured at some steps only, so that a line joins those.
-SPARSE = ("shared_cosine", "shared_grad.")
+SPARSE = (SHARED_COSINE, f"{OfTerm.SHARED_GRADIENT}.")
 MEASURED_SHARES = (f"{MEASURE}{name}" for name, entry in METRICS.items() if entry.share)
 SCORED_SHARES = (f"{VALIDATION}{of}{name}" for of in ("", "probe.") for name in ("accuracy", "macro_f1"))
 SHARES = frozenset({*SCORED_SHARES, *MEASURED_SHARES})
@@ -164,18 +164,16 @@ def _warning(labels: Sequence[str]) -> str:
 def measure_labels(names: Iterable[str]) -> dict[str, str]:
     """What can be chosen, and what people call it, in the order in which a run is read."""
     known = set(names)
-    parts = sorted(name for name in known if name.startswith("loss."))
     pulls = {
-        name: f"Gradient norm of {part_label(name.removeprefix(prefix))}, {where}"
-        for prefix, where in PULLS.items()
-        for name in sorted(known)
-        if name.startswith(prefix)
+        pull.of(key): f"Gradient norm of {part_label(key)}, {where}"
+        for pull, where in PULLS.items()
+        for key in pull.keys(sorted(known))
     }
     ordered = {
-        "loss": OF_STEPS["loss"],
-        **{name: f"{part_label(name.removeprefix('loss.'))}, nats" for name in parts},
+        LOSS: OF_STEPS[LOSS],
+        **{OfTerm.LOSS.of(part): f"{part_label(part)}, nats" for part in OfTerm.LOSS.keys(sorted(known))},
         **{f"{VALIDATION}{name}": label for name, label in OF_FRAMES.items()},
-        **{name: label for name, label in OF_STEPS.items() if name != "loss"},
+        **{name: label for name, label in OF_STEPS.items() if name != LOSS},
         **pulls,
         **{f"{MEASURE}{entry.name}": f"{entry.label}, measured" for entry in METRICS.values()},
     }

@@ -178,7 +178,7 @@ def test_with_dropout_a_step_is_that_of_a_pass_in_parts_that_keeps_its_graph(dra
     after = torch.get_rng_state()
     phase.encoder.zero_grad()
     torch.set_rng_state(state)
-    batch = phase._batch(1)
+    batch = phase.batch(1)
     outputs = joined([phase.passes.run(batch, start, min(start + 3, 8)) for start in (0, 3, 6)])
     value = phase.objective(Reader(outputs, phase.encoder, phase.plan), batch.labels)
     value.total.backward()

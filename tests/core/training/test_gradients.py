@@ -61,10 +61,10 @@ def alone(phase: Phase, step: int, block: int) -> dict[str, Tensor]:
         phase.encoder.zero_grad(set_to_none=True)
         phase.passes._micro_batch = None
         torch.manual_seed(7)
-        outputs, _ = phase.passes.encode(step, phase._batch(step))
+        outputs, _ = phase.passes.encode(step, phase.batch(step))
         phase.passes._micro_batch = whole
-        reader = Reader(outputs, phase.encoder, phase.plan, queue=phase._queued)
-        labels = phase._batch(step).labels
+        reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued)
+        labels = phase.batch(step).labels
         value = phase.objective(reader, labels)
         (term.weight * value.parts[term.key]).backward()
         weights = [p for p in phase.encoder.blocks[block - 1].parameters() if p.requires_grad]
@@ -140,7 +140,7 @@ def test_a_term_that_asks_for_nothing_in_a_batch_has_no_cosine(draft: Draft) -> 
 @pytest.mark.parametrize("settings", [of_preset("token-scl"), of_preset("token-scl", micro_batch=3)])
 def test_looking_changes_nothing(draft: Draft, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     looked = take_steps(made_phase(draft(**settings)), 8)
-    monkeypatch.setattr("core.training.phase.EVERY_STEPS", 10**6)
+    monkeypatch.setattr("core.training.step.EVERY_STEPS", 10**6)
     quiet = take_steps(made_phase(draft(**settings)), 8)
     assert [values["loss"] for values in looked] == [values["loss"] for values in quiet]
     assert [values["grad_norm"] for values in looked] == [values["grad_norm"] for values in quiet]

@@ -333,7 +333,7 @@ def test_all_other_vectors_as_candidates_is_nt_xent(draft: Draft) -> None:
     (values,) = take_steps(made, 1)
     again = made_phase(draft(objective={"terms": [term], "combine": "additive"}))
     training_mode(again.encoder, again.learning)
-    pooled = again.passes.encode(1, again._batch(1))[0].pooled[2].detach()  # [2, B, H]
+    pooled = again.passes.encode(1, again.batch(1))[0].pooled[2].detach()  # [2, B, H]
     z = torch.nn.functional.normalize(pooled.double(), dim=-1).flatten(0, 1)  # [2B, H], view after view
     expected = 0.0
     for i in range(2 * B):

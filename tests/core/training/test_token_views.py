@@ -36,7 +36,7 @@ def test_as_many_vectors_are_counted_as_a_step_contrasts(draft: Draft, settings:
     counted = count_tokens(str(made.encoder.folder), made.data.train, 32)
     assert counted.exact
     for step in (1, 2):
-        batch = made._batch(step)
+        batch = made.batch(step)
         outputs, _ = made.passes.encode(step, batch)
         found = Reader(outputs, made.encoder, made.plan)(term.key).layers[0]
         assert found.view_mask is not None

@@ -1,0 +1,103 @@
+"""One step: forward pass, losses, backward, clip, optimiser. What is measured on the way is put into words below it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from core.encoders.trainable import training_mode
+from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm
+from core.losses.evaluate import ObjectiveValue, reference_lines
+from core.training.gradients import EVERY_STEPS, shared_gradients
+from core.training.optimisers import set_rates, take_clipped_step
+from core.training.outputs import Reader
+from core.training.passes import Batch
+
+if TYPE_CHECKING:
+    from core.training.phase import Phase
+
+
+class Computed(NamedTuple):
+    """A step whose gradients are there, and that the optimiser has not taken yet."""
+
+    batch: Batch
+    norm: Tensor
+    values: dict[str, float]
+    started: float
+
+
+def compute_step(phase: Phase, step: int) -> Computed:
+    """Everything of step 1, 2, … of a phase up to the optimiser, so that a loss that is not finite changes nothing."""
+    started = time.perf_counter()
+    training_mode(phase.encoder, phase.learning)
+    set_rates(phase.optimiser, phase.rate(step))
+    batch = phase.batch(step)  # tokens of each pass [B], labels [B]
+    # One call of the encoder for all passes, their texts packed. With a gradient cache the vectors are leaves, and
+    # their texts are read again, part by part, once these have a gradient.
+    outputs, cache = phase.passes.encode(step, batch)
+    reader = Reader(outputs, phase.encoder, phase.plan, queue=phase.queued)
+    value = phase.objective(reader, batch.labels)  # Σ weight · term
+    measured = _lines(phase, reader, batch.labels)
+    shared = None
+    if (step - 1) % EVERY_STEPS == 0:  # compares what the terms ask of weights that all of them reach
+        shared = shared_gradients(
+            value, phase.objective.terms, phase.plan, phase.encoder, outputs.vectors, phase.frozen
+        )
+    if shared is not None and cache is None:
+        shared.add(outputs.vectors)
+    value.total.backward()
+    if cache is not None:
+        cache.backward(shared)
+    if shared is not None:
+        measured |= shared.measures()
+    phase.row_gradients.gather()
+    norm = nn.utils.get_total_norm([p.grad for p in phase.parameters if p.grad is not None])
+    values = _numbers(value, norm, measured, phase.machine.device) | phase.knobs(step) | _counts(batch)
+    return Computed(batch, norm, values, started)
+
+
+def commit_step(phase: Phase, computed: Computed) -> float:
+    """Let the optimiser take a step that was computed; returns the seconds of the whole step."""
+    take_clipped_step(phase.optimiser, phase.parameters, computed.norm, phase.config.optimiser.max_gradient_norm)
+    phase.optimiser.zero_grad(set_to_none=True)
+    for queue in phase.queues.values():
+        queue.step(phase.passes.inputs.plain(computed.batch.rows), computed.batch.labels, phase.machine.autocast)
+    return time.perf_counter() - computed.started
+
+
+def _lines(phase: Phase, reader: Reader, labels: Tensor) -> dict[str, Tensor]:
+    """The reference lines of every term on this batch."""
+    lines: dict[str, Tensor] = {}
+    for term in phase.objective.terms:
+        with torch.no_grad():
+            found = reference_lines(term.loss, reader(term.key), labels, term.parameters)
+        if found is not None:
+            lines[OfTerm.COLLAPSE_LINE.of(term.key)] = found.collapse
+            if found.bound is not None:
+                lines[OfTerm.LOWER_BOUND.of(term.key)] = found.bound
+            if found.active is not None:
+                lines[OfTerm.ACTIVE_ANCHORS.of(term.key)] = found.active
+    return lines
+
+
+def _numbers(
+    value: ObjectiveValue, norm: Tensor, measured: Mapping[str, Tensor], device: torch.device
+) -> dict[str, float]:
+    tensors = {LOSS: value.total, GRADIENT_NORM: norm}
+    tensors |= {OfTerm.LOSS.of(name): part for name, part in value.parts.items()} | dict(measured)
+    # One transfer for all of these numbers.
+    stacked = torch.stack([tensor.detach().to(device, torch.float32) for tensor in tensors.values()])
+    found = dict(zip(tensors, stacked.tolist(), strict=True))
+    if math.isnan(found.get(SHARED_COSINE, 0.0)):  # a term that asks for nothing in this batch has no direction
+        del found[SHARED_COSINE]
+    return found
+
+
+def _counts(batch: Batch) -> dict[str, float]:
+    tokens = sum(len(tokens.ids) for texts in batch.tokens for tokens in texts)
+    return {"tokens": float(tokens), "texts": float(len(batch.rows))}
