@@ -32,7 +32,7 @@ from core.encoders.model import load_encoder
 from core.encoders.trainable import apply_trainable, training_mode
 from core.losses import scl_objective
 from core.tasks import TaskData
-from core.training import step
+from core.training import step as step_module
 from core.training.batches import make_sampler
 from core.training.gradients import EVERY_STEPS
 from core.training.schedule import learning_rate_factor
@@ -92,11 +92,11 @@ def token_level(config: RunConfig) -> RunConfig:
 @contextmanager
 def comparing(every_steps: int) -> Iterator[None]:
     """Inside, terms are compared so often."""
-    before, step.EVERY_STEPS = step.EVERY_STEPS, every_steps
+    before, step_module.EVERY_STEPS = step_module.EVERY_STEPS, every_steps
     try:
         yield
     finally:
-        step.EVERY_STEPS = before
+        step_module.EVERY_STEPS = before
 
 
 def main() -> None:
