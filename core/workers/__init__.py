@@ -1,6 +1,7 @@
 """Background work: runs and jobs, the processes that carry them out, and who starts and ends these.
 
-May import everything of core but figures and the command line. What a run or a job computes does not belong here.
+May import everything of core but figures and the command line. What a run or a job computes belongs to training and
+artifacts; here it is kept in the store.
 """
 
 from core.store.job_table import JobRecord

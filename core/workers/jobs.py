@@ -153,11 +153,9 @@ class Jobs:
 
     def _revive(self) -> None:
         for group in self._table.waiting_groups():
-            process = self._table.warm_process(group)
-            if process is None or not process.alive:
-                # The next look tries again, and until then the job reads as waiting, which it is.
-                with contextlib.suppress(OSError):
-                    self._ensure_running(group)
+            # The next look tries again, and until then the job reads as waiting, which it is.
+            with contextlib.suppress(OSError):
+                self._ensure_running(group)
 
     def _grace_s(self, job_id: str) -> float:
         record = self._table.job(job_id)

@@ -28,6 +28,7 @@ class LocalEngine(Engine):
         super().__init__(store)
         self._starter = starter or _fastest_starter
         self._slots = machine.slots() if slots is None else slots
+        self._jobs = Jobs(store.folder)
 
     def has_gpu(self) -> bool:
         return machine.has_gpu()
@@ -42,7 +43,7 @@ class LocalEngine(Engine):
         """
         try:
             if HAS_FORK:
-                Jobs(self.store.folder).warm_up(RUNS)
+                self._jobs.warm_up(RUNS)
         except EngineError as error:
             logging.getLogger(__name__).warning("no warm process: %s", error)
 

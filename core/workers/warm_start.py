@@ -32,10 +32,12 @@ def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | N
         spawn: starts one, and names it; None when it has ended already.
     Raises: OSError when no process can be started.
     """
+    if _is_served(table, group):
+        return  # pages ask whenever they are drawn, and a look keeps nobody from writing
     with table.transaction():
-        last = table.warm_process(group)
-        if last is not None and last.alive:
+        if _is_served(table, group):
             return
+        last = table.warm_process(group)
         failed = last.failed_starts + 1 if last is not None and last.doing == LOADING else 0
         if failed >= MAX_FAILED_STARTS:
             table.name_warm_process(group, None)
@@ -47,6 +49,12 @@ def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | N
         worker = spawn()
         if worker is not None:
             table.name_warm_process(group, WarmProcess(worker, LOADING, failed))
+
+
+def _is_served(table: JobTable, group: str) -> bool:
+    """Whether the named process lives; one that still loads counts."""
+    process = table.warm_process(group)
+    return process is not None and process.alive
 
 
 def _fail_all(table: JobTable, group: str, message: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import multiprocessing
 import shutil
 import sqlite3
 import subprocess
@@ -311,21 +310,22 @@ class TestCaches:
         assert cache.get([*many, "none"]) == many
 
 
-def put_many(path: Path, name: str) -> None:
-    cache = TranslationCache(path)
-    for i in range(20):
-        cache.put({f"{name} {i}": name})
+PUT_MANY = """
+import sys
+from pathlib import Path
+from core.views.back_translation import TranslationCache
+
+cache, name = TranslationCache(Path(sys.argv[1])), sys.argv[2]
+for i in range(20):
+    cache.put({f"{name} {i}": name})
+"""
 
 
 class TestFile:
     def test_processes_that_begin_together_share_it(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         path = tmp_path / "kept.sqlite3"
-        context = multiprocessing.get_context("spawn")
-        workers = [context.Process(target=put_many, args=(path, name)) for name in ("one", "two")]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(60)
+        workers = [subprocess.Popen([sys.executable, "-c", PUT_MANY, str(path), name]) for name in ("one", "two")]
+        assert [worker.wait(60) for worker in workers] == [0, 0]
         expected = {f"{name} {i}": name for name in ("one", "two") for i in range(20)}
         assert TranslationCache(path).get([*expected]) == expected
         assert not caplog.records
