@@ -137,7 +137,10 @@ class Store(Database):
 
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""
-        rows = self.all(f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL ORDER BY number DESC")
+        every = f"SELECT {SUMMARY_COLUMNS} FROM runs WHERE discarded_at IS NULL"
+        rows = self.all(f"{every} ORDER BY number DESC")
+        if any(_observed(row) == Status.INTERRUPTED for row in rows):
+            rows = self.all(f"{every} ORDER BY number DESC")  # see `_row`
         turns = self._turns()
         return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in rows]
 
@@ -173,6 +176,9 @@ class Store(Database):
     def _row(self, run_id: str) -> sqlite3.Row:
         named = "SELECT *, probe IS NOT NULL AS probe_known FROM runs WHERE id = ? AND discarded_at IS NULL"
         rows = self.all(named, (run_id,)) if RUN_ID.fullmatch(run_id) else []
+        if rows and _observed(rows[0]) == Status.INTERRUPTED:
+            # Its worker may have ended since the row was read, once it had written how the run ended.
+            rows = self.all(named, (run_id,))
         if not rows:
             raise RunNotFoundError(f"Run {shown(run_id)} does not exist: choose one from the list of runs.")
         return rows[0]

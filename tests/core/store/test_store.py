@@ -19,7 +19,7 @@ from core.config import KnobTurn, RunConfig, parse_config
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError
 from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
-from core.store import Liveness, Status, Store
+from core.store import Liveness, Status, Store, liveness
 from core.store.database import MIGRATIONS
 from core.store.liveness import boot_id, host_name, liveness_of
 from core.store.store import Attempt
@@ -684,3 +684,26 @@ def test_threads_share_a_store(store: Store) -> None:
         ids = list(pool.map(write, range(40)))
     assert len(set(ids)) == 40
     assert len(store.runs()) == 40
+
+
+def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between reading the row and looking for the process, the worker writes how the run ended, and is gone."""
+    attempt = store.attempt(store.create(config()), 1)
+    assert store.claim_next([0]) is not None
+    attempt.register()
+    alive = liveness.is_alive
+
+    def ends_now(worker: Liveness, heartbeat_at: float | None) -> bool:
+        monkeypatch.setattr(liveness, "is_alive", alive)
+        attempt.end(Status.FINISHED)
+        return False
+
+    monkeypatch.setattr(liveness, "is_alive", ends_now)
+    assert store.run(attempt.run_id).status == Status.FINISHED
+    monkeypatch.setattr(liveness, "is_alive", lambda *_: False)
+    again = store.attempt(store.create(config()), 1)
+    assert store.claim_next([0]) is not None
+    again.register()
+    assert {run.status for run in store.runs()} == {Status.FINISHED, Status.INTERRUPTED}
