@@ -8,7 +8,7 @@ from typing import Any
 
 
 class LazyModule(ModuleType):
-    """Stands for a module until one of its names is asked for, and has all of them from then on.
+    """Takes the place of a module until one of its names is used, and has all of them from then on.
 
     It is not in `sys.modules`, where other libraries would take its name for the module itself.
     """

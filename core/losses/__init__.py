@@ -1,7 +1,8 @@
 """Losses: vectors in, a scalar out; pure torch, one loss per file.
 
-May import: errors, lazy, parameters. How texts become vectors, and when a loss is asked for, belongs to training. Names
-are loaded when first used, and torch when a loss is first computed: the server reads what losses say of themselves.
+May import: errors, lazy, parameters, registry. How texts become vectors, and when a loss is asked for, belongs to
+training. Names are loaded when first used, and torch when a loss is first computed: the server reads what losses say of
+themselves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Views: where the positives of contrastive learning come from, one kind per file.
 
-May import: errors, lazy, parameters, and what tokens and model files are. When a view is drawn belongs to training.
-Names are loaded when first used, so that reading the registry does not import torch. `eda` and `synonyms` are named as
-their modules, which would take the names' place here once they are imported: take those two from their modules.
+May import: errors, lazy, parameters, registry, and what tokens and model files are. When a view is drawn belongs to
+training. Names are loaded when first used, so that reading the registry does not import torch. `eda` and `synonyms`
+are named as their modules, which would take the names' place here once they are imported: take those two from their
+modules.
 """
 
 from __future__ import annotations

@@ -22,5 +22,5 @@ def row_generator(seed: int, step: int, row: int, draw: int) -> Generator:
 
 
 def stream(*names: str) -> int:
-    """Tells the draws of views and operations apart, so that they do not all choose the same words."""
+    """A number of their own for the draws of a view or an operation, so that they do not all choose the same words."""
     return zlib.crc32(":".join(names).encode())

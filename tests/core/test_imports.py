@@ -21,12 +21,13 @@ ALLOWED = {
     "atomic": set[str](),
     "quantities": set[str](),
     "lazy": set[str](),
+    "registry": {"errors"},
     "events": set[str](),
     "parameters": {"errors", "quantities"},
     "settings": {"errors"},
-    "losses": {"errors", "lazy", "parameters"},
+    "losses": {"errors", "lazy", "parameters", "registry"},
     # Back-translation finds its models as encoders are found; an encoder picks the tokens that [CLS] attends to.
-    "views": {"encoders.packing", "encoders.source", "errors", "lazy", "parameters"},
+    "views": {"encoders.packing", "encoders.source", "errors", "lazy", "parameters", "registry"},
     "config": {
         "errors",
         "losses.entry",

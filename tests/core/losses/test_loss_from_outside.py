@@ -12,7 +12,7 @@ from core.config.equation import term_latex, total_latex
 from core.errors import ConfigError
 from core.events import Step
 from core.figures.curves import part_colour, part_label
-from core.losses.registry import LOSSES, loss_entry, register
+from core.losses.registry import LOSSES, loss_entry
 from core.training.loop import train
 from core.training.prepare import prepare
 from tests.core.losses.toy import TOY
@@ -20,7 +20,7 @@ from tests.core.losses.toy import TOY
 
 @pytest.fixture
 def _toy() -> Iterator[None]:
-    register(TOY)
+    LOSSES.register(TOY)
     yield
     del LOSSES[TOY.name]
 
@@ -67,4 +67,4 @@ def test_it_comes_in_its_place_and_once() -> None:
     assert list(LOSSES)[-1] == "pull"
     assert loss_entry("pull") is TOY
     with pytest.raises(ValueError, match="name = 'pull': there is such a loss"):
-        register(TOY)
+        LOSSES.register(TOY)

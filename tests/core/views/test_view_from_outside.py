@@ -17,13 +17,13 @@ from core.training.loop import train
 from core.training.plan import Pass
 from core.training.prepare import prepare
 from core.views.preview import text_views
-from core.views.registry import VIEWS, register, view_entry
+from core.views.registry import VIEWS, view_entry
 from tests.core.views.toy import TOY
 
 
 @pytest.fixture
 def _toy() -> Iterator[None]:
-    register(TOY)
+    VIEWS.register(TOY)
     yield
     del VIEWS[TOY.name]
 
@@ -56,6 +56,6 @@ def test_it_comes_in_its_place_and_once() -> None:
     assert list(VIEWS)[-1] == "backwards"
     assert view_entry("backwards") is TOY
     with pytest.raises(ValueError, match="name = 'backwards': there is such a view"):
-        register(TOY)
+        VIEWS.register(TOY)
     with pytest.raises(ConfigError, match="choose one of dropout"):
         view_entry("forwards")

@@ -1,0 +1,54 @@
+"""What there is of a kind, by name: the entries that the modules of a folder carry, and those from outside."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import Protocol, TypeVar
+
+from core.errors import ConfigError
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def place(self) -> int: ...
+
+
+Entry = TypeVar("Entry", bound=Named)
+
+
+class Registry(dict[str, Entry]):
+    """Entries by name, in the order of their places."""
+
+    def __init__(self, kind: str) -> None:
+        """`kind` names what is listed, in messages and as the field of a config."""
+        super().__init__()
+        self.kind = kind
+
+    def collect(self, package: str) -> None:
+        """Register the ENTRIES of every module of a package that has some."""
+        for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+            for entry in getattr(import_module(module.name), "ENTRIES", ()):
+                self.register(entry)
+
+    def register(self, entry: Entry) -> None:
+        """Add an entry. Raises: ValueError where there is one of that name."""
+        if entry.name in self:
+            raise ValueError(f"name = {entry.name!r}: there is such a {self.kind}, expected a name of its own")
+        self[entry.name] = entry
+        for name in sorted(self, key=lambda name: self[name].place):
+            self[name] = self.pop(name)
+
+    def entry(self, name: object, field: str = "") -> Entry:
+        """The entry of this name.
+
+        Args:
+            field: what the name was given for; the kind where it is empty.
+        Raises: ConfigError naming what exists; nothing falls back silently.
+        """
+        if not isinstance(name, str) or name not in self:
+            raise ConfigError(field or self.kind, name, f"choose one of {', '.join(self)}.")
+        return self[name]
