@@ -1,10 +1,10 @@
-"""A setting that a loss or a view takes, with what a form and a check need to know of it. Imports no torch."""
+"""A setting of a run, a loss, a view or a map, with what a form and a check need to know of it. Imports no torch."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.errors import ConfigError
@@ -15,7 +15,7 @@ Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
 
 LONGEST_NAME = 300
 # Layers by place, because encoders have 4 to 24 blocks.
-RELATIVE_LAYERS = ("last", "last_third", "every_third")
+RELATIVE_LAYERS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
 # A number that follows from the rest of a run, and is there once the run is prepared.
 AUTO = "auto"
 
@@ -25,8 +25,12 @@ class Parameter:
     """One setting, with the bounds a form may offer.
 
     Attributes:
+        default: None for a field that may be empty.
         low, high: bounds of what is valid; `low` itself is excluded where `above` is set, `high` where `below` is.
         choices: the valid values of a choice, and the words people read for them.
+        words: what people read for other values; for None where it may be empty.
+        unit: what a number counts, in the plural.
+        listed: whether it is listed even at its default where another run lacks what it belongs to.
         slider: the range a slider shows first, where the valid one is too wide to aim in.
         knob: whether it may be turned while a run is going.
         automatic: where it may be AUTO, the words people read for that.
@@ -34,17 +38,32 @@ class Parameter:
 
     name: str
     label: str
-    default: Value
+    default: Value | None
     help: str
     kind: Kind = "number"
     low: float | None = None
     high: float | None = None
     above: bool = False
     below: bool = False
-    choices: Mapping[str, str] | None = None
+    choices: Mapping[Any, str] | None = None
+    words: Mapping[Any, str] = field(default_factory=dict)
+    unit: str = ""
+    listed: bool = False
     slider: tuple[float, float] | None = None
     knob: bool = False
     automatic: str = ""
+
+    @property
+    def values_in_words(self) -> dict[Any, str]:
+        """What people read for its values; those that are not there are read as they are."""
+        layers = RELATIVE_LAYERS if self.kind == "layers" else {}
+        left_open = {AUTO: self.automatic} if self.automatic else {}
+        return {**layers, **left_open, **(self.choices or {}), **self.words}
+
+    @property
+    def options(self) -> list[Any]:
+        """What a choice may be, None first where it may be empty."""
+        return [*([None] if None in self.words else []), *(self.choices or {})]
 
     def check(self, field: str, value: object) -> Value:
         """The value if it is valid.
@@ -88,28 +107,41 @@ class Parameter:
     def _number(self, field: str, value: object) -> float | int:
         whole = self.kind == "integer"
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(field, value, f"give a {self._noun} {self.bounds}.")
+            raise ConfigError(field, value, self.remedy)
         low_ok = self.low is None or (value > self.low if self.above else value >= self.low)
         high_ok = self.high is None or (value < self.high if self.below else value <= self.high)
         # A NaN fails no bound that is absent; a whole number may be too large to be a float.
         if not (low_ok and high_ok and abs(value) <= sys.float_info.max) or (whole and value != int(value)):
-            raise ConfigError(field, value, f"give a {self._noun} {self.bounds}.")
+            raise ConfigError(field, value, self.remedy)
         return int(value) if whole else float(value)
 
     @property
     def _noun(self) -> str:
-        return "whole number" if self.kind == "integer" else "number"
+        noun = "whole number" if self.kind == "integer" else "number"
+        return f"{noun} of {self.unit}" if self.unit else noun
 
     @property
     def bounds(self) -> str:
         parts = []
         if self.low is not None:
-            parts.append(f"{'above' if self.above else 'from'} {self.low:g}")
+            parts.append(f"{'above' if self.above else 'from'} {bound_text(self.low)}")
         if self.high is not None:
-            parts.append(f"{'below' if self.below else 'up to'} {self.high:g}")
+            parts.append(f"{'below' if self.below else 'up to'} {bound_text(self.high)}")
+        elif self.low is not None and not self.above:
+            parts.append("up")
         if self.automatic:
             parts.append(f"or {AUTO}")
         return " ".join(parts)
+
+    @property
+    def remedy(self) -> str:
+        """What works instead of a value that does not: "give a whole number of texts from 1 up to 4,096."."""
+        return f"give a {self._noun} {self.bounds}."
+
+
+def bound_text(bound: float) -> str:
+    """A bound as people read it: 4,096, 0.5."""
+    return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
 def checked(

@@ -16,9 +16,17 @@ from tqdm import tqdm
 
 from core import __version__
 from core.artifacts.replay import write_replay
-from core.cli.options import COLUMNS, column_options, drop_option, json_option, kinds_to_drop, runs_option
+from core.cli.options import (
+    COLUMNS,
+    column_options,
+    drop_option,
+    json_option,
+    kinds_to_drop,
+    runs_option,
+    setting_option,
+)
 from core.cli.tasks import tasks
-from core.config import FILE_TASK, RunConfig, parse_config
+from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, preset
@@ -31,6 +39,7 @@ from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, defaul
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
+from core.training.defaults import DEFAULT_STEPS
 from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
 from core.workers import LocalEngine
@@ -54,16 +63,16 @@ def cli() -> None:
     metavar="NAME_OR_FILE",
     help=f"A bundled task ({', '.join(TASKS)}), one of your own by its name, or a CSV, TSV, JSONL or Parquet file.",
 )
-@click.option("--test", metavar="FILE", help="File with the test split.")
-@column_options(default="guessed")
+@setting_option("--test", TaskConfig, "test_path", metavar="FILE")
+@column_options(default="detected")
 @drop_option
-@click.option("--train-size", type=int, metavar="N", help="Few-shot: stratified sample of N training rows.")
-@click.option("--label-noise", type=float, metavar="RHO", help="Share of each class's training labels made wrong.")
-@click.option("--text-noise", type=float, metavar="R", help="Share of the words of each training text changed (EDA).")
-@click.option("--imbalance", type=float, metavar="RATIO", help="Thin the classes out until largest / smallest = RATIO.")
-@click.option("--steps", type=int, metavar="S", help="Optimiser steps of the whole run. [default: 120 for each phase]")
-@click.option("--epochs", type=float, help="Passes over the training rows in the whole run, instead of steps.")
-@click.option("--batch-size", type=int, metavar="B", help="Texts per step. [default: 16]")
+@setting_option("--train-size", TaskConfig, "train_size", metavar="N")
+@setting_option("--label-noise", TaskConfig, "label_noise", metavar="RHO")
+@setting_option("--text-noise", TaskConfig, "text_noise", metavar="R")
+@setting_option("--imbalance", TaskConfig, "imbalance", metavar="RATIO")
+@setting_option("--steps", PhaseConfig, "steps", metavar="S", default_text=f"{DEFAULT_STEPS} in each phase")
+@setting_option("--epochs", PhaseConfig, "epochs", default_text="none")
+@setting_option("--batch-size", PhaseConfig, "batch_size", metavar="B")
 @click.option("--preset", metavar="NAME", help="Objective by name; `presets` lists them. [default: ce-scl]")
 @click.option(
     "--lambda", "weight", type=float, metavar="L", help="λ, the weight of the contrastive loss. [default: 0.9]"
@@ -76,24 +85,16 @@ def cli() -> None:
     metavar="FIELD=VALUE",
     help="Any field of the config, such as objective.terms.0.temperature=0.1; repeatable.",
 )
-@click.option(
-    "--lr", type=float, help="Peak learning rate of the encoder. [default: by what learns and the encoder's size]"
-)
-@click.option("--seed", type=int, metavar="K", help="Seed of sample, head, batches and dropout. [default: 0]")
-@click.option("--encoder", metavar="ID", help="Hub name or folder. [default: all-MiniLM-L6-v2, bundled]")
-@click.option(
-    "--pooling", metavar="auto|cls|mean", help="How a text becomes one vector. [default: auto, the encoder's own]"
-)
-@click.option("--max-length", type=int, metavar="T", help="Tokens read of a text. [default: 128]")
+@setting_option("--lr", OptimiserConfig, "learning_rate")
+@setting_option("--seed", RunConfig, "seed", metavar="K")
+@setting_option("--encoder", EncoderConfig, "id", metavar="ID")
+@setting_option("--pooling", EncoderConfig, "pooling")
+@setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
-@click.option(
-    "--sampler",
-    metavar="random|class_balanced",
-    help="How batches are drawn; class_balanced: at least two rows of every class in a batch. [default: random]",
-)
-@click.option("--device", metavar="auto|cpu|cuda|mps", help="[default: auto]")
-@click.option("--precision", metavar="auto|float32|bfloat16", help="Of the encoder's passes. [default: auto]")
-@click.option("--name", help="A name for the list of runs.")
+@setting_option("--sampler", TaskConfig, "sampler", metavar="random|class_balanced")
+@setting_option("--device", RunConfig, "device")
+@setting_option("--precision", RunConfig, "precision")
+@setting_option("--name", RunConfig, "name", default_text="run and number")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A whole RunConfig as JSON, instead of the options above."
 )

@@ -6,7 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from pydantic import BaseModel
 
+from core.config import ReadingConfig
+from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.tasks.files.problems import PROBLEMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,17 +30,34 @@ drop_option = click.option(
 )
 
 
+def setting_option(
+    flag: str, section: type[BaseModel], name: str, to: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """The option for a field of a config: its type, help and default come from there.
+
+    Args:
+        to: what the option is called in the command; after its flag by default.
+        more: as `click.option` takes it; `default_text` says what is taken where the field does not.
+    """
+    field = fields_of(section)[name]
+    taken = field.words.get(None, "none").lower() if field.default is None else value_text(field.default)
+    default = more.pop("default_text", taken)
+    kinds = {"integer": int, "number": float}
+    about = f"{field.label}. {field.help}" + ("" if default == "the default" else f" [default: {default}]")
+    more = {"type": kinds.get(field.kind), "help": about} | more
+    if field.choices:
+        more = {"metavar": "|".join(field.choices)} | more
+    return click.option(flag, *([to] if to else []), **more)
+
+
 def column_options(default: str = "") -> Callable[[Command], Command]:
     """The options that name the columns with texts and labels; `default` says what is taken without them."""
-    suffix = f" [default: {default}]" if default else ""
 
     def with_columns(command: Command) -> Command:
-        for option, what in (
-            ("--label-column", "labels"),
-            ("--second-column", "second texts of pairs"),
-            ("--text-column", "texts"),
-        ):
-            command = click.option(option, metavar="NAME", help=f"Column with the {what}.{suffix}")(command)
+        for flag in ("--label-column", "--second-column", "--text-column"):
+            name = COLUMNS[flag.removeprefix("--").replace("-", "_")]
+            about = fields_of(ReadingConfig)[name].help + (f" [default: {default}]" if default else "")
+            command = click.option(flag, metavar="NAME", help=about)(command)
         return command
 
     return with_columns
@@ -50,13 +71,6 @@ DIALECT = {
 }
 
 
-DIALECT_HELP = {
-    "delimiter": "What is between fields.",
-    "quote": "What encloses a field that may hold delimiters.",
-    "escape": "What makes the next character part of the text.",
-}
-
-
 def dialect_options(command: Command) -> Command:
     """The options that name a file's delimiter, quotes, escapes and header; what they give is that of a reading."""
     for option, names in reversed(DIALECT.items()):
@@ -64,10 +78,10 @@ def dialect_options(command: Command) -> Command:
             f"--{option}",
             type=click.Choice(list(names)),
             callback=lambda context, parameter, given: given and DIALECT[parameter.name or ""][given],
-            help=f"{DIALECT_HELP[option]} [default: detected]",
+            help=f"{fields_of(ReadingConfig)[option].help} [default: detected]",
         )(command)
     return click.option(
-        "--header/--no-header", default=None, help="The first line names the columns. [default: detected]"
+        "--header/--no-header", default=None, help="Whether the first line names the columns. [default: detected]"
     )(command)
 
 

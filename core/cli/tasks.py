@@ -18,6 +18,7 @@ from core.cli.options import (
     json_option,
     kinds_to_drop,
     runs_option,
+    setting_option,
 )
 from core.config import ReadingConfig
 from core.config.validation import build
@@ -58,9 +59,9 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @click.option("--test", metavar="FILE", help="File with the test split.")
 @click.option("--name", help="A name for the task. [default: the file's]")
-@column_options(default="guessed")
-@click.option("--split-column", metavar="NAME", help="Column that says train, validation or test. [default: guessed]")
-@click.option("--encoding", metavar="NAME", help="utf-8, utf-16, cp1252, gb18030 or cp949. [default: detected]")
+@column_options(default="detected")
+@setting_option("--split-column", ReadingConfig, "split", metavar="NAME")
+@setting_option("--encoding", ReadingConfig, "encoding")
 @dialect_options
 @drop_option
 @runs_option
@@ -104,13 +105,13 @@ def _tell(together: Together) -> None:
 
 @tasks.command()
 @click.argument("data_set", metavar="DATA_SET")
-@click.option("--config", metavar="NAME", help="Configuration of the data set on the Hub.")
-@click.option("--revision", metavar="NAME", help="Branch, tag or commit. [default: the main branch]")
+@setting_option("--config", HubRequest, "config", metavar="NAME")
+@setting_option("--revision", HubRequest, "revision", metavar="NAME")
 @column_options()
-@click.option("--train", metavar="SPLIT", help="Split to train on. [default: train]")
-@click.option("--validation", metavar="SPLIT", help="Split to validate on. [default: cut from the training rows]")
-@click.option("--test", metavar="SPLIT", help="Split to test on. [default: cut from the training rows]")
-@click.option("--max-rows", type=int, metavar="N", help="Rows read of each split.")
+@setting_option("--train", HubRequest, "train", metavar="SPLIT")
+@setting_option("--validation", HubRequest, "validation", metavar="SPLIT")
+@setting_option("--test", HubRequest, "test", metavar="SPLIT")
+@setting_option("--max-rows", HubRequest, "max_rows", metavar="N", default_text="SCL_MAX_ROWS")
 @click.option("--name", help="A name for the task. [default: the data set's]")
 @runs_option
 @json_option

@@ -5,25 +5,28 @@ run has recorded belongs to artifacts, what it does to training.
 """
 
 from core.config.run import (
-    FILE_TASK,
     LARGEST_SEED,
     MAX_STEPS,
     RATE,
-    CheckpointConfig,
-    EncoderConfig,
     KnobTurn,
-    OptimiserConfig,
     PhaseConfig,
     Precision,
-    ProbeConfig,
-    ReadingConfig,
     RunConfig,
-    TaskConfig,
-    TrainableConfig,
     check_turn,
     parse_config,
     peak_rates,
     phase_steps,
+)
+from core.config.sections import (
+    FILE_TASK,
+    TRAIN_POINTS_MAX,
+    CheckpointConfig,
+    EncoderConfig,
+    OptimiserConfig,
+    ProbeConfig,
+    ReadingConfig,
+    TaskConfig,
+    TrainableConfig,
 )
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "LARGEST_SEED",
     "MAX_STEPS",
     "RATE",
+    "TRAIN_POINTS_MAX",
     "CheckpointConfig",
     "EncoderConfig",
     "KnobTurn",

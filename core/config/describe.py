@@ -10,12 +10,13 @@ changed, as the value over the steps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.config import PhaseConfig, RunConfig, TaskConfig, TrainableConfig, labels
-from core.config.labels import Named, parameter_text, value_text
+from core.config import OptimiserConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig, labels
+from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import stages
@@ -23,6 +24,8 @@ from core.config.validation import Section
 from core.parameters import Parameter
 
 TURNS_SHOWN = 3
+# Of a task, what says where its rows come from.
+SOURCE = ("test_path", "drop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,13 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
     phases = [part for number in range(len(config.phases)) for part in phase_settings(config, number)]
     return (
         *_task(config),
-        *_plain(config.encoder, labels.ENCODER, "encoder"),
+        *_plain(config.encoder, "encoder"),
         Setting("phases", "Phases", len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),
-        *_plain(config, labels.WHOLE, ""),
+        *_plain(config, "", "device", "precision"),
         # Not grouped by thousands: it is a name more than a number.
-        Setting("seed", "Seed", config.seed, str(config.seed)),
+        Setting("seed", fields_of(RunConfig)["seed"].label, config.seed, str(config.seed)),
     )
 
 
@@ -67,11 +70,11 @@ def phase_settings(config: RunConfig, number: int) -> list[Setting]:
             [(step, _objective(used.objective, f"{path}.objective")) for step, used in stages(config, number)]
         ),
         *_trainable(phase.trainable, f"{path}.trainable"),
-        *_plain(phase.optimiser, _of_optimiser(phase), f"{path}.optimiser"),
+        *_optimiser(phase.optimiser, f"{path}.optimiser"),
         *_over_steps([(step, [_rate_factor(used.rate_factor, path)]) for step, used in stages(config, number)]),
-        *_plain(phase, labels.LENGTH, path),
+        *_plain(phase, path, "steps", "epochs", "batch_size"),
         _micro_batch(phase, path),
-        *_plain(phase, labels.MEMORY, path),
+        *_plain(phase, path, "gradient_checkpointing"),
     ]
 
 
@@ -109,10 +112,10 @@ def _task(config: RunConfig) -> list[Setting]:
     rows = [Setting("task.content_hash", "Rows of the task", h, h[:8], listed=False, follows=follows) for h in hashes]
     return [
         Setting("task.id", "Task", (task.id, task.path), name),
-        *_plain(task, labels.SOURCE, "task"),
-        *_plain(task.reading, labels.READING, "task.reading"),
+        *_plain(task, "task", *SOURCE),
+        *_plain(task.reading, "task.reading"),
         *rows,
-        *_plain(task, labels.TASK, "task"),
+        *_plain(task, "task", *(name for name in fields_of(TaskConfig) if name not in SOURCE)),
     ]
 
 
@@ -185,7 +188,7 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
 
 
 def _parameter(parameter: Parameter, value: Hashable, path: str, owner: str) -> Setting:
-    text = parameter_text(parameter, value)
+    text = value_text(value, parameter)
     listed = value != parameter.default
     return Setting(f"{path}.{parameter.name}", f"{parameter.label} {owner}", value, text, listed)
 
@@ -206,47 +209,41 @@ def _trainable(trainable: TrainableConfig, path: str) -> list[Setting]:
     used |= {"last_blocks": {"blocks"}, "lora": {"lora_rank", "lora_alpha", "lora_dropout"}}.get(trainable.part, set())
     if trainable.part in ("all", "last_blocks"):
         used.add("reinitialised_blocks")
-    return _plain(trainable, {name: named for name, named in labels.TRAINABLE.items() if name in used}, path)
+    return _plain(trainable, path, *(name for name in fields_of(TrainableConfig) if name in used))
 
 
-def _of_optimiser(phase: PhaseConfig) -> Mapping[str, Named]:
-    left_out = {"bias_correction"} if phase.optimiser.name != "adamw" else set()
-    return {name: named for name, named in labels.OPTIMISER.items() if name not in left_out}
+def _optimiser(optimiser: OptimiserConfig, path: str) -> list[Setting]:
+    left_out = {"bias_correction"} if optimiser.name != "adamw" else set()
+    return _plain(optimiser, path, *(name for name in fields_of(OptimiserConfig) if name not in left_out))
 
 
 def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
     size = phase.effective_micro_batch
-    text = value_text(size, Named("", {None: "The whole batch"}))
-    return Setting(f"{path}.micro_batch", "Texts at a time", size, text, listed=size is not None)
+    field = fields_of(PhaseConfig)["micro_batch"]
+    return Setting(f"{path}.micro_batch", field.label, size, value_text(size, field), listed=size is not None)
 
 
 def _probe(config: RunConfig) -> list[Setting]:
     """The points follow from the validation rows and the training rows, the frames' steps from the steps."""
     task = config.task
     probe = config.probe.model_copy(update={"train_size": config.probe.train_points})
-    size, train_points = _plain(probe, labels.PROBE, "probe")
-    frames = probe.frame_steps
-    text = "The default" if frames is None else f"{len(frames):,}"
+    size, train_points = _plain(probe, "probe", "size", "train_size")
+    frames, field = probe.frame_steps, fields_of(ProbeConfig)["frame_steps"]
+    text = value_text(None if frames is None else len(frames), field)
     lengths = tuple((phase.steps, phase.epochs) for phase in config.phases)
     return [
-        Setting(size.path, size.label, size.value, size.text, size.listed, follows=task.validation_size),
-        Setting(
-            train_points.path,
-            train_points.label,
-            train_points.value,
-            train_points.text,
-            train_points.listed,
-            follows=(probe.size, task.train_size, task.imbalance),
-        ),
-        Setting("probe.frame_steps", "Frames", frames, text, listed=frames is not None, follows=lengths),
+        replace(size, follows=task.validation_size),
+        replace(train_points, follows=(probe.size, task.train_size, task.imbalance)),
+        Setting("probe.frame_steps", field.label, frames, text, listed=frames is not None, follows=lengths),
     ]
 
 
-def _plain(part: Section, names: Mapping[str, Named], path: str) -> list[Setting]:
-    """Fields as they are, each with its label."""
+def _plain(section: Section, path: str, *names: str) -> list[Setting]:
+    """Fields as they are, each with its label; all that have one where none is named."""
+    fields = fields_of(type(section))
     found = []
-    for name, named in names.items():
-        value = getattr(part, name)
-        listed = named.listed or value != type(part).model_fields[name].default
-        found.append(Setting(f"{path}.{name}".lstrip("."), named.label, value, value_text(value, named), listed))
+    for name in names or fields:
+        field, value = fields[name], getattr(section, name)
+        listed = field.listed or value != field.default
+        found.append(Setting(f"{path}.{name}".lstrip("."), field.label, value, value_text(value, field), listed))
     return found

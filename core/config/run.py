@@ -12,123 +12,24 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from core.config.fields import Shown
 from core.config.objective import ObjectiveConfig
+from core.config.sections import (
+    CheckpointConfig,
+    EncoderConfig,
+    OptimiserConfig,
+    ProbeConfig,
+    TaskConfig,
+    TrainableConfig,
+)
 from core.config.validation import Section, build
 from core.errors import ConfigError
 
 MAX_STEPS = 1_000_000
 LARGEST_SEED = 2**32 - 1
 Precision = Literal["auto", "float32", "bfloat16"]
-FILE_TASK = "file"
-
-
-class ReadingConfig(Section):
-    """How a file is read; what is None is guessed.
-
-    `text`, `text_b`, `label` and `split` name columns; "" says that there is no second text, or no split column.
-    `kind` is what the label column holds: classes, or (for pairs) a similarity score. `quote` encloses a field and
-    `escape` makes the next character part of the text ("": nothing does); `skip_initial_space` skips the spaces behind
-    a delimiter.
-    """
-
-    text: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    text_b: Annotated[str, Field(max_length=200)] | None = None
-    label: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    split: Annotated[str, Field(max_length=200)] | None = None
-    kind: Literal["classes", "similarity"] | None = None
-    encoding: Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None = None
-    delimiter: Literal[",", "\t", ";", "|"] | None = None
-    quote: Literal['"', "'", ""] | None = None
-    escape: Literal["\\", ""] | None = None
-    skip_initial_space: bool | None = None
-    header: bool | None = None
-
-
-class TaskConfig(Section):
-    """What is learned, and from which rows.
-
-    `id` names a bundled task, a task of the library, or is "file" with a `path`, how it is read, and the kinds of
-    problems whose rows may be dropped. The content hash ties the run to its exact rows; `name` is what people call the
-    task. The settings below touch the training split alone, in this order, and are seeded by the run:
-
-    `imbalance` thins the classes out, exponentially from the first to the last, until the largest has this many times
-    the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555); `train_size` takes a stratified few-shot
-    sample; `label_noise` ρ gives that share of each class's rows another label, drawn evenly; `text_noise` r changes
-    that share of the words of each text (EDA, one operation per text).
-
-    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
-    "balanced" is what earlier versions called equal shares of all classes; runs that have it keep their curve.
-    """
-
-    id: str = "film_reviews"
-    name: Annotated[str, Field(max_length=80)] | None = None
-    path: str | None = None
-    test_path: str | None = None
-    reading: ReadingConfig = ReadingConfig()
-    drop: tuple[str, ...] = ()
-    content_hash: str | None = None
-    imbalance: Annotated[float, Field(ge=1.0, le=1000.0)] = 1.0
-    train_size: Annotated[int, Field(ge=2)] | None = None
-    label_noise: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    text_noise: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    validation_size: Annotated[int, Field(ge=2)] | None = None
-    sampler: Literal["random", "class_balanced", "balanced"] = "random"
-
-    @field_validator("id", mode="before")
-    @classmethod
-    def _former_name(cls, given: Any) -> Any:
-        return FILE_TASK if given == "csv" else given  # what it was called when only CSV was read
-
-
-class EncoderConfig(Section):
-    """Which pre-trained encoder, and how a text becomes one vector.
-
-    `pooling` "auto" becomes the encoder's own when the run is prepared: what its sentence-transformers files say, or
-    [CLS] for a plain language model.
-    """
-
-    id: str = "all-MiniLM-L6-v2"
-    pooling: Literal["auto", "cls", "mean"] = "auto"
-    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
-
-
-class TrainableConfig(Section):
-    """Which weights learn: all, the last `blocks` blocks and the classifier, low-rank adapters on query and value
-    (LoRA) and the classifier, or the classifier alone.
-
-    `reinitialised_blocks` top blocks are drawn at random before the first frame (Zhang et al. 2020, arXiv:2006.05987);
-    the first phase says how many, and a later one draws none.
-    """
-
-    part: Literal["all", "last_blocks", "lora", "classifier"] = "all"
-    blocks: Annotated[int, Field(ge=1, le=100)] = 2
-    lora_rank: Annotated[int, Field(ge=1, le=512)] = 8
-    lora_alpha: Annotated[float, Field(gt=0.0, le=1024.0)] = 16.0
-    lora_dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
-    reinitialised_blocks: Annotated[int, Field(ge=0, le=100)] = 0
-
-    def frozen(self, blocks: int) -> int:
-        """How many of the lowest of `blocks` blocks neither learn nor lie above something that learns."""
-        return {"last_blocks": blocks - self.blocks, "classifier": blocks}.get(self.part, 0)
-
-
-class OptimiserConfig(Section):
-    """AdamW or Adafactor with a linear warm-up and a linear decay to zero.
-
-    `layer_decay` multiplies the rate of each block below the last once more (1: the same rate everywhere). A rate that
-    is None becomes the default for what learns and for the encoder's size when the run is prepared.
-    """
-
-    name: Literal["adamw", "adafactor"] = "adamw"
-    learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    classifier_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    bias_correction: bool = True
-    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.01
-    warmup_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
-    max_gradient_norm: Annotated[float, Field(gt=0.0)] = 1.0
 
 
 class PhaseConfig(Section):
@@ -142,11 +43,40 @@ class PhaseConfig(Section):
     trainable: TrainableConfig = TrainableConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
-    batch_size: Annotated[int, Field(ge=1, le=4096)] = 16
-    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None
-    epochs: Annotated[float, Field(gt=0.0, le=1000.0)] | None = None
-    micro_batch: Annotated[int, Field(ge=1, le=4096)] | None = None
-    gradient_checkpointing: bool = False
+    steps: Annotated[
+        int | None,
+        Field(ge=1, le=MAX_STEPS, title="Steps", description="Of the optimiser."),
+        Shown({None: "The default"}, unit="steps", listed=True),
+    ] = None
+    epochs: Annotated[
+        float | None,
+        Field(gt=0.0, le=1000.0, title="Epochs", description="Passes over the training rows, instead of steps."),
+        Shown({None: "–"}, unit="epochs"),
+    ] = None
+    batch_size: Annotated[
+        int,
+        Field(ge=1, le=4096, title="Batch size", description="Texts per step."),
+        Shown(unit="texts", listed=True),
+    ] = 16
+    micro_batch: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=4096,
+            title="Texts at a time",
+            description="A contrastive batch may be larger than memory: the encoder reads this many texts at a time, "
+            "twice, for the same gradients (gradient cache).",
+        ),
+        Shown({None: "The whole batch"}, unit="texts"),
+    ] = None
+    gradient_checkpointing: Annotated[
+        bool,
+        Field(
+            title="Gradient checkpointing",
+            description="Keeps only the blocks’ inputs and computes the rest again: less memory, about a third more "
+            "time.",
+        ),
+    ] = False
 
     @property
     def effective_micro_batch(self) -> int | None:
@@ -158,34 +88,6 @@ class PhaseConfig(Section):
         if self.steps is not None and self.epochs is not None:
             raise ConfigError("epochs", self.epochs, "give steps or epochs, not both.")
         return self
-
-
-class ProbeConfig(Section):
-    """The examples on the map, and the steps at which they are encoded (None: the defaults, when prepared).
-
-    `size` counts rows of the validation split, `train_size` rows of the training split beside them.
-    """
-
-    size: Annotated[int, Field(ge=2, le=20_000)] | None = None
-    train_size: Annotated[int, Field(ge=0, le=20_000)] | None = None
-    frame_steps: Annotated[tuple[int, ...], Field(max_length=2_000)] | None = None
-
-    @property
-    def train_points(self) -> int | None:
-        """Training rows on the map, None for the default. A run that was prepared before there were any has 0."""
-        prepared = self.size is not None and self.frame_steps is not None
-        return 0 if prepared and self.train_size is None else self.train_size
-
-
-class CheckpointConfig(Section):
-    """When the rolling checkpoint is written: every this many steps, or (None) as often as costs about 2 %.
-
-    `snapshot_steps` are frames at which a copy of the weights is kept for good, so that a text can be looked at as the
-    model saw it then (None: a few, as far as they are small, when prepared).
-    """
-
-    every_steps: Annotated[int, Field(ge=1)] | None = None
-    snapshot_steps: Annotated[tuple[int, ...], Field(max_length=100)] | None = None
 
 
 class KnobTurn(Section):
@@ -208,15 +110,30 @@ class RunConfig(Section):
     """
 
     version: Literal[2] = 2
-    name: Annotated[str, Field(max_length=80)] = ""
+    name: Annotated[str, Field(max_length=80, title="Name", description="For the list of runs.")] = ""
     task: TaskConfig = TaskConfig()
     encoder: EncoderConfig = EncoderConfig()
     phases: Annotated[tuple[PhaseConfig, ...], Field(min_length=1, max_length=2)] = (PhaseConfig(),)
     probe: ProbeConfig = ProbeConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Precision = "auto"
-    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 0
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"],
+        Field(title="Device", description="Automatic takes a GPU where there is one."),
+        Shown({"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}),
+    ] = "auto"
+    precision: Annotated[
+        Precision,
+        Field(
+            title="Precision",
+            description="Of the encoder’s passes. Automatic takes bfloat16 where this machine computes in it, for "
+            "about twice the speed. Losses, norms and the classifier are float32 either way.",
+        ),
+        Shown({"auto": "Automatic"}),
+    ] = "auto"
+    seed: Annotated[
+        int,
+        Field(ge=0, le=LARGEST_SEED, title="Seed", description="Of samples, new weights, batches and dropout."),
+    ] = 0
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
 
     @model_validator(mode="before")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
-from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, TrainableConfig, labels
+from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, TrainableConfig
 from core.config.describe import term_names
-from core.config.labels import Named, parameter_text
+from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.config.objective import Knob, ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
 from core.config.term import WEIGHT_MAX
 from core.config.twins import twin
-from core.config.validation import Section
 from core.errors import ConfigError
-from core.parameters import Kind, Parameter, Value
+from core.parameters import Parameter, Value
 
 # Gunel et al. 2021 search λ and τ over such values.
 LAMBDAS = (0.1, 0.5, 0.9)
@@ -24,9 +22,6 @@ TEMPERATURES = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0)
 # And few-shot sizes as they report them.
 TRAIN_SIZES = (20, 100)
 BASELINE, MIX, MIX_TERM = "ce", "ce-scl", "supcon"
-ALL_ROWS = labels.TASK["train_size"].words[None]
-NUMBER: Kind = "number"
-INTEGER: Kind = "integer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ def twin_settings(config: RunConfig) -> tuple[TwinSetting, ...]:
     found = []
     for path, parameter, value, text, candidates in _offers(config):
         kept = [one for one in dict.fromkeys(candidates) if one != value and _valid(config, path, one)]
-        suggestions = tuple(Suggestion(one, _text(parameter, one)) for one in kept)
+        suggestions = tuple(Suggestion(one, value_text(one, parameter)) for one in kept)
         found.append(TwinSetting(path, parameter, value, text, suggestions))
     return tuple(found)
 
@@ -88,9 +83,9 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
             yield path, replace(parameter, label=label), value, text, candidates
     largest = max(phase.batch_size for phase in config.phases)
     yield _train_size(config.task.train_size, largest)
-    words = labels.ENCODER["pooling"]
-    named = tuple(name for name in words.words if name != "auto")  # a run that was prepared has one of these
-    yield _choice("encoder.pooling", words, config.encoder.pooling, EncoderConfig().pooling, named)
+    pooling = fields_of(EncoderConfig)["pooling"]
+    named = [name for name in pooling.options if name != "auto"]  # a run that was prepared has one of these
+    yield _offer("encoder.pooling", pooling, config.encoder.pooling, named)
 
 
 def _presets(objective: ObjectiveConfig) -> Offer:
@@ -119,13 +114,11 @@ def _of_phase(phase: PhaseConfig, path: str, rows: int | None) -> Iterator[Offer
     yield from _trainable(phase, f"{path}.trainable")
     rate = phase.optimiser.learning_rate
     if rate is not None:
-        parameter = _bounded(OptimiserConfig, "learning_rate", labels.OPTIMISER["learning_rate"])
         rates = [float(f"{rate / 3:.0e}"), float(f"{rate * 3:.0e}")]
-        yield _number(f"{path}.optimiser.learning_rate", parameter, rate, rates)
-    parameter = _bounded(PhaseConfig, "batch_size", labels.LENGTH["batch_size"])
+        yield _offer(f"{path}.optimiser.learning_rate", fields_of(OptimiserConfig)["learning_rate"], rate, rates)
     fewest = 2 if phase.objective.contrastive else 1
     sizes = [size for size in (phase.batch_size // 2, phase.batch_size * 2) if fewest <= size <= (rows or size)]
-    yield _number(f"{path}.batch_size", parameter, phase.batch_size, sizes)
+    yield _offer(f"{path}.batch_size", fields_of(PhaseConfig)["batch_size"], phase.batch_size, sizes)
 
 
 def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer:
@@ -133,15 +126,15 @@ def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer
     if name == "lambda":
         most = 1.0 if objective.combine == "convex" else WEIGHT_MAX
         parameter = _weight("lambda", knob, most)
-        return _number(f"{path}.lambda", parameter, knob.value, LAMBDAS)
+        return _offer(f"{path}.lambda", parameter, knob.value, LAMBDAS)
     key, _, setting = name.rpartition(".")
     if setting == "weight":
-        return _number(f"{path}.terms.{key}.weight", _weight("weight", knob, WEIGHT_MAX), knob.value, _around(knob))
+        return _offer(f"{path}.terms.{key}.weight", _weight("weight", knob, WEIGHT_MAX), knob.value, _around(knob))
     key = key or next(k for k, term in objective.as_written if setting in term.parameters)
     entry = dict(objective.as_written)[key].entry
     parameter = replace(next(p for p in entry.parameters if p.name == setting), label=knob.label)
     candidates = _neighbours(knob.value, TEMPERATURES) if setting == "temperature" else _around(knob)
-    return _number(f"{path}.terms.{key}.{setting}", parameter, knob.value, candidates)
+    return _offer(f"{path}.terms.{key}.{setting}", parameter, knob.value, candidates)
 
 
 def _weight(name: str, knob: Knob, most: float) -> Parameter:
@@ -154,33 +147,21 @@ def _trainable(phase: PhaseConfig, path: str) -> Iterator[Offer]:
     choices = ["all", "last_blocks"]
     if trainable.reinitialised_blocks == 0:  # a block that is drawn again has to learn
         choices += ["lora", *(["classifier"] if phase.objective.classifies else [])]
-    yield _choice(f"{path}.part", labels.TRAINABLE["part"], trainable.part, "all", choices)
+    yield _offer(f"{path}.part", fields_of(TrainableConfig)["part"], trainable.part, choices)
     names = {"last_blocks": "blocks", "lora": "lora_rank"}
     if (name := names.get(trainable.part)) is not None:
         value = getattr(trainable, name)
-        parameter = _bounded(TrainableConfig, name, labels.TRAINABLE[name])
-        yield _number(f"{path}.{name}", parameter, value, (value // 2, value * 2))
+        yield _offer(f"{path}.{name}", fields_of(TrainableConfig)[name], value, (value // 2, value * 2))
 
 
 def _train_size(size: int | None, largest_batch: int) -> Offer:
     """Fewer rows than now, or all; how many there are beyond is not said by a config."""
-    parameter = _bounded(TaskConfig, "train_size", labels.TASK["train_size"])
     fewer: list[Value | None] = [n for n in TRAIN_SIZES if largest_batch <= n < (size or n + 1)]
-    return ("task.train_size", parameter, size, _text(parameter, size), [*fewer, None])
+    return _offer("task.train_size", fields_of(TaskConfig)["train_size"], size, [*fewer, None])
 
 
-def _number(path: str, parameter: Parameter, value: float, candidates: Iterable[float]) -> Offer:
-    return (path, parameter, value, parameter_text(parameter, value), list(candidates))
-
-
-def _choice(path: str, named: Named, value: str, default: str, candidates: Sequence[str]) -> Offer:
-    words: Mapping[str, str] = named.words
-    parameter = Parameter(path.rpartition(".")[2], named.label, default, "", kind="choice", choices=words)
-    return (path, parameter, value, words[value], list(candidates))
-
-
-def _text(parameter: Parameter, value: Value | None) -> str:
-    return ALL_ROWS if value is None else parameter_text(parameter, value)
+def _offer(path: str, parameter: Parameter, value: Value | None, candidates: Iterable[Value | None]) -> Offer:
+    return (path, parameter, value, value_text(value, parameter), list(candidates))
 
 
 def _neighbours(value: float, grid: Sequence[float]) -> list[float]:
@@ -200,26 +181,3 @@ def _valid(config: RunConfig, path: str, value: Value | None) -> bool:
     except ConfigError:
         return False
     return True
-
-
-def _bounded(part: type[Section], name: str, named: Named) -> Parameter:
-    """A field of a config with the bounds that it is validated by."""
-    field = _schema(part)[name]
-    field = field.get("anyOf", [field])[0]  # one that may be absent
-    above, below = "exclusiveMinimum" in field, "exclusiveMaximum" in field
-    return Parameter(
-        name,
-        named.label,
-        part.model_fields[name].default,
-        "",
-        kind=INTEGER if field["type"] == "integer" else NUMBER,
-        low=field.get("exclusiveMinimum", field.get("minimum")),
-        high=field.get("exclusiveMaximum", field.get("maximum")),
-        above=above,
-        below=below,
-    )
-
-
-@lru_cache
-def _schema(part: type[Section]) -> dict[str, Any]:
-    return part.model_json_schema()["properties"]

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from core.config.fields import field_at
 from core.errors import ConfigError, PlaygroundError
+from core.parameters import bound_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -37,23 +39,33 @@ def build(model: type[Model], given: Any) -> Model:
 
 def _remedy(model: type[BaseModel], error: ErrorDetails) -> str:
     """What would work instead; pydantic's own words where they say it."""
-    bounds = error.get("ctx", {})
-    match error["type"]:
-        case "int_parsing" | "int_type" | "int_from_float":
-            return "give a whole number"
-        case "float_parsing" | "float_type":
-            return "give a number"
-        case "greater_than_equal":
-            return f"give {_bound(bounds['ge'])} or more"
-        case "less_than_equal":
-            return f"give {_bound(bounds['le'])} or less"
-        case "greater_than":
-            return f"give a number above {_bound(bounds['gt'])}"
-        case "less_than":
-            return f"give a number below {_bound(bounds['lt'])}"
-        case "literal_error":
-            return f"choose {bounds['expected']}"
+    if error["type"] in OUT_OF_BOUNDS:
+        path = ".".join(map(str, error["loc"]))
+        known = field_at(model, path)
+        return known.remedy if known is not None and known.kind in ("number", "integer") else _plain_bound(error)
+    if error["type"] == "literal_error":
+        return f"choose {error['ctx']['expected']}"
     return _structural(model, error)
+
+
+OUT_OF_BOUNDS = {
+    "int_parsing": "give a whole number",
+    "int_type": "give a whole number",
+    "int_from_float": "give a whole number",
+    "float_parsing": "give a number",
+    "float_type": "give a number",
+    "finite_number": "give a number",
+    "greater_than_equal": "give {ge} or more",
+    "less_than_equal": "give {le} or less",
+    "greater_than": "give a number above {gt}",
+    "less_than": "give a number below {lt}",
+}
+
+
+def _plain_bound(error: ErrorDetails) -> str:
+    """For a number that is no described field, such as a step of a list."""
+    bounds = {name: bound_text(bound) for name, bound in error.get("ctx", {}).items() if not isinstance(bound, str)}
+    return OUT_OF_BOUNDS[error["type"]].format(**bounds)
 
 
 def _structural(model: type[BaseModel], error: ErrorDetails) -> str:
@@ -68,10 +80,6 @@ def _structural(model: type[BaseModel], error: ErrorDetails) -> str:
         case "tuple_type":
             return "give a list"
     return re.sub(r"^\w+ should", "it should", error["msg"])
-
-
-def _bound(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:

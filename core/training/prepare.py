@@ -12,7 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from core.config import FILE_TASK, CheckpointConfig, EncoderConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig
+from core.config import (
+    FILE_TASK,
+    TRAIN_POINTS_MAX,
+    CheckpointConfig,
+    EncoderConfig,
+    PhaseConfig,
+    ProbeConfig,
+    RunConfig,
+    TaskConfig,
+)
 from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
@@ -37,7 +46,6 @@ TRAIN_SHARE = 3
 SNAPSHOTS = 4
 SNAPSHOT_BYTES_MAX = 200 * 2**20
 # Training rows that can be on the map.
-TRAIN_POINTS_MAX = 500
 MAX_VECTORS_STORED = 2_000_000
 
 

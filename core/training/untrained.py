@@ -22,12 +22,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from core.atomic import atomic_write
-from core.config import EncoderConfig
+from core.config import TRAIN_POINTS_MAX, EncoderConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.encode import encode
-from core.training.prepare import TRAIN_POINTS_MAX
 
 # Pooled vectors, row numbers and [CLS] attention, by name.
 Vectors = Mapping[str, NDArray[Any]]

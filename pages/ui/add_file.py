@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -10,6 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from core.config import ReadingConfig, TaskConfig
+from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.quantities import counted
@@ -17,21 +19,30 @@ from core.settings import settings
 from core.store import LibraryTask
 from core.store.names import NAME_CHARS
 from core.tasks.files.columns import guess_columns
-from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES
-from core.tasks.files.encodings import ENCODING_LABELS
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, open_table
 from core.tasks.files.together import Together, read_together
 from core.tasks.load import joined, options_of_test, split_rows
-from core.tasks.rows import Kind, Rows
+from core.tasks.rows import Rows
 from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
+from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 
 TYPES = ["csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet"]
-KINDS: Mapping[Kind, str] = {"classes": "A class", "similarity": "A similarity score"}
+READING = fields_of(ReadingConfig)
+# The widgets that say how a file is read, and what their keys end in.
+HOW_READ = {
+    "encoding": "encoding",
+    "delimiter": "comma",
+    "header": "header",
+    "quote": "quote",
+    "escape": "escape",
+    "skip_initial_space": "spaces",
+}
+DIALECT_ICONS = {"delimiter": ":material/view_column:", "quote": ":material/format_quote:", "escape": None}
 MAX_LISTED = 1_000
 PREVIEWED = 5
 # An uploaded file that nobody decides on is not kept in memory for ever.
@@ -104,12 +115,13 @@ def _options(file: Any) -> ReadingConfig:
         form = _form_options(key)
         table = _table(file, form)
         if table.encoding:
-            place.badge(ENCODING_LABELS[table.encoding], icon=":material/translate:", color="gray")
+            place.badge(READING["encoding"].values_in_words[table.encoding], icon=":material/translate:", color="gray")
         if table.dialect:
-            place.badge(DELIMITER_NAMES[table.dialect.delimiter], icon=":material/view_column:", color="gray")
-            place.badge(QUOTE_NAMES[table.dialect.quote], icon=":material/format_quote:", color="gray")
-            if table.dialect.escape:
-                place.badge(ESCAPE_NAMES[table.dialect.escape], color="gray")
+            for name, icon in DIALECT_ICONS.items():
+                value = getattr(table.dialect, name)
+                if value or name == "quote":
+                    words = value_text(value, READING[name]).lower()
+                    place.badge(words, icon=icon, color="gray")
             if table.dialect.skip_initial_space:
                 place.badge("spaces after delimiters skipped", color="gray")
         place.badge(table.format, color="gray")
@@ -124,49 +136,12 @@ def _options(file: Any) -> ReadingConfig:
 
 def _form_options(key: str) -> ReadingConfig:
     with st.expander("Encoding, delimiter, quotes, header"):
-        left, middle, right = st.columns(3)
-        encoding = left.selectbox(
-            "Encoding",
-            [None, *ENCODING_LABELS],
-            format_func=lambda name: ENCODING_LABELS.get(name, "Detect"),
-            key=f"{key}.encoding",
-        )
-        delimiter = middle.selectbox(
-            "Delimiter",
-            [None, *DELIMITER_NAMES],
-            format_func=lambda name: DELIMITER_NAMES.get(name, "Detect"),
-            key=f"{key}.comma",
-        )
-        header = right.selectbox(
-            "First line",
-            [None, True, False],
-            format_func=lambda h: "Detect" if h is None else "A header" if h else "A row",
-            key=f"{key}.header",
-        )
-        left, middle, right = st.columns(3)
-        quote = left.selectbox(
-            "Quotation marks",
-            [None, *QUOTE_NAMES],
-            format_func=lambda mark: QUOTE_NAMES.get(mark, "detect").capitalize(),
-            help="What encloses a text that has delimiters or line breaks in it.",
-            key=f"{key}.quote",
-        )
-        escape = middle.selectbox(
-            "Escapes",
-            [None, *ESCAPE_NAMES],
-            format_func=lambda mark: ESCAPE_NAMES.get(mark, "detect").capitalize(),
-            help='A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.',
-            key=f"{key}.escape",
-        )
-        spaces = right.selectbox(
-            "Spaces after a delimiter",
-            [None, True, False],
-            format_func=lambda skipped: "Detect" if skipped is None else "Skipped" if skipped else "Part of the field",
-            help="Quotation marks behind spaces enclose a text only when the spaces are skipped.",
-            key=f"{key}.spaces",
-        )
-    chosen = {"encoding": encoding, "delimiter": delimiter, "header": header}
-    return build(ReadingConfig, chosen | {"quote": quote, "escape": escape, "skip_initial_space": spaces})
+        columns = [*st.columns(3), *st.columns(3)]
+        chosen = {
+            name: choice_field(column, READING[name], None, key=f"{key}.{widget}")
+            for column, (name, widget) in zip(columns, HOW_READ.items(), strict=True)
+        }
+    return build(ReadingConfig, chosen)
 
 
 def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
@@ -196,15 +171,8 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
     }
     kind = guess.kind if guess else "classes"
     if chosen["text_b"]:
-        kind = st.segmented_control(
-            "What the label is",
-            list(KINDS),
-            default=kind,
-            format_func=KINDS.__getitem__,
-            required=True,
-            help="Similarity scores, as in STS-B, are measured against and not learned.",
-            key=f"{key}.kind",
-        )
+        offered = [value for value in READING["kind"].options if value is not None]
+        kind = segmented_field(st, READING["kind"], kind, options=offered, key=f"{key}.kind")
     else:
         kind = "classes"
     missing = [name for name in ("text", "label") if not chosen[name]]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
+from core.config.fields import fields_of
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.quantities import counted
@@ -11,8 +14,8 @@ from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.workers import JobRecord
 from pages.ui import reads, state
-from pages.ui.add_file import KINDS
 from pages.ui.number_field import number_field
+from pages.ui.parameter_widget import segmented_field
 from pages.ui.parts import ago, escaped
 
 POLL_S = 1.0
@@ -20,24 +23,14 @@ JOB = "hub"
 COLUMNS = 3
 LOG_CHARS = 8_000
 NEEDED = ("repository", "text", "label")
-# What is asked of any other data set: the field, its label, and its placeholder.
+# What is asked of any other data set, row by row.
 OTHER_FIELDS = (
-    (
-        ("repository", "Repository", "owner/name"),
-        ("config", "Configuration", "the only one"),
-        ("revision", "Revision", "main"),
-    ),
-    (
-        ("text", "Text column", "such as text"),
-        ("text_b", "Second text column", "none"),
-        ("label", "Label column", "such as label"),
-    ),
-    (
-        ("train", "Training split", "train"),
-        ("validation", "Validation split", "cut from training"),
-        ("test", "Test split", "cut from training"),
-    ),
+    ("repository", "config", "revision"),
+    ("text", "text_b", "label"),
+    ("train", "validation", "test"),
 )
+# What an empty field is filled with, or an example, where the field itself does not say so.
+EXAMPLES = {"repository": "owner/name", "text": "such as text", "label": "such as label", "train": "train"}
 LANGUAGES = {"en": "English", "zh": "Chinese", "ko": "Korean"}
 
 
@@ -50,14 +43,7 @@ def add_hub() -> None:
     )
     most = settings().max_rows
     rows = number_field(
-        right,
-        "Rows of each split",
-        10,
-        most,
-        min(10_000, most),
-        step=1_000,
-        help="Larger data sets are read no further than this; rows come shuffled, so that every class is met.",
-        key="hub.rows",
+        right, replace(fields_of(HubRequest)["max_rows"], high=most), min(10_000, most), step=1_000, key="hub.rows"
     )
     for language, name in LANGUAGES.items():
         st.markdown(f"**{name}**")
@@ -82,18 +68,12 @@ def add_hub() -> None:
 def _any_other(rows: int) -> None:
     st.header("Any other data set")
     with st.form("hub.other"):
-        given = {}
-        for fields in OTHER_FIELDS:
-            for column, (name, label, placeholder) in zip(st.columns(COLUMNS), fields, strict=True):
-                given[name] = column.text_input(label, placeholder=placeholder, key=f"hub.{name}")
-        kind = st.segmented_control(
-            "What the label is",
-            list(KINDS),
-            default="classes",
-            format_func=KINDS.__getitem__,
-            required=True,
-            key="hub.kind",
-        )
+        given, fields = {}, fields_of(HubRequest)
+        for names in OTHER_FIELDS:
+            for column, name in zip(st.columns(COLUMNS), names, strict=True):
+                empty = fields[name].words.get(None, EXAMPLES.get(name, "")).lower()
+                given[name] = column.text_input(fields[name].label, placeholder=empty, key=f"hub.{name}")
+        kind = segmented_field(st, fields_of(HubRequest)["kind"], "classes", key="hub.kind")
         if st.form_submit_button("Fetch", icon=":material/download:", type="primary"):
             trimmed = {name: value.strip() for name, value in given.items()}
             filled = {name: value for name, value in trimmed.items() if value or name in NEEDED}

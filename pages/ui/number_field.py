@@ -6,39 +6,35 @@ field shows.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-from streamlit.delta_generator import DeltaGenerator
+from typing import Any
 
 from core.errors import ConfigError
+from core.parameters import Parameter
 from pages.ui import state
 from pages.ui.parts import escaped
-
-Number = TypeVar("Number", int, float)
 
 PROBLEMS = "number_field.problems"
 
 
-def number_field(
-    place: DeltaGenerator, label: str, low: Number, high: Number | None, value: Number | None, *, key: str, **more: Any
-) -> Any:
+def number_field(place: Any, parameter: Parameter, value: float | None, *, key: str, **more: Any) -> Any:
     """Draw the field and read it.
 
     Args:
-        low, high: both are valid; no upper bound where that is None. A whole `low` makes a field of whole numbers.
-        more: as `st.number_input` takes it; `value` may be None where it has a placeholder.
-    Returns: the number, or None where the field is empty; the nearest valid one where it is out of bounds, which
+        place: streamlit itself or a column.
+        more: as `st.number_input` takes it.
+    Returns: the number, or None where the field is empty; `value` where what was typed is out of bounds, which
         `field_problem` then names.
     """
-    step = more.pop("step", 1 if isinstance(low, int) else None)
-    typed = place.number_input(label, value=value, step=step, key=key, **more)
-    highest = typed if high is None else high
-    if typed is None or low <= typed <= highest:
-        return typed
-    problem = ConfigError(label, typed, f"give {_text(low)} {'or more' if high is None else f'to {_text(high)}'}.")
-    place.markdown(f":red[{escaped(str(problem))}]")
-    state.remembered(PROBLEMS, list[ConfigError]).append(problem)
-    return min(max(typed, low), highest)
+    more = {"step": 1 if parameter.kind == "integer" else None, "help": parameter.help or None} | more
+    if None in parameter.words:
+        more = {"placeholder": parameter.words[None].lower()} | more
+    typed = place.number_input(parameter.label, value=value, key=key, **more)
+    try:
+        return None if typed is None else parameter.check(parameter.label, typed)
+    except ConfigError as problem:
+        place.markdown(f":red[{escaped(str(problem))}]")
+        state.remembered(PROBLEMS, list[ConfigError]).append(problem)
+        return value
 
 
 def begin_fields() -> None:
@@ -49,7 +45,3 @@ def begin_fields() -> None:
 def field_problem() -> ConfigError | None:
     """What is wrong with the first field that is out of bounds, of those drawn since `begin_fields`."""
     return next(iter(state.remembered(PROBLEMS, list[ConfigError])), None)
-
-
-def _text(number: float) -> str:
-    return f"{number:,}" if isinstance(number, int) else f"{number:g}"

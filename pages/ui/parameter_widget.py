@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
-from streamlit.delta_generator import DeltaGenerator
-
+from core.config.labels import value_text
 from core.config.objective import Knob
 from core.errors import ConfigError
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
 from pages.ui.number_field import number_field
 
-RELATIVE_LABELS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
 CHOSEN = "chosen"
 # A span that hundredths would leave too few places in.
 NARROW = 0.2
 
 
-def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> Value:
+def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
     """Draw a parameter at its value and read it.
 
     Raises: ConfigError for block numbers that cannot be read.
@@ -27,15 +27,7 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
         return _automatic(place, parameter, value, key)
     match parameter.kind:
         case "choice":
-            choices = parameter.choices or {}
-            return place.selectbox(
-                parameter.label,
-                list(choices),
-                index=list(choices).index(value),
-                format_func=choices.__getitem__,
-                help=parameter.help,
-                key=key,
-            )
+            return choice_field(place, parameter, value, key=key)
         case "switch":
             return place.toggle(parameter.label, value, help=parameter.help, key=key)
         case "name":
@@ -43,18 +35,35 @@ def parameter_widget(place: DeltaGenerator, parameter: Parameter, value: Any, ke
         case "layers":
             return _layers(place, parameter, value, key)
         case "integer":
-            return integer_widget(place, parameter, value, key)
+            return int(number_field(place, parameter, int(value), key=key))
     knob = Knob(parameter.label, float(value), parameter.slider or (0.0, 1.0))
     return number_slider(place, knob, parameter.help, key)
 
 
-def integer_widget(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> int:
-    """Draw a whole number at its value and read it."""
-    low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
-    return int(number_field(place, parameter.label, low, high, int(value), help=parameter.help, key=key))
+def choice_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
+    """Draw a choice at its value and read it.
+
+    Args:
+        more: as `st.selectbox` takes it, also the options and their labels where they are not all of the parameter's.
+    """
+    more = _offered(parameter) | more
+    index = more["options"].index(value)
+    return place.selectbox(parameter.label, index=index, help=parameter.help or None, key=key, **more)
 
 
-def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> Value:
+def segmented_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
+    """The same for a few options, side by side; one is always chosen."""
+    more = _offered(parameter) | more
+    label, about = parameter.label, parameter.help or None
+    return place.segmented_control(label, default=value, required=True, help=about, key=key, **more)
+
+
+def _offered(parameter: Parameter) -> dict[str, Any]:
+    """A choice's options and what people read for them."""
+    return {"options": parameter.options, "format_func": partial(value_text, parameter=parameter)}
+
+
+def _automatic(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
     """A number that may be left to the rest of the run, or chosen."""
     options = [AUTO, CHOSEN]
     picked = place.selectbox(
@@ -70,8 +79,8 @@ def _automatic(place: DeltaGenerator, parameter: Parameter, value: Any, key: str
     span = parameter.slider or (0.0, 1.0)
     start = span[0] if value == AUTO else float(value)
     if parameter.kind == "integer":
-        low, high = int(parameter.low or 0), int(parameter.high or 1_000_000)
-        return int(number_field(place, "Chosen", low, high, int(start), key=f"{key}.chosen"))
+        number = replace(parameter, label="Chosen", help="", automatic="")
+        return int(number_field(place, number, int(start), key=f"{key}.chosen"))
     return number_slider(place, Knob("Chosen", start, span), "", f"{key}.chosen")
 
 
@@ -116,7 +125,7 @@ def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
     return Scale(low, high, 2 if high - low > NARROW and fits[2] else 3 if fits[3] else 4)
 
 
-def _layers(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -> str | tuple[int, ...]:
+def _layers(place: Any, parameter: Parameter, value: Any, key: str) -> str | tuple[int, ...]:
     """A relative choice, or block numbers to type."""
     named = value if isinstance(value, str) else CHOSEN
     options = [*RELATIVE_LAYERS, CHOSEN]
@@ -124,7 +133,7 @@ def _layers(place: DeltaGenerator, parameter: Parameter, value: Any, key: str) -
         parameter.label,
         options,
         index=options.index(named),
-        format_func=lambda name: RELATIVE_LABELS.get(name, "Chosen blocks"),
+        format_func=lambda name: RELATIVE_LAYERS.get(name, "Chosen blocks"),
         help=parameter.help,
         key=key,
     )

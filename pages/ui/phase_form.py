@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from core.config import MAX_STEPS, PhaseConfig, TrainableConfig
+from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
+from core.config.fields import fields_of
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
 from core.config.validation import build
@@ -17,10 +20,14 @@ from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from pages.ui import phases_state
 from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure
+from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.phases_state import JSON, key
 
-TRAINABLE = {"all": "All weights", "last_blocks": "Last blocks", "lora": "LoRA", "classifier": "Classifier only"}
-OPTIMISERS = {"adamw": "AdamW", "adafactor": "Adafactor"}
+# The settings of what learns that belong to one way of it, and what a press of a field's buttons adds.
+OF_PART: Mapping[str, Mapping[str, float | None]] = {
+    "last_blocks": {"blocks": 1},
+    "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
+}
 CUSTOM = "Your own"
 
 
@@ -129,133 +136,72 @@ def _phase(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
 
 
 def _trainable(number: int, start: JSON) -> JSON:
-    part = (
-        st.segmented_control(
-            "What learns",
-            list(TRAINABLE),
-            default=start["part"],
-            format_func=TRAINABLE.__getitem__,
-            help="What is frozen runs without dropout, and its outputs are computed once. LoRA learns small adapters "
-            "on query and value.",
-            label_visibility="collapsed",
-            key=key(number, "trainable"),
-        )
-        or "all"
+    fields = fields_of(TrainableConfig)
+    part = segmented_field(
+        st,
+        fields["part"],
+        start["part"],
+        label_visibility="collapsed",
+        key=key(number, "trainable"),
     )
-    read = start | {"part": part}
     columns = st.columns(3)
-    if part == "last_blocks":
-        read["blocks"] = number_field(columns[0], "Blocks", 1, 100, start["blocks"], key=key(number, "blocks"))
-    if part == "lora":
-        read["lora_rank"] = number_field(columns[0], "Rank r", 1, 512, start["lora_rank"], key=key(number, "lora_rank"))
-        read["lora_alpha"] = number_field(
-            columns[1],
-            "Scale α",
-            0.5,
-            1024.0,
-            start["lora_alpha"],
-            help="Adapters count α/r.",
-            key=key(number, "lora_alpha"),
-        )
-        read["lora_dropout"] = number_field(
-            columns[2], "Dropout", 0.0, 0.9, start["lora_dropout"], step=0.05, key=key(number, "lora_dropout")
-        )
-    return read
+    read = {
+        name: number_field(column, fields[name], start[name], step=step, key=key(number, name))
+        for column, (name, step) in zip(columns, OF_PART.get(part, {}).items(), strict=False)
+    }
+    return start | {"part": part} | read
 
 
 def _optimiser(number: int, phase: JSON, default: Rates | None) -> tuple[JSON, JSON]:
-    start = phase["optimiser"]
+    fields = fields_of(PhaseConfig)
     left, middle, right = st.columns(3)
-    steps = number_field(left, "Steps", 1, MAX_STEPS, phase["steps"], key=key(number, "steps"))
-    batch = number_field(middle, "Batch size", 1, 4096, phase["batch_size"], key=key(number, "batch_size"))
-    rate = number_field(
-        right,
-        "Learning rate",
-        1e-7,
-        1.0,
-        start["learning_rate"],
-        step=1e-5,
-        format="%.1e",
-        placeholder=_placeholder(default.encoder if default else None),
-        help="The peak of a linear warm-up over a tenth of the steps and a linear decay. Empty: the default for what "
-        "learns and for the encoder's size.",
-        key=key(number, "learning_rate"),
-    )
-    return {"steps": int(steps), "batch_size": int(batch)}, {"learning_rate": rate}
+    steps = number_field(left, fields["steps"], phase["steps"], key=key(number, "steps"))
+    batch = number_field(middle, fields["batch_size"], phase["batch_size"], key=key(number, "batch_size"))
+    rate = _rate(right, "learning_rate", phase, default.encoder if default else None, key(number, "learning_rate"))
+    return {"steps": steps or DEFAULT_STEPS, "batch_size": batch}, {"learning_rate": rate}
 
 
-def _placeholder(rate: float | None) -> str:
-    return "the default" if rate is None else f"{rate:.1e}"
+def _rate(place: DeltaGenerator, name: str, phase: JSON, default: float | None, widget: str) -> float | None:
+    """A learning rate, empty for the default, which the empty field shows where it is known."""
+    field = fields_of(OptimiserConfig)[name]
+    known = {} if default is None else {"placeholder": f"{default:.1e}"}
+    return number_field(place, field, phase["optimiser"][name], step=1e-5, format="%.1e", key=widget, **known)
 
 
 def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[JSON, JSON, JSON]:
     """Of the optimiser, of memory, and how many top blocks are drawn again."""
-    start = phase["optimiser"]
+    start, fields = phase["optimiser"], fields_of(OptimiserConfig)
     left, middle, right = st.columns(3)
-    name = left.selectbox(
-        "Method",
-        list(OPTIMISERS),
-        index=list(OPTIMISERS).index(start["name"]),
-        format_func=OPTIMISERS.__getitem__,
-        help="Adafactor keeps far smaller moments.",
-        key=key(number, "optimiser"),
-    )
-    classifier = number_field(
+    name = choice_field(left, fields["name"], start["name"], key=key(number, "optimiser"))
+    classifier = _rate(
         middle,
-        "Classifier's rate",
-        1e-7,
-        1.0,
-        start["classifier_learning_rate"],
-        step=1e-5,
-        format="%.1e",
-        placeholder=_placeholder(default.classifier if default else None),
-        help="Of the layers behind the encoder, which start from random weights. Empty: the default.",
-        key=key(number, "classifier_rate"),
+        "classifier_learning_rate",
+        phase,
+        default.classifier if default else None,
+        key(number, "classifier_rate"),
     )
-    decay = number_field(
-        right,
-        "Layer-wise decay",
-        0.01,
-        1.0,
-        start["layer_decay"],
-        step=0.05,
-        help="Multiplies the rate once for each block below the last; 1 is the same everywhere.",
-        key=key(number, "layer_decay"),
-    )
+    decay = number_field(right, fields["layer_decay"], start["layer_decay"], step=0.05, key=key(number, "layer_decay"))
     correction = left.toggle(
-        "Bias correction",
+        fields["bias_correction"].label,
         start["bias_correction"],
         disabled=name != "adamw",
-        help="Adam without it was BERT's own; short fine-tunes are steadier with it (Zhang et al. 2020).",
+        help=fields["bias_correction"].help,
         key=key(number, "bias_correction"),
     )
-    micro = number_field(
-        middle,
-        "Texts at a time",
-        1,
-        4096,
-        phase["micro_batch"],
-        placeholder="the whole batch",
-        help="A contrastive batch may be larger than memory: the encoder reads this many texts at a time, twice, for "
-        "the same gradients (gradient cache).",
-        key=key(number, "micro_batch"),
-    )
+    of_phase = fields_of(PhaseConfig)
+    micro = number_field(middle, of_phase["micro_batch"], phase["micro_batch"], key=key(number, "micro_batch"))
     checkpointing = right.toggle(
-        "Gradient checkpointing",
+        of_phase["gradient_checkpointing"].label,
         phase["gradient_checkpointing"],
-        help="Keeps only the blocks' inputs and computes the rest again: less memory, about a third more time.",
+        help=of_phase["gradient_checkpointing"].help,
         key=key(number, "checkpointing"),
     )
     learns = part in ("all", "last_blocks") and number == 0
     drawn = number_field(
         left,
-        "Re-initialised top blocks",
-        0,
-        100,
+        fields_of(TrainableConfig)["reinitialised_blocks"],
         phase["trainable"]["reinitialised_blocks"] if learns else 0,
         disabled=not learns,
-        help="Draw the weights of this many top blocks at random, once, before the first frame (Zhang et al. 2020). "
-        "They have to learn, from the first phase on.",
         key=key(number, f"reinitialised.{learns}"),
     )
     more = {

@@ -7,17 +7,20 @@ from typing import Any
 import streamlit as st
 
 from core.config import FILE_TASK, TaskConfig
+from core.config.fields import fields_of
 from core.errors import shown
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS
 from pages.ui import reads, state
 from pages.ui.number_field import number_field
+from pages.ui.parameter_widget import segmented_field
 from pages.ui.parts import escaped, task_names
 
-SAMPLERS = {"random": "Random", "class_balanced": "Class-balanced"}
-# Offered where the settings of a run of an earlier version are used again.
-FORMER_SAMPLERS = {"balanced": "Equal shares"}
+# Offered only where the settings of a run of an earlier version are used again.
+FORMER_SAMPLER = "balanced"
+# What makes a task harder, and what a press of a field's buttons adds.
+HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0}
 
 
 def task_form(start: TaskConfig) -> dict[str, Any]:
@@ -65,65 +68,21 @@ def use_balanced_sampler() -> None:
 
 def _rows(start: TaskConfig) -> dict[str, Any]:
     left, right = st.columns(2)
-    size = number_field(
-        left,
-        "Training rows",
-        2,
-        None,
-        start.train_size,
-        placeholder="all",
-        help="Few-shot: a stratified sample of that many rows; with one seed, the 20 are among the 100. "
-        "Empty: all rows that validation leaves.",
-        key=state.form_key("train_size"),
-    )
-    samplers = SAMPLERS | {name: label for name, label in FORMER_SAMPLERS.items() if name == start.sampler}
-    sampler = right.segmented_control(
-        "Batches",
-        list(samplers),
-        default=start.sampler,
-        format_func=samplers.__getitem__,
-        help="Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts there, so "
-        "that every text finds a positive (unless its class has no other); where the classes do not all fit, they take "
-        "turns. Small classes come round more often.",
-        key=state.form_key("sampler"),
-    )
-    return {"train_size": size, "sampler": sampler or "random"}
+    fields = fields_of(TaskConfig)
+    size = number_field(left, fields["train_size"], start.train_size, key=state.form_key("train_size"))
+    samplers = [name for name in fields["sampler"].options if name != FORMER_SAMPLER or name == start.sampler]
+    sampler = segmented_field(right, fields["sampler"], start.sampler, options=samplers, key=state.form_key("sampler"))
+    return {"train_size": size, "sampler": sampler}
 
 
 def _noise(start: TaskConfig) -> dict[str, Any]:
     untouched = start.label_noise == start.text_noise == 0.0 and start.imbalance == 1.0
     with st.expander("Make it harder: noise and imbalance", expanded=not untouched):
-        left, middle, right = st.columns(3)
-        label_noise = number_field(
-            left,
-            "Label noise ρ",
-            0.0,
-            1.0,
-            start.label_noise,
-            step=0.05,
-            help="That share of each class's training rows gets another label.",
-            key=state.form_key("label_noise"),
-        )
-        text_noise = number_field(
-            middle,
-            "Text noise r",
-            0.0,
-            1.0,
-            start.text_noise,
-            step=0.05,
-            help="That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA).",
-            key=state.form_key("text_noise"),
-        )
-        imbalance = number_field(
-            right,
-            "Imbalance",
-            1.0,
-            1000.0,
-            start.imbalance,
-            step=1.0,
-            help="Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
-            "1 leaves them as they are.",
-            key=state.form_key("imbalance"),
-        )
+        read = {
+            name: number_field(
+                column, fields_of(TaskConfig)[name], getattr(start, name), step=step, key=state.form_key(name)
+            )
+            for column, (name, step) in zip(st.columns(3), HARDER.items(), strict=True)
+        }
         st.caption("Validation and test stay as they are.")
-    return {"label_noise": label_noise, "text_noise": text_noise, "imbalance": imbalance}
+    return read

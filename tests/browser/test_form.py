@@ -51,7 +51,7 @@ def test_a_file_that_is_no_config_changes_nothing(browser: Browser, server: Serv
         {"name": "mine.json", "mimeType": "application/json", "buffer": b'{"seed": -3}'}
     )
     page.get_by_role("button", name="Use it").click()
-    expect(page.get_by_text("give 0 or more")).to_be_visible()
+    expect(page.get_by_text("give a whole number from 0")).to_be_visible()
     page.keyboard.press("Escape")
     shows(page, "Its own: mean", "5")
     page.close()

@@ -666,11 +666,15 @@ def test_an_objective_like_that_of_a_preset_for_showing_is_not_called_by_its_nam
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("form.0.steps", 0, "Steps = 0 cannot be used: give 1 to 1,000,000."),
-        ("form.0.steps", 20_000_000, "Steps = 20000000 cannot be used: give 1 to 1,000,000."),
-        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give 1e-07 to 1."),
-        ("form.train_size", 1, "Training rows = 1 cannot be used: give 2 or more."),
-        ("form.seed", -1, "Seed = -1 cannot be used: give 0 to 4,294,967,295."),
+        ("form.0.steps", 0, "Steps = 0 cannot be used: give a whole number of steps from 1 up to 1,000,000."),
+        (
+            "form.0.steps",
+            20_000_000,
+            "Steps = 20000000 cannot be used: give a whole number of steps from 1 up to 1,000,000.",
+        ),
+        ("form.0.learning_rate", 5.0, "Learning rate = 5.0 cannot be used: give a number above 0 up to 1."),
+        ("form.train_size", 1, "Training rows = 1 cannot be used: give a whole number of rows from 2 up."),
+        ("form.seed", -1, "Seed = -1 cannot be used: give a whole number from 0 up to 4,294,967,295."),
     ],
 )
 def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
@@ -833,7 +837,7 @@ class TestLink:
         assert widget(app, "form.precision").value == "float32"
         assert widget(app, "form.seed").value == 0
         said = " ".join(warning.value for warning in app.warning)
-        assert "give 0 or more" in said
+        assert "give a whole number from 0" in said
         assert "leave it out" in said
         assert "passwd" not in str(app.query_params["set"])
 

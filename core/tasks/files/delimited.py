@@ -14,9 +14,6 @@ from core.quantities import counted
 
 Record = tuple[int, tuple[str, ...]]
 
-DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
-QUOTE_NAMES = {'"': "double quotes", "'": "single quotes", "": "no quotes"}
-ESCAPE_NAMES = {"\\": "backslash escapes", "": "no escapes"}
 FIELD_MAX_CHARS = 2**24
 # A quote that is never closed takes the lines behind it along; a few are a damaged row, many a damaged file.
 SWALLOWED_LINES_MAX = 20

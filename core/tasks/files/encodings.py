@@ -8,18 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, get_args
 
+from core.config import ReadingConfig
+from core.config.fields import fields_of
 from core.errors import TaskError
 
 Encoding = Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"]
 
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
-ENCODING_LABELS: Mapping[str, str] = {
-    "utf-8": "UTF-8",
-    "utf-16": "UTF-16",
-    "cp1252": "CP1252 (Western European)",
-    "gb18030": "GB18030 (Chinese)",
-    "cp949": "CP949 (Korean)",
-}
 CHUNK_BYTES = 2**20
 SAMPLE_BYTES = 2**16
 LINE_BYTES = 2_000
@@ -286,6 +281,6 @@ def undecodable_line(stream: BinaryIO, codec: str) -> int:
 def refused_encoding(name: str, encoding: str, line: int) -> TaskError:
     """The sentence for a file that turns out to be in another encoding, half-way."""
     return TaskError(
-        f"{name}, line {line:,}, is not {ENCODING_LABELS[encoding]} text: "
+        f"{name}, line {line:,}, is not {fields_of(ReadingConfig)['encoding'].values_in_words[encoding]} text: "
         "save the file as UTF-8, or choose another encoding."
     )

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.config import ReadingConfig
+from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.errors import ConfigError, TaskError, shown
 from core.quantities import counted
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
-from core.tasks.files.delimited import DELIMITER_NAMES, ESCAPE_NAMES, QUOTE_NAMES, Dialect, Record, Unread
-from core.tasks.files.encodings import ENCODING_LABELS
+from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, listed, score
 from core.tasks.files.tables import Format, Table, open_table
 from core.tasks.rows import Rows, SplitName
 
+READING = fields_of(ReadingConfig)
 # One sample for everybody, so that two people who read the same file have the same rows.
 SAMPLE_SEED = 20210111
 
@@ -86,7 +88,7 @@ class Reading:
         """What was read, in a line: `reviews.csv: CSV, UTF-8, comma; 1,204 rows`."""
         parts = [
             self.format,
-            ENCODING_LABELS.get(self.encoding or "", ""),
+            value_text(self.encoding, READING["encoding"]) if self.encoding else "",
             *(unusual_names(self.dialect) if self.dialect else []),
         ]
         count = counted(len(self.rows), "row")
@@ -99,12 +101,9 @@ class Reading:
 
 def unusual_names(dialect: Dialect) -> list[str]:
     """The delimiter, and what else of a dialect is not what most files have."""
-    names = [DELIMITER_NAMES[dialect.delimiter]]
-    if dialect.quote != '"':
-        names.append(QUOTE_NAMES[dialect.quote])
-    if dialect.escape:
-        names.append(ESCAPE_NAMES[dialect.escape])
-    return names
+    usual = {"quote": '"', "escape": ""}
+    unusual = [name for name in usual if getattr(dialect, name) != usual[name]]
+    return [value_text(getattr(dialect, name), READING[name]).lower() for name in ("delimiter", *unusual)]
 
 
 def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kinds: Collection[str]) -> Rows:

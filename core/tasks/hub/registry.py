@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from core.config.fields import Shown
 from core.config.validation import Section
 from core.errors import ConfigError
 from core.settings import settings
@@ -78,17 +79,50 @@ class HubRequest(Section):
         name: what the data set is called here; the repository's name by default.
     """
 
-    repository: str
-    config: str | None = None
-    revision: str | None = None
-    text: Annotated[str, Field(min_length=1)]
-    text_b: Annotated[str, Field(min_length=1)] | None = None
-    label: Annotated[str, Field(min_length=1)]
-    train: str = "train"
-    validation: str | None = None
-    test: str | None = None
-    max_rows: Annotated[int, Field(ge=10, default_factory=lambda: settings().max_rows)]
-    kind: Kind = "classes"
+    repository: Annotated[str, Field(title="Repository", description="owner/name, as the Hub shows it.")]
+    config: Annotated[
+        str | None,
+        Field(title="Configuration", description="Of the data set, where it has several."),
+        Shown({None: "The only one"}),
+    ] = None
+    revision: Annotated[
+        str | None, Field(title="Revision", description="A branch, tag or commit."), Shown({None: "main"})
+    ] = None
+    text: Annotated[str, Field(min_length=1, title="Text column", description="Column with the texts.")]
+    text_b: Annotated[
+        str | None,
+        Field(min_length=1, title="Second text’s column", description="Column with the second texts of pairs."),
+        Shown({None: "None"}),
+    ] = None
+    label: Annotated[str, Field(min_length=1, title="Label column", description="Column with the labels.")]
+    train: Annotated[str, Field(title="Training split", description="As the Hub calls it.")] = "train"
+    validation: Annotated[
+        str | None,
+        Field(title="Validation split", description="As the Hub calls it."),
+        Shown({None: "Cut from training"}),
+    ] = None
+    test: Annotated[
+        str | None, Field(title="Test split", description="As the Hub calls it."), Shown({None: "Cut from training"})
+    ] = None
+    max_rows: Annotated[
+        int,
+        Field(
+            ge=10,
+            default_factory=lambda: settings().max_rows,
+            title="Rows of each split",
+            description="Larger data sets are read no further than this; rows come shuffled, so that every class is "
+            "met.",
+        ),
+        Shown(unit="rows"),
+    ]
+    kind: Annotated[
+        Kind,
+        Field(
+            title="Kind of labels",
+            description="Similarity scores, as in STS-B, are measured against and not learned.",
+        ),
+        Shown({"classes": "Classes", "similarity": "Similarity scores"}),
+    ] = "classes"
     label_names: dict[str, str] = Field(default_factory=dict)
     name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
 

@@ -147,21 +147,10 @@ def _start(change: TwinSetting) -> Value:
 
 def _any_value(parameter: Parameter, start: Value, key: str) -> Value:
     if parameter.kind != "number" or parameter.slider is not None:
-        return parameter_widget(st, parameter, start, key)  # type: ignore[arg-type]
-    low, high = parameter.low or 0.0, parameter.high
-    return float(
-        number_field(
-            st,  # type: ignore[arg-type]
-            parameter.label,
-            float(low),
-            None if high is None else float(high),
-            float(start),  # type: ignore[arg-type]
-            step=float(f"{float(start) / 10 or 0.1:.0e}"),  # type: ignore[arg-type]
-            format="%g",
-            help=parameter.help or None,
-            key=key,
-        )
-    )
+        return parameter_widget(st, parameter, start, key)
+    size = float(start)  # type: ignore[arg-type]
+    step = float(f"{size / 10 or 0.1:.0e}")
+    return float(number_field(st, parameter, size, step=step, format="%g", key=key))
 
 
 def _in_words(different: Sequence[Difference]) -> str:

@@ -113,7 +113,7 @@ def _more(
     if len(entry.modes) > 1:
         st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode)
     values = {
-        parameter.name: parameter_widget(st, parameter, *parameters[parameter.name])  # type: ignore[arg-type]
+        parameter.name: parameter_widget(st, parameter, *parameters[parameter.name])
         for parameter in entry.parameters
     }
     st.caption(f"{entry.about} Source: {entry.source}.")

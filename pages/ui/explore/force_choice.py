@@ -16,7 +16,7 @@ from core.losses.law import ForceLaw
 from core.parameters import Parameter
 from pages.ui.bound import bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
-from pages.ui.parameter_widget import integer_widget
+from pages.ui.number_field import number_field
 from pages.ui.parts import escaped
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
     size, to_size = bound_nearest("batch", sizes, nearest(sizes, shown.batch_size), "no batch has that size")
     left.selectbox("Batch", sizes, help="Texts of the map, drawn by chance.", **to_size)
-    draw = integer_widget(middle, DRAW, *bound_parameter("forces", DRAW))
+    value, key = bound_parameter("forces", DRAW)
+    draw = int(number_field(middle, DRAW, int(value), key=key))
     law = shown.law
     if law.by_label and law.kind in VARIANTS:
         variant, to_variant = bound("variant", VARIANTS, law.kind, "there is no such loss")

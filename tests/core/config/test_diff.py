@@ -79,7 +79,7 @@ def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
             "Views of SCL",
             ("The text itself, Second dropout pass", "The text itself"),
         ),
-        (run(probe={"size": 50}), run(probe={"size": 60}), "Points on the map", ("50", "60")),
+        (run(probe={"size": 50}), run(probe={"size": 60}), "Validation texts on the map", ("50", "60")),
     ],
 )
 def test_one_setting_is_one_line(one: RunConfig, other: RunConfig, label: str, values: tuple[str, str]) -> None:
@@ -275,7 +275,7 @@ class TestRows:
         read = self.of(self.HASH[0], reading={"text": "review"}, path="/y/b.csv")
         assert diff(self.of(self.HASH[0]), read) == {}
         unprepared = self.of(None, reading={"text": "review"}, path="/y/b.csv")
-        assert diff(self.of(None), unprepared) == {"Task": ("a.csv", "b.csv"), "Text column": ("Guessed", "review")}
+        assert diff(self.of(None), unprepared) == {"Task": ("a.csv", "b.csv"), "Text column": ("Detected", "review")}
 
     def test_two_of_three_with_the_same_rows(self) -> None:
         found = diff(
@@ -284,7 +284,7 @@ class TestRows:
             self.of(self.HASH[1], train_size=20),
         )
         assert found["Training rows"] == ("All", "All", "20")
-        assert found["Text column"] == ("Guessed", "review", "Guessed")
+        assert found["Text column"] == ("Detected", "review", "Detected")
 
     def test_two_tasks_of_one_name_are_told_apart(self) -> None:
         other = self.of(self.HASH[1], path="/y/a.csv")

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from core.config.labels import ABSENT, LENGTH, OPTIMISER, TASK, number_text, parameter_text, value_text
+from core.config import OptimiserConfig, PhaseConfig, TaskConfig
+from core.config.fields import fields_of
+from core.config.labels import ABSENT, number_text, value_text
 from core.losses.registry import LOSSES
 from core.views.registry import VIEWS
 
@@ -34,10 +36,10 @@ def test_other_values_without_words(value: object, text: str) -> None:
 
 
 def test_words_stand_for_values() -> None:
-    assert value_text(None, TASK["train_size"]) == "All"
-    assert value_text(None, OPTIMISER["classifier_learning_rate"]) == "The default"
-    assert value_text(False, OPTIMISER["bias_correction"]) == "Off"
-    assert value_text(None, LENGTH["epochs"]) == ABSENT
+    assert value_text(None, fields_of(TaskConfig)["train_size"]) == "All"
+    assert value_text(None, fields_of(OptimiserConfig)["classifier_learning_rate"]) == "The default"
+    assert value_text(False, fields_of(OptimiserConfig)["bias_correction"]) == "Off"
+    assert value_text(None, fields_of(PhaseConfig)["epochs"]) == ABSENT
 
 
 def test_every_value_that_a_choice_has_can_be_read() -> None:
@@ -46,10 +48,10 @@ def test_every_value_that_a_choice_has_can_be_read() -> None:
     assert choices
     for parameter in choices:
         assert parameter.choices is not None
-        assert [parameter_text(parameter, v) for v in parameter.choices] == list(parameter.choices.values())
+        assert [value_text(v, parameter) for v in parameter.choices] == list(parameter.choices.values())
 
 
 def test_layers_by_place_and_by_number() -> None:
     layers = next(p for p in LOSSES["supcon"].parameters if p.name == "layers")
-    assert parameter_text(layers, "last_third") == "Last third"
-    assert parameter_text(layers, (2, 4)) == "2, 4"
+    assert value_text("last_third", layers) == "Last third"
+    assert value_text((2, 4), layers) == "2, 4"

@@ -7,8 +7,10 @@ import random
 
 import pytest
 
+from core.config import ReadingConfig
+from core.config.fields import fields_of
 from core.errors import TaskError
-from core.tasks.files.encodings import ENCODING_LABELS, ENCODINGS, codec_of, detect_encoding, undecodable_line
+from core.tasks.files.encodings import ENCODINGS, codec_of, detect_encoding, undecodable_line
 
 CHINESE = [
     "房间很干净，服务员态度也不错，下次还会再来。",
@@ -155,4 +157,4 @@ def test_the_line_that_cannot_be_read_is_named(encoding: str, monkeypatch: pytes
 
 
 def test_every_encoding_has_a_name() -> None:
-    assert set(ENCODING_LABELS) == set(ENCODINGS)
+    assert set(fields_of(ReadingConfig)["encoding"].choices or {}) == set(ENCODINGS)
