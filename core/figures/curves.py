@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
@@ -20,13 +20,13 @@ from core.events import (
     Step,
 )
 from core.figures.line_ends import line_ends, margin_px
+from core.figures.panels import Place, axis_name, stacked
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     ACCENT,
     QUIET,
     Figure,
     base_layout,
-    panel_title,
     rounded,
     thinned,
 )
@@ -48,6 +48,10 @@ class Panel:
     share: float
     hint: str
     log: bool = False
+
+    @property
+    def heading(self) -> str:
+        return f"<b>{self.title}</b><span>  {self.hint}</span>"
 
 
 PANELS = (
@@ -104,7 +108,8 @@ def curves_figure(
     if smoothing != RAW:
         traces = [drawn for trace in traces for drawn in _smooth(trace, steps, smoothing)]
     panels = _panels(steps, evaluations, compared)
-    axes = _axes(panels, total_steps)
+    places = stacked(list(panels), GAP, [panel.share for panel in panels.values()])
+    axes = _axes(panels, places, total_steps)
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
@@ -112,11 +117,11 @@ def curves_figure(
         showlegend=False,
         margin={"l": 60, "r": margin_px(traces), "t": TOP_PX, "b": BOTTOM_PX},
         shapes=[
-            *(line for end in phase_ends[:-1] for line in _phase_lines(end, panels)),
-            *(line for turn in turns for line in _turn_lines(turn, panels)),
+            *(line for end in phase_ends[:-1] for line in _phase_lines(end, places)),
+            *(line for turn in turns for line in _turn_lines(turn, places)),
         ],
         annotations=[
-            *_titles(panels),
+            *(place.title(panels[place.number].heading) for place in places),
             *line_ends(traces, axes, HEIGHT_PX - TOP_PX - BOTTOM_PX),
             *map(_phase_label, phase_ends[:-1]),
             *_turn_labels(turns, total_steps),
@@ -369,7 +374,7 @@ def _line(
         "hovertemplate": "%{y:.4g}",
         "meta": end,
         "xaxis": "x",
-        "yaxis": "y" if panel == 1 else f"y{panel}",
+        "yaxis": axis_name("y", panel),
     }
 
 
@@ -395,7 +400,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     return panels
 
 
-def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
+def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int) -> dict[str, Any]:
     axes: dict[str, Any] = {
         "xaxis": {
             "title": {"text": "step", "font": {"size": 12}},
@@ -406,8 +411,9 @@ def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
             "hoverformat": "d",
         }
     }
-    for (number, panel), (low, high) in zip(panels.items(), _domains(panels), strict=True):
-        axis: dict[str, Any] = {"domain": [low, high], "zeroline": False, "nticks": 4, "automargin": False}
+    for place in places:
+        number, panel = place.number, panels[place.number]
+        axis: dict[str, Any] = {"zeroline": False, "nticks": 4, "automargin": False}
         axis |= {"tickfont": {"size": TICK_SIZE}}
         if panel.log:
             axis |= {"type": "log", "exponentformat": "none", "nticks": 4, "minor": {"showgrid": False}}
@@ -417,35 +423,20 @@ def _axes(panels: Mapping[int, Panel], total_steps: int) -> dict[str, Any]:
             axis |= {"range": [-1, 1], "tickvals": [-1, 0, 1]}
         if number == 5:
             axis |= {"rangemode": "tozero", "exponentformat": "power", "nticks": 3}
-        axes["yaxis" if number == 1 else f"yaxis{number}"] = axis
+        axes |= place.layout(y=axis)
     return axes
 
 
-def _domains(panels: Mapping[int, Panel]) -> list[tuple[float, float]]:
-    usable = (1 - GAP * (len(panels) - 1)) / sum(panel.share for panel in panels.values())
-    domains, top = [], 1.0
-    for panel in panels.values():
-        height = panel.share * usable
-        domains.append((max(0.0, top - height), top))
-        top -= height + GAP
-    return domains
-
-
-def _titles(panels: Mapping[int, Panel]) -> list[Figure]:
-    places = zip(panels.values(), _domains(panels), strict=True)
-    return [panel_title(f"<b>{panel.title}</b><span>  {panel.hint}</span>", 0, high) for panel, (_, high) in places]
-
-
-def _phase_lines(end: int, panels: Iterable[int]) -> list[Figure]:
-    return _upright(end + 0.5, {"color": QUIET, "width": 1.2}, panels)
+def _phase_lines(end: int, places: Sequence[Place]) -> list[Figure]:
+    return [place.upright(end + 0.5, {"color": QUIET, "width": 1.2}) for place in places]
 
 
 def _phase_label(end: int) -> Figure:
     return _upright_label(end + 0.5, "next phase", QUIET) | {"y": 0, "yanchor": "bottom"}
 
 
-def _turn_lines(turn: KnobTurn, panels: Iterable[int]) -> list[Figure]:
-    return _upright(turn.step - 0.5, {"color": ACCENT, "width": 1, "dash": "dot"}, panels)
+def _turn_lines(turn: KnobTurn, places: Sequence[Place]) -> list[Figure]:
+    return [place.upright(turn.step - 0.5, {"color": ACCENT, "width": 1, "dash": "dot"}) for place in places]
 
 
 def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
@@ -471,12 +462,6 @@ def _turn_label(turn: KnobTurn) -> Figure:
     owner = f"{part_label(key)} " if key else ""
     symbol = KNOB_SYMBOLS.get(setting, setting.replace("_", " "))
     return _upright_label(turn.step - 0.5, f"{owner}{symbol} {turn.value:g}", ACCENT)
-
-
-def _upright(place: float, line: Figure, panels: Iterable[int]) -> list[Figure]:
-    """A line through every panel, and not through the titles between them."""
-    along = {"type": "line", "xref": "x", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line}
-    return [along | {"yref": f"y{number if number > 1 else ''} domain"} for number in panels]
 
 
 def _upright_label(place: float, text: str, colour: str) -> Figure:

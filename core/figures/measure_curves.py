@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from core.figures.template import (
-    ACCENT,
-    QUIET,
-    Figure,
-    base_layout,
-    panel_title,
-    rounded,
-)
+from core.figures.panels import grid
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 COLUMNS = 3
-GAP_X, GAP_Y = 0.09, 0.16
+GAPS = (0.09, 0.16)
 ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
 ROW_PX = 170
 
@@ -52,20 +46,12 @@ def measures_figure(
         annotations=[],
     )
     traces: list[dict[str, Any]] = []
-    for number, name in enumerate(drawn):
-        suffix = "" if number == 0 else str(number + 1)
-        x, y = _domain(number % COLUMNS, COLUMNS, GAP_X), _domain(rows - 1 - number // COLUMNS, rows, GAP_Y)
+    for number, (name, place) in enumerate(zip(drawn, grid(len(drawn), COLUMNS, GAPS), strict=True)):
         label, better = names[name]
         last_row = number + COLUMNS >= len(drawn)
-        layout[f"xaxis{suffix}"] = {
-            "domain": x,
-            "anchor": f"y{suffix}",
-            "nticks": 5,
-            "zeroline": False,
-            "title": {"text": axis, "standoff": 4} if last_row else None,
-        }
+        x = {"nticks": 5, "zeroline": False, "title": {"text": axis, "standoff": 4} if last_row else None}
         ticks = {"tickformat": PERCENT_TICKS} if name in shares else {}
-        layout[f"yaxis{suffix}"] = {"domain": y, "anchor": f"x{suffix}", "nticks": 4, "zeroline": False, **ticks}
+        layout |= place.layout(x, {"nticks": 4, "zeroline": False, **ticks})
         form = PERCENT_FORMAT if name in shares else ".4g"
         traces.append(
             {
@@ -74,29 +60,12 @@ def measures_figure(
                 "name": label,
                 "x": list(steps),
                 "y": rounded(values[name]),
-                "xaxis": f"x{suffix}",
-                "yaxis": f"y{suffix}",
+                **place.axes,
                 "line": {"color": ACCENT, "width": 1.8},
                 "marker": {"size": 4},
                 "hovertemplate": f"{label} %{{y:{form}}}, {axis} %{{x}}<extra></extra>",
             }
         )
-        layout["shapes"].append(
-            {
-                "type": "line",
-                "x0": shown,
-                "x1": shown,
-                "y0": 0,
-                "y1": 1,
-                "xref": f"x{suffix}",
-                "yref": f"y{suffix} domain",
-                "line": {"color": QUIET, "width": 1},
-            }
-        )
-        layout["annotations"].append(panel_title(f"{label}{ARROWS[better]}", x[0], y[1]))
+        layout["shapes"].append(place.upright(shown, {"color": QUIET, "width": 1}))
+        layout["annotations"].append(place.title(f"{label}{ARROWS[better]}"))
     return {"data": traces, "layout": layout}
-
-
-def _domain(place: int, count: int, gap: float) -> list[float]:
-    size = (1 - gap * (count - 1)) / count
-    return [place * (size + gap), place * (size + gap) + size]

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from core.figures.template import (
-    ACCENT,
-    QUIET,
-    Figure,
-    base_layout,
-    panel_title,
-    rounded,
-)
+from core.figures.panels import grid
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 
@@ -40,7 +34,8 @@ class _Panel(NamedTuple):
     percent: bool = False
 
 
-GAP = 0.12
+COLUMNS = 2
+GAPS = (0.12, 0.12)
 DASHES = ("solid", "dash")
 
 
@@ -65,28 +60,24 @@ def spread_figure(
     )
     traces: list[dict[str, Any]] = []
     layout["shapes"], layout["annotations"] = [], []
-    for number, panel in enumerate(_panels(spreads, losses)):
-        suffix = "" if number == 0 else str(number + 1)
-        x, y = _domain(number % 2), _domain(1 - number // 2)
-        layout[f"xaxis{suffix}"] = {
+    panels = _panels(spreads, losses)
+    for number, (panel, place) in enumerate(zip(panels, grid(len(panels), COLUMNS, GAPS), strict=True)):
+        x = {
             "type": "log",
-            "domain": x,
-            "anchor": f"y{suffix}",
             "tickvals": [0.01, 0.03, 0.1, 0.3, 1],
-            "title": {"text": "τ", "standoff": 4} if number >= 2 else None,
+            "title": {"text": "τ", "standoff": 4} if number >= COLUMNS else None,
         }
-        layout[f"yaxis{suffix}"] = {
-            "domain": y,
-            "anchor": f"x{suffix}",
-            "rangemode": "tozero",
-            "nticks": 5,
-            **({"tickformat": PERCENT_TICKS} if panel.percent else {}),
-        }
+        ticks = {"tickformat": PERCENT_TICKS} if panel.percent else {}
+        layout |= place.layout(x, {"rangemode": "tozero", "nticks": 5, **ticks})
         traces += [
-            _trace(panel, line, dash, temperatures, suffix) for line, dash in zip(panel.lines, DASHES, strict=False)
+            _trace(panel, line, dash, temperatures) | place.axes
+            for line, dash in zip(panel.lines, DASHES, strict=False)
         ]
-        layout["shapes"] += [_line(own, suffix, "dot"), _line(chosen, suffix, "solid")]
-        layout["annotations"].append(panel_title(panel.title, x[0], y[1]))
+        layout["shapes"] += [
+            place.upright(at, {"color": QUIET, "width": 1.2, "dash": dash})
+            for at, dash in ((own, "dot"), (chosen, "solid"))
+        ]
+        layout["annotations"].append(place.title(panel.title))
     return {"data": traces, "layout": layout}
 
 
@@ -103,7 +94,7 @@ def _panels(spreads: Sequence[Spread], losses: Sequence[str]) -> tuple[_Panel, .
     )
 
 
-def _trace(panel: _Panel, line: _Line, dash: str, temperatures: Sequence[float], suffix: str) -> dict[str, Any]:
+def _trace(panel: _Panel, line: _Line, dash: str, temperatures: Sequence[float]) -> dict[str, Any]:
     form = PERCENT_FORMAT if panel.percent else ".3g"
     return {
         "type": "scatter",
@@ -111,26 +102,6 @@ def _trace(panel: _Panel, line: _Line, dash: str, temperatures: Sequence[float],
         "name": line.label,
         "x": rounded(temperatures),
         "y": rounded(line.values),
-        "xaxis": f"x{suffix}",
-        "yaxis": f"y{suffix}",
         "line": {"color": ACCENT, "width": 2, "dash": dash},
         "hovertemplate": f"{line.label} %{{y:{form}}} at τ %{{x:.3g}}<extra></extra>",
-    }
-
-
-def _domain(place: int) -> list[float]:
-    half = (1 - GAP) / 2
-    return [place * (half + GAP), place * (half + GAP) + half]
-
-
-def _line(temperature: float, suffix: str, dash: str) -> dict[str, Any]:
-    return {
-        "type": "line",
-        "x0": temperature,
-        "x1": temperature,
-        "y0": 0,
-        "y1": 1,
-        "xref": f"x{suffix}",
-        "yref": f"y{suffix} domain",
-        "line": {"color": QUIET, "width": 1.2, "dash": dash},
     }

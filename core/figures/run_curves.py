@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConfigError
+from core.figures.panels import Place, axis_name, stacked
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     Figure,
     base_layout,
     class_colour,
-    panel_title,
     rounded,
     short_text,
     thinned,
@@ -93,14 +93,15 @@ def compare_figure(
             made[-1]["hovertemplate"] = f"%{{y:{PERCENT_FORMAT}}}" if panel.percent else "%{y:.4g}"
             traces += made
             in_legend.add(run)
+    places = stacked(range(1, len(panels) + 1), GAP)
     layout = base_layout(
         uirevision=revision,
         hovermode="x unified",
         dragmode="zoom",
         margin={"l": 60, "r": 12, "t": 52, "b": 40},
         legend={"orientation": "h", "x": 0, "y": 1.03, "yanchor": "bottom", "font": {"size": 12}},
-        annotations=_titles(panels),
-        **_axes(panels, axis),
+        annotations=[place.title(short_text(panel.title, 60)) for panel, place in zip(panels, places, strict=True)],
+        **_axes(panels, places, axis),
     )
     return {"data": traces, "layout": layout}
 
@@ -158,7 +159,7 @@ def _line(
         "legendgroup": f"run {run}",
         "showlegend": legend,
         "xaxis": "x",
-        "yaxis": _axis_name("y", panel),
+        "yaxis": axis_name("y", panel),
     }
 
 
@@ -182,7 +183,7 @@ def _band(curve: Curve, run: int, panel: int) -> list[Figure]:
             "legendgroup": f"run {run}",
             "showlegend": False,
             "xaxis": "x",
-            "yaxis": _axis_name("y", panel),
+            "yaxis": axis_name("y", panel),
         }
         for stretch in _stretches(curve)
     ]
@@ -206,37 +207,19 @@ def _faded(colour: str) -> str:
     return f"rgba({red},{green},{blue},{BAND_OPACITY})"
 
 
-def _axes(panels: Sequence[MeasurePanel], axis: str) -> dict[str, Any]:
+def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) -> dict[str, Any]:
     axes: dict[str, Any] = {
-        "xaxis": {"title": {"text": axis}, "anchor": _axis_name("y", max(1, len(panels))), "zeroline": False}
+        "xaxis": {"title": {"text": axis}, "anchor": axis_name("y", max(1, len(panels))), "zeroline": False}
     }
-    for number, (panel, domain) in enumerate(zip(panels, _domains(len(panels)), strict=True), start=1):
-        made: dict[str, Any] = {"domain": list(domain), "zeroline": False, "nticks": 5, "automargin": False}
+    for panel, place in zip(panels, places, strict=True):
+        made: dict[str, Any] = {"zeroline": False, "nticks": 5, "automargin": False}
         if panel.log and not any(_reaches_zero(curve) for curve in panel.curves if curve is not None):
             made |= {"type": "log", "exponentformat": "power", "minor": {"showgrid": False}}
         if panel.percent:
             made |= {"tickformat": PERCENT_TICKS}
-        axes[f"yaxis{number if number > 1 else ''}"] = made
+        axes |= place.layout(y=made)
     return axes
 
 
 def _reaches_zero(curve: Curve) -> bool:
     return any(low <= 0 for stretch in (_stretches(curve) if curve.std else []) for _, low, _ in stretch)
-
-
-def _titles(panels: Sequence[MeasurePanel]) -> list[Figure]:
-    return [
-        panel_title(short_text(panel.title, 60), 0, high)
-        for panel, (_, high) in zip(panels, _domains(len(panels)), strict=True)
-    ]
-
-
-def _domains(count: int) -> list[tuple[float, float]]:
-    """Equal shares of the height, from top to bottom."""
-    height = (1 - GAP * (count - 1)) / max(1, count)
-    tops = [1 - number * (height + GAP) for number in range(count)]
-    return [(max(0.0, top - height), top) for top in tops]
-
-
-def _axis_name(letter: str, number: int) -> str:
-    return letter if number == 1 else f"{letter}{number}"

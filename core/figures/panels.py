@@ -1,0 +1,91 @@
+"""Where the panels of a figure are: stacked over one x axis, or in a grid with an x axis each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.figures.template import Figure, panel_title
+
+Span = tuple[float, float]
+
+
+def axis_name(letter: str, number: int, *, layout: bool = False) -> str:
+    """Plotly's name of the axis of a panel, numbered from 1: "y", "y2"; in a layout "yaxis", "yaxis2"."""
+    return f"{letter}{'axis' if layout else ''}{number if number > 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a panel is.
+
+    Attributes:
+        number: of its y axis, from 1.
+        x, y: its share of the width and of the height, in [0, 1], from the left and from below.
+        x_number: of its x axis.
+    """
+
+    number: int
+    x: Span
+    y: Span
+    x_number: int = 1
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """What a trace in this panel says of its axes."""
+        return {"xaxis": axis_name("x", self.x_number), "yaxis": axis_name("y", self.number)}
+
+    def layout(self, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What a layout says of the panel's axes, beside what each is given; a panel of a stack has no x axis."""
+        made = {axis_name("y", self.number, layout=True): {"domain": list(self.y), **(y or {})}}
+        if x is not None:
+            made[axis_name("x", self.x_number, layout=True)] = {
+                "domain": list(self.x),
+                "anchor": self.axes["yaxis"],
+                **x,
+            }
+            made[axis_name("y", self.number, layout=True)]["anchor"] = self.axes["xaxis"]
+        return made
+
+    def title(self, text: str) -> Figure:
+        """The annotation above its upper left corner; the text is safe to draw already."""
+        return panel_title(text, self.x[0], self.y[1])
+
+    def upright(self, at: float, line: dict[str, Any]) -> Figure:
+        """A line through the panel at a value of x, and not through the titles between panels."""
+        along = {"type": "line", "xref": self.axes["xaxis"], "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line}
+        return along | {"yref": f"{self.axes['yaxis']} domain"}
+
+
+def stacked(numbers: Sequence[int], gap: float, shares: Sequence[float] | None = None) -> list[Place]:
+    """Panels from top to bottom over one x axis.
+
+    Args:
+        numbers: of their y axes.
+        gap: between two, as a share of the height.
+        shares: how high each is beside the others; equal without.
+    """
+    shares = shares or [1.0] * len(numbers)
+    usable = (1 - gap * (len(numbers) - 1)) / sum(shares) if numbers else 1.0
+    found, top = [], 1.0
+    for number, share in zip(numbers, shares, strict=True):
+        found.append(Place(number, (0.0, 1.0), (max(0.0, top - share * usable), top)))
+        top -= share * usable + gap
+    return found
+
+
+def grid(count: int, columns: int, gaps: Span) -> list[Place]:
+    """Panels from left to right and from top to bottom, each with its own axes.
+
+    Args:
+        gaps: between columns and between rows, as shares of width and height.
+    """
+    rows = max(1, -(-count // columns))
+    across, down = _spans(columns, gaps[0]), _spans(rows, gaps[1])[::-1]
+    return [Place(n + 1, across[n % columns], down[n // columns], n + 1) for n in range(count)]
+
+
+def _spans(count: int, gap: float) -> list[Span]:
+    size = (1 - gap * (count - 1)) / count
+    return [(place * (size + gap), place * (size + gap) + size) for place in range(count)]
