@@ -7,6 +7,7 @@ import streamlit as st
 from core.store import RunSummary
 from core.workers import Engine
 from pages.ui import reads, state
+from pages.ui.address import Compare
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
 from pages.ui.head import page_head
@@ -34,7 +35,7 @@ def _too_few(engine: Engine, seen: list[RunSummary]) -> None:
         st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
         return
     st.page_link("pages/fine_tune.py", label="Start another run", icon=":material/rocket_launch:")
-    state.put_in_url(runs=seen[0].id)
+    Compare.RUNS.put([seen[0].id])
     view(engine, [seen[0].id])
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.ui import reads, state
 from pages.ui.add_file import add_file
 from pages.ui.add_hub import add_hub, running_fetches
+from pages.ui.address import Data
 from pages.ui.browse import browse
 from pages.ui.controls import show_notice
 from pages.ui.head import page_head
@@ -17,7 +18,7 @@ VIEWS = {"browse": "Browse", "file": "Add a file", "hub": "Hugging Face Hub"}
 def page() -> None:
     reads.open_engine()
     head = page_head("Data")
-    view = state.choice_in_url("view", {name: name for name in VIEWS}, "browse", "this page has no such part")
+    view = Data.VIEW.choice(VIEWS, "browse")
     picked = head.segmented_control(
         "Part of the page",
         list(VIEWS),
@@ -28,7 +29,7 @@ def page() -> None:
         key=f"data.view.{view}",
     )
     if picked != view:
-        state.put_in_url(view=None if picked == "browse" else picked)
+        Data.VIEW.put(picked)
         st.rerun()
     show_notice()
     running_fetches()

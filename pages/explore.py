@@ -9,21 +9,19 @@ from core.artifacts.weights import weight_steps
 from core.errors import PlaygroundError
 from core.store import RunRecord, Store
 from pages.ui import reads, state
+from pages.ui.address import Explore
 from pages.ui.bound import forget
 from pages.ui.explore.view import view
 from pages.ui.head import page_head, tab_title
 from pages.ui.parts import escaped
 from pages.ui.run_picker import pick_run
 
-# What belongs to one run and may mean nothing in another: a search is one of its texts.
-OF_A_RUN = ("frame", "sel", "at", "view", "find", "layers", "since")
-
 
 def page() -> None:
     store = reads.open_engine().store
     head = page_head("Explore")
-    state.repeat_complaints(only=state.RUN)
-    named = state.run_in_url(store)
+    state.repeat_complaints(only=Explore.RUN.name)
+    named = Explore.RUN.run(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
         st.info("There is nothing to explore yet. A run can be explored from its first frame on.")
@@ -31,10 +29,9 @@ def page() -> None:
         return
     with head:
         run = pick_run(store, runs, named, key="explore.run")
-    asked = state.text_in_url(state.RUN)
-    if asked is not None and (named is None or named.id != run.id):
-        forget(OF_A_RUN)
-    state.put_in_url(run=run.id)
+    if Explore.RUN.text is not None and (named is None or named.id != run.id):
+        forget(Explore.of("run"))
+    Explore.RUN.put(run.id)
     tab_title(run.title, "Explore")
     if run.probe is None or not store.frame_steps(run.id):
         st.info("This run has no frames yet; the first comes right after its first step.")

@@ -10,6 +10,7 @@ from core.errors import PlaygroundError
 from core.tasks import TaskData
 from core.workers import Engine
 from pages.ui import reads, state
+from pages.ui.address import FineTune
 from pages.ui.audit import batch_audit, classifier_audit, cost
 from pages.ui.form import draft_form
 from pages.ui.form_start import forget_start, form_start, open_config, put_link
@@ -21,7 +22,7 @@ from pages.ui.task_audit import task_audit, training_examples
 
 def page() -> None:
     engine = reads.open_engine()
-    run = state.run_in_url(engine.store)
+    run = FineTune.RUN.run(engine.store)
     if run is None:
         _form(engine)
         return
@@ -34,7 +35,7 @@ def _form(engine: Engine) -> None:
         st.space("stretch")
         open_config()
     start, origin = form_start(engine)
-    task = state.text_in_url(state.TASK)
+    task = FineTune.TASK.text
     if task is not None and task not in (start.task.id, FILE_TASK):
         start = start.model_copy(update={"task": TaskConfig(id=task)})
     left, right = st.columns([3, 2], gap="large")
@@ -53,7 +54,7 @@ def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
     except PlaygroundError as error:
         return None, problem_text(error)
     state.remember("draft", draft)
-    state.put_in_url(task=None if draft.task.id == FILE_TASK else draft.task.id)
+    FineTune.TASK.put(None if draft.task.id == FILE_TASK else draft.task.id)
     put_link(draft)
     return draft, ""
 
@@ -83,7 +84,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
             st.error(escaped(problem_text(error)))
             return
         forget_start()
-        state.put_in_url(run=run_id)
+        FineTune.RUN.put(run_id)
         st.rerun()
     if ready is not None:  # below the button, which many classes would push out of sight
         task_audit(*ready)

@@ -18,6 +18,7 @@ from core.store.sizes import RunSize, size_text
 from core.training.score_source import classifier_learns_from, classifier_note, scored
 from core.workers import Engine
 from pages.ui import reads, state
+from pages.ui.address import Runs
 from pages.ui.bound import bound_several
 from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice
 from pages.ui.head import page_head
@@ -95,8 +96,8 @@ def _tagged(runs: list[RunSummary]) -> list[RunSummary]:
     tags = sorted({tag for run in runs for tag in run.tags})
     if not tags:
         return runs
-    wanted, widget = bound_several("tags", tags, ())
-    st.pills("Tags", tags, selection_mode="multi", label_visibility="collapsed", **widget)
+    wanted, widget = bound_several(Runs.TAGS, tags)
+    st.pills("Tags", tags, selection_mode="multi", label_visibility="collapsed", **widget.by_default)
     return [run for run in runs if set(wanted) <= {*run.tags}]
 
 

@@ -9,6 +9,7 @@ from core.quantities import counted
 from core.store import Store
 from core.training.score_source import classifier_learned
 from pages.ui import reads, state
+from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget
 from pages.ui.head import page_head, tab_title
 from pages.ui.parts import escaped
@@ -30,14 +31,12 @@ UNTRAINED = (
     "This run's classifier had learned nothing at step {step:,}: predictions for examples are a linear probe's where "
     "the run has one, and those for your own texts and for deletions mean nothing."
 )
-# What belongs to one run and may mean nothing in another.
-OF_A_RUN = ("example", "source", "text", "second", "layer", "head", "before", "after", "class")
 
 
 def page() -> None:
     store = reads.open_engine().store
     head = page_head("Tokens")
-    named = state.run_in_url(store)
+    named = Tokens.RUN.run(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
         st.info("There is nothing to look at yet. A run shows what it attends to from its first frame on.")
@@ -46,12 +45,12 @@ def page() -> None:
     with head:
         run = pick_run(store, runs, named, key="tokens.run")
     if named is not None and named.id != run.id:
-        forget(OF_A_RUN)
-    state.put_in_url(run=run.id)
+        forget(Tokens.of("run"))
+    Tokens.RUN.put(run.id)
     tab_title(run.title, "Tokens")
     frames = tuple(store.frame_steps(run.id))
     with head:
-        view = bound_segments("Part of the page", "view", VIEWS, "text", "this page has no such part")
+        view = bound_segments("Part of the page", Tokens.VIEW, VIEWS)
     if run.probe is None or not frames:
         st.info("This run has no frames yet; the first comes right after its first step.")
     else:

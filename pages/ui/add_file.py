@@ -28,6 +28,7 @@ from core.tasks.rows import Rows
 from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
+from pages.ui.address import Data
 from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 
@@ -329,4 +330,5 @@ def show_added() -> None:
 
 def _look_at(task_id: str) -> None:
     state.forget_widget("data.task")
-    state.put_in_url(view=None, task=task_id)
+    Data.VIEW.forget()
+    Data.TASK.put(task_id)

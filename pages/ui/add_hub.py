@@ -14,6 +14,7 @@ from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
 from core.workers import JobRecord
 from pages.ui import reads, state
+from pages.ui.address import Data
 from pages.ui.number_field import number_field
 from pages.ui.parameter_widget import segmented_field
 from pages.ui.parts import ago, escaped
@@ -134,7 +135,8 @@ def _ended(job: JobRecord) -> None:
             if st.button("Look at it", key=f"open.{job.id}", icon=":material/table_rows:"):
                 reads.jobs().dismiss(job.id)
                 state.forget_widget("data.task")
-                state.put_in_url(view=None, task=str(job.result["task"]))
+                Data.VIEW.forget()
+                Data.TASK.put(str(job.result["task"]))
                 st.rerun()
         else:
             st.caption(escaped(job.message or str(job.status)), width="stretch")

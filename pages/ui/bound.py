@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -14,93 +13,196 @@ import streamlit as st
 from core.errors import ConfigError
 from core.parameters import Parameter
 from pages.ui import state
+from pages.ui.address import ON, Item, split
 
 Value = TypeVar("Value", int, float, str)
 Number = TypeVar("Number", int, float)
 
-SEPARATOR = ","
-AGAIN_S = 2.0
+
+@dataclass(frozen=True, slots=True)
+class Tied:
+    """A control's key and the value that it starts with, as the different widgets take them.
+
+    A widget is never given another value: what it starts with is its default, which stands in every answer, so that it
+    does not matter which of several answers a browser draws first. Whoever wants another value makes another widget.
+    """
+
+    key: str
+    start: Any
+    options: Sequence[Any] = ()
+
+    @property
+    def by_index(self) -> dict[str, Any]:
+        """For a selectbox or radio buttons."""
+        return {"key": self.key, "index": self.options.index(self.start)}
+
+    @property
+    def by_default(self) -> dict[str, Any]:
+        """For segments, pills or a multiselect."""
+        return {"key": self.key, "default": self.start}
+
+    @property
+    def by_value(self) -> dict[str, Any]:
+        """For a slider, a toggle or a field."""
+        return {"key": self.key, "value": self.start}
 
 
-def bound(name: str, options: Collection[Value], default: Value, problem: str) -> tuple[Value, dict[str, Any]]:
-    """What a control holds, and the arguments that its widget takes for it.
+def bound(
+    item: Item[Value], options: Collection[Value], default: Value | None = None, problem: str = ""
+) -> tuple[Value, Tied]:
+    """What a control holds, and what its widget takes for it.
 
     A press that follows soon upon another still brings the address from before the first, so the address counts only
-    for a control that is not on the page yet. The default does not stand in it; of something that is no option, the
-    page says so.
+    for a control that is not on the page yet. Of something that is no option, the page says so.
+
+    Args:
+        default, problem: where they depend on what is shown; otherwise the item's own.
     """
-    key = _key(name, list(options))
-    value = _held(key)
-    if value not in options:
-        value = state.choice_in_url(name, {str(option): option for option in options}, default, problem)
-        _give(key, value)
-    state.put_in_url(**{name: None if value == default else value})
-    return value, {"key": key}
+    listed = list(options)
+    usual = item.default if default is None else default
+    assert usual is not None
+    value, tied = _tied(item, listed, lambda: item.choice(listed, usual, problem))
+    item.put(value, usual)
+    return value, tied
 
 
-def bound_several(name: str, options: Sequence[str], default: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+def bound_several(item: Item[list[str]], options: Sequence[str], default: Sequence[str] = ()) -> tuple[list[str], Tied]:
     """The same for a control with several values; what is no option is left out."""
-    key = _key(name, list(options))
-    value = _held(key)
-    if value is None:
-        text = state.text_in_url(name)
-        value = list(default) if text is None else [part for part in dict.fromkeys(split(text)) if part in options]
-        _give(key, value)
-    state.put_in_url(**{name: None if value == list(default) else SEPARATOR.join(value)})
-    return value, {"key": key}
+
+    def start() -> list[str]:
+        text = item.text
+        return list(default) if text is None else [part for part in dict.fromkeys(split(text)) if part in options]
+
+    value, tied = _tied(item, list(options), start)
+    item.put(list(value), list(default))
+    return list(value), tied
 
 
-def bound_switch(name: str) -> tuple[bool, dict[str, Any]]:
+def bound_switch(item: Item[bool]) -> tuple[bool, Tied]:
     """The same for a switch, off unless the address says `on`."""
-    key = _key(name, [])
-    value = _held(key)
-    if value is None:
-        value = state.text_in_url(name) == "on"
-        _give(key, value)
-    state.put_in_url(**{name: "on" if value else None})
-    return bool(value), {"key": key}
+    value, tied = _tied(item, [], lambda: item.text == ON)
+    item.put(bool(value))
+    return bool(value), tied
 
 
-def bound_number(name: str, low: float, high: float, default: float) -> tuple[float, dict[str, Any]]:
+def bound_number(item: Item[float], low: float, high: float) -> tuple[float, Tied]:
     """The same for a slider; nonsense counts as the default."""
-    key = _key(name, [low, high])
-    value = _held(key)
-    if value is None:
-        try:
-            asked = float(state.text_in_url(name) or default)
-        except ValueError:
-            asked = default
-        value = default if math.isnan(asked) else min(high, max(low, asked))
-        _give(key, value)
-    state.put_in_url(**{name: None if value == default else f"{value:g}"})
-    return float(value), {"key": key}
+    usual = item.default
+    assert usual is not None
+
+    def start() -> float:
+        asked = _as_number(item.text, usual)
+        return usual if asked is None else min(high, max(low, asked))
+
+    value, tied = _tied(item, [low, high], start)
+    item.put(float(value))
+    return float(value), tied
 
 
-def bound_text(name: str, most_chars: int) -> dict[str, Any]:
+def bound_text(item: Item[str], most_chars: int) -> tuple[str, Tied]:
     """The same for a line of text, empty unless the address says something; what is too long is cut."""
-    key = _key(name, [])
-    value = _held(key)
-    if value is None:
-        value = (state.text_in_url(name) or "")[:most_chars]
-        _give(key, value)
-    state.put_in_url(**{name: value or None})
-    return {"key": key}
+    value, tied = _tied(item, [], lambda: (item.text or "")[:most_chars])
+    item.put(value)
+    return value, tied
 
 
-def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, str]:
-    """The same for a number of a registry: its value and the key with which `parameter_widget` draws it.
+def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
+    """The same for a number of a registry, which `parameter_widget` draws.
 
     Args:
         scope: what has the parameter; others may have one of the same name.
     """
-    key = _key(f"{scope}.{parameter.name}", [])
-    value = _held(key)
-    if value is None:
-        value = state.read_in_url(
-            parameter.name, partial(_number, parameter), parameter.default, f"it is {_bounds(parameter)}"
-        )
-    state.put_in_url(**{parameter.name: None if value == parameter.default else str(value)})
-    return value, key
+    item: Item[Any] = Item(parameter.name, str, parameter.default, f"it is {_bounds(parameter)}")
+    value, tied = _tied(item, [scope], lambda: item.read(lambda text: _number(parameter, text), parameter.default))
+    item.put(value)
+    return value, tied
+
+
+def bound_nearest(
+    item: Item[Number],
+    options: Sequence[Number],
+    default: Number,
+    problem: str = "",
+    known: Collection[Number] | None = None,
+) -> tuple[Number, Tied]:
+    """The same for numbers: for one that the address may name although it is no option here, the nearest is taken.
+
+    Args:
+        known: those that the address may name; any number where None.
+    """
+    wanted = _as_number(item.text, default)
+    if wanted is not None and wanted not in options and (known is None or wanted in known):
+        state.put_in_url(**{item.name: nearest(options, wanted)})
+    return bound(item, options, default, problem)
+
+
+def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], default: str | None = None) -> str:
+    """Draw the choices, named as people read them, side by side; returns which of them it is."""
+    value, tied = bound(item, list(choices), default)
+    st.segmented_control(
+        label,
+        list(choices),
+        format_func=choices.__getitem__,
+        label_visibility="collapsed",
+        required=True,
+        wrap=True,
+        **tied.by_default,
+    )
+    return value
+
+
+def forget(items: Iterable[Item[Any]]) -> None:
+    """Have the address say nothing of these, and their controls start from their defaults."""
+    for item in items:
+        item.forget()
+        if item.name in _controls():
+            _controls()[item.name].renew = True
+
+
+def nearest(options: Sequence[Number], wanted: Number) -> Number:
+    """The option that is nearest to a number, the lower of two."""
+    return min(options, key=lambda option: (abs(option - wanted), option))
+
+
+@dataclass(slots=True)
+class _Control:
+    """The widget that a control has now: the `number`th for these options, from a start value."""
+
+    family: str
+    number: int
+    start: Any
+    renew: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.family}.{self.number}"
+
+
+def _tied(item: Item[Any], options: Sequence[Any], start: Callable[[], Any]) -> tuple[Any, Tied]:
+    """What a control holds; it is another widget where it has other options, was left, or is to start again."""
+    family = f"bound.{item.name}.{crc32(repr(options).encode()):08x}"
+    control = _controls().get(item.name)
+    held = None
+    if control is not None and control.family == family and not control.renew:
+        held = state.widget_value(control.key)
+    if control is None or held is None:
+        number = 0 if control is None else control.number + 1
+        control = _controls()[item.name] = _Control(family, number, start())
+        held = control.start
+    return held, Tied(control.key, control.start, options)
+
+
+def _controls() -> dict[str, _Control]:
+    return state.remembered("bound.controls", dict[str, _Control])
+
+
+def _as_number(text: str | None, like: Number) -> Number | None:
+    """A number of the same kind, None for what is none."""
+    try:
+        value = type(like)(text or "")
+        return value if math.isfinite(value) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _number(parameter: Parameter, text: str) -> Any:
@@ -113,106 +215,4 @@ def _number(parameter: Parameter, text: str) -> Any:
 
 
 def _bounds(parameter: Parameter) -> str:
-    kind = "a whole number" if parameter.kind == "integer" else "a number"
-    low = "" if parameter.low is None else f" from {parameter.low:g}"
-    return kind + low + ("" if parameter.high is None else f" to {parameter.high:g}")
-
-
-def split(text: str) -> list[str]:
-    """The parts of a list in the address."""
-    return [part for part in (part.strip() for part in text.split(SEPARATOR)) if part]
-
-
-def forget(names: Iterable[str]) -> None:
-    """Have controls start from their defaults."""
-    for name in names:
-        state.put_in_url(**{name: None})
-        state.forget_widget(_keys().pop(name, name))
-
-
-def _key(name: str, options: list[Any]) -> str:
-    """Other options make another widget: a browser may still hold an answer to the old ones."""
-    key = f"bound.{name}.{crc32(repr(options).encode()):08x}"
-    _keys()[name] = key
-    return key
-
-
-def _give(key: str, value: Any) -> None:
-    state.set_widget(key, value)
-    _given()[key] = time.monotonic()
-
-
-def _held(key: str) -> Any:
-    """What a control's widget holds, None before it was drawn.
-
-    Of two answers that reach it at once, a browser draws the second alone; there the widget would stand at its lowest
-    value, not at the one that it was given in the first. So for a moment it is given again what it holds.
-    """
-    value = state.widget_value(key)
-    if value is not None and time.monotonic() - _given().get(key, -math.inf) < AGAIN_S:
-        state.set_widget(key, value)
-    return value
-
-
-def give_again(names: Iterable[str]) -> None:
-    """Have controls be given what they hold, for a moment.
-
-    A browser draws what is in a popover only when that is opened; a value that was given before, and not since, is lost
-    on it, and the widget would show its default.
-    """
-    for name in names:
-        if name in _keys():
-            _given()[_keys()[name]] = time.monotonic()
-
-
-def _given() -> dict[str, float]:
-    """When each widget was given its value, seconds of the monotonic clock."""
-    return state.remembered("bound.given", dict[str, float])
-
-
-def _keys() -> dict[str, str]:
-    """The widget that each control has now."""
-    return state.remembered("bound.keys", dict[str, str])
-
-
-def bound_nearest(
-    name: str, options: Sequence[Number], default: Number, problem: str, known: Collection[Number] | None = None
-) -> tuple[Number, dict[str, Any]]:
-    """The same for numbers: for one that the address may name although it is no option here, the nearest is taken.
-
-    Args:
-        known: those that the address may name; any number where None.
-    """
-    wanted = _as_number(state.text_in_url(name), default)
-    if wanted is not None and wanted not in options and (known is None or wanted in known):
-        state.put_in_url(**{name: nearest(options, wanted)})
-    return bound(name, options, default, problem)
-
-
-def _as_number(text: str | None, like: Number) -> Number | None:
-    """A number of the same kind, None for what is none."""
-    try:
-        value = type(like)(text or "")
-        return value if math.isfinite(value) else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def bound_segments(label: str, name: str, choices: Mapping[str, str], default: str, problem: str) -> str:
-    """Draw the choices, named as people read them, side by side; returns which of them it is."""
-    value, widget = bound(name, list(choices), default, problem)
-    st.segmented_control(
-        label,
-        list(choices),
-        format_func=choices.__getitem__,
-        label_visibility="collapsed",
-        required=True,
-        wrap=True,
-        **widget,
-    )
-    return value
-
-
-def nearest(options: Sequence[Number], wanted: Number) -> Number:
-    """The option that is nearest to a number, the lower of two."""
-    return min(options, key=lambda option: (abs(option - wanted), option))
+    return f"{'a whole number' if parameter.kind == 'integer' else 'a number'} {parameter.bounds}"

@@ -28,6 +28,7 @@ from core.tasks.survey import DuplicateGroup, duplicates, search
 from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
+from pages.ui.address import Data
 from pages.ui.controls import leave_notice
 from pages.ui.lengths import lengths
 from pages.ui.live_figure import live_figure
@@ -59,7 +60,7 @@ def browse(head: DeltaGenerator) -> None:
 
 def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
     names = [*TASKS, *own]
-    default = state.choice_in_url("task", {name: name for name in names}, names[0], "there is no such task")
+    default = Data.TASK.choice(names, names[0])
     picked = head.selectbox(
         "Task",
         names,
@@ -69,7 +70,7 @@ def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
         width="stretch",
         key="data.task",
     )
-    state.put_in_url(task=picked)
+    Data.TASK.put(picked)
     return str(picked)
 
 
@@ -153,7 +154,7 @@ def _delete(task: LibraryTask) -> None:
     reads.library().discard(task.id)
     state.remember("discarded_task", (time.time(), task.id, task.name))
     state.forget_widget("data.task")
-    state.put_in_url(task=None)
+    Data.TASK.forget()
     st.rerun()
 
 
@@ -170,7 +171,7 @@ def _offer_undo() -> None:
             leave_notice(str(error))
             return
         state.forget_widget("data.task")
-        state.put_in_url(task=task_id)
+        Data.TASK.put(task_id)
 
     with st.container(horizontal=True, vertical_alignment="center"):
         minutes = f"{UNDO_S / 60:.0f} minutes"
@@ -254,12 +255,12 @@ def _filtered(task_id: str, listing: Listing) -> list[int]:
     left, middle, right = st.columns([5, 3, 3], vertical_alignment="bottom")
     words = left.text_input(
         "Search",
-        state.text_in_url("q") or "",
+        Data.SEARCH.text or "",
         max_chars=200,
         placeholder="words, or a phrase in quotes",
         key="data.search",
     )
-    state.put_in_url(q=words or None)
+    Data.SEARCH.put(words)
     splits = middle.multiselect(
         "Splits", listing.split_names, format_func=SPLIT_LABELS.__getitem__, placeholder="All splits", key="data.splits"
     )

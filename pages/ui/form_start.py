@@ -12,10 +12,10 @@ from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import default_frame_steps
 from core.workers import Engine
 from pages.ui import state
+from pages.ui.address import FineTune, Item
 from pages.ui.parts import escaped
-from pages.ui.reuse import AS, template_settings
+from pages.ui.reuse import template_settings
 
-SET = "set"
 # Browsers and servers let addresses be only so long.
 LINK_CHARS_MAX = 6_000
 LINK_SETTINGS_MAX = 200
@@ -27,14 +27,14 @@ def form_start(engine: Engine) -> tuple[RunConfig, str]:
 
     An address that this session wrote itself is no news: a press right behind another still brings the one before.
     """
-    given = tuple(state.texts_in_url(SET))
+    given = tuple(state.texts_in_url(FineTune.SET.name))
     if given and given not in state.remembered("form.links", set[tuple[str, ...]]):
         state.remembered("form.links", set[tuple[str, ...]]).add(given)
         _begin(_from_link(given), f"link.{hash(given)}")
-        state.put_in_url(**{"from": None, AS: None})
+        _forget(FineTune.FROM, FineTune.AS)
     origin = state.remembered("form.origin", str)
     if not given or not origin:
-        template = state.template_in_url(engine.store)
+        template = FineTune.FROM.run(engine.store)
         if template is not None:
             state.forget("form.origin")
             return template_settings(template)
@@ -56,7 +56,7 @@ def _from_link(texts: tuple[str, ...]) -> RunConfig:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:
-            state.complain(SET, text, escaped(str(error).rstrip(".")))
+            state.complain(FineTune.SET.name, text, escaped(str(error).rstrip(".")))
         else:
             used.append(text)
     return config
@@ -68,7 +68,7 @@ def put_link(draft: RunConfig) -> None:
     if sum(map(len, texts)) > LINK_CHARS_MAX:
         texts = []
     state.remembered("form.links", set[tuple[str, ...]]).add(tuple(texts))
-    state.put_all_in_url(SET, texts)
+    state.put_all_in_url(FineTune.SET.name, texts)
 
 
 def _without_defaults(draft: RunConfig) -> RunConfig:
@@ -85,9 +85,14 @@ def _without_defaults(draft: RunConfig) -> RunConfig:
 
 def forget_start() -> None:
     """After a launch: the address is the run's."""
-    state.put_in_url(**{"from": None, AS: None, state.TASK: None})
-    state.put_all_in_url(SET, [])
+    _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
+    state.put_all_in_url(FineTune.SET.name, [])
     state.forget("form.origin")
+
+
+def _forget(*items: Item[str]) -> None:
+    for item in items:
+        item.forget()
 
 
 def open_config() -> None:
@@ -104,7 +109,7 @@ def open_config() -> None:
             return
         task = TaskConfig.model_validate(config.task.model_dump() | {"content_hash": None})
         _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
-        state.put_in_url(**{"from": None, AS: None, state.TASK: None})
-        state.put_all_in_url(SET, [])
+        _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
+        state.put_all_in_url(FineTune.SET.name, [])
         st.toast(f"The form has the settings of {escaped(file.name)}.")
         st.rerun()

@@ -32,7 +32,8 @@ from core.training.score_source import (
 )
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.workers import Engine
-from pages.ui import reads, state
+from pages.ui import reads
+from pages.ui.address import FineTune
 from pages.ui.beat import beat
 from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.explore import run_reads
@@ -155,7 +156,7 @@ def _header(engine: Engine, run: RunRecord) -> None:
         st.caption(" · ".join(escaped(part) for part in parts), width="stretch")
         run_buttons(engine, run)
         if st.button("New run", icon=":material/add:", type="tertiary"):
-            state.put_in_url(run=None)
+            FineTune.RUN.forget()
             st.rerun(scope="app")
     show_notice()
 

@@ -8,10 +8,10 @@ from core.config import RunConfig
 from core.config.diff import config_differences
 from core.config.turns import as_ended, as_launched, rate_carries_over, settings_at_end
 from core.store import RunRecord
+from pages.ui.address import FineTune
 from pages.ui.bound import bound_segments
 from pages.ui.parts import escaped
 
-AS = "as"
 CHOICES = {"ended": "As it ended", "launched": "As launched"}
 
 
@@ -26,7 +26,7 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     moved = config_differences([launched, ended])
     turned = "; ".join(f"{one.label} {one.values[0]} → {one.values[1]}" for one in moved)
     st.markdown(f"Knobs of **{escaped(run.title)}** were turned while it ran: {escaped(turned)}. Use its settings:")
-    chosen = bound_segments("Settings", AS, CHOICES, "ended", "settings are launched or ended")
+    chosen = bound_segments("Settings", FineTune.AS, CHOICES)
     st.caption(_about(run, chosen))
     return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
 

@@ -14,15 +14,12 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from core.errors import PlaygroundError, shown
-from core.store import RunRecord, Store
+from core.errors import shown
 from pages.ui.parts import escaped
 
 Value = TypeVar("Value")
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-
-RUN, FRAME, FROM, TASK = "run", "frame", "from", "task"
 
 COMPLAINTS = "complaints"
 # Time enough to read a sentence or two.
@@ -43,35 +40,6 @@ def require_app() -> None:
     if "app" not in st.session_state:
         runpy.run_path(str(APP))
         st.stop()
-
-
-def run_in_url(store: Store) -> RunRecord | None:
-    """The run that the URL names; None when it names none, and a sentence on the page when there is no such run."""
-    text = st.query_params.get(RUN)
-    if text is None:
-        return None
-    try:
-        return store.run(store.find(text))
-    except PlaygroundError:
-        complain(RUN, text, "no run has that id")
-        return None
-
-
-def frame_in_url(steps: Sequence[int], default: int) -> int:
-    """The frame step that the URL names, the default when it names none or nonsense."""
-    return choice_in_url(FRAME, {str(step): step for step in steps}, default, "the run has no frame at that step")
-
-
-def template_in_url(store: Store) -> RunRecord | None:
-    """The run whose settings the form should start from."""
-    text = st.query_params.get(FROM)
-    if text is None:
-        return None
-    try:
-        return store.run(store.find(text))
-    except PlaygroundError:
-        complain(FROM, text, "no run has that id")
-        return None
 
 
 def text_in_url(name: str) -> str | None:
@@ -100,31 +68,6 @@ def put_in_url(**values: str | float | None) -> None:
             st.query_params.pop(name, None)
         elif st.query_params.get(name) != str(value):
             st.query_params[name] = str(value)
-
-
-def choice_in_url(name: str, choices: dict[str, Value], default: Value, problem: str) -> Value:
-    """What the URL chooses under a name; the default, and a sentence on the page, where there is no such choice."""
-    text = st.query_params.get(name)
-    if text is None:
-        return default
-    if text not in choices:
-        complain(name, text, problem)
-        st.query_params.pop(name, None)
-        return default
-    return choices[text]
-
-
-def read_in_url(name: str, read: Callable[[str], Value | None], default: Value, problem: str) -> Value:
-    """What the URL says under a name, as `read` makes it out; the default, and a sentence, where that gives None."""
-    text = st.query_params.get(name)
-    if not text:
-        return default
-    value = read(text)
-    if value is None:
-        complain(name, text, problem)
-        st.query_params.pop(name, None)
-        return default
-    return value
 
 
 def complain(name: str, text: str, problem: str) -> None:
@@ -171,13 +114,6 @@ def forget(name: str) -> None:
 def widget_value(key: str) -> Any:
     """What a keyed widget holds now, None before it was drawn."""
     return st.session_state.get(key)
-
-
-def just_opened(key: str) -> bool:
-    """Whether a keyed popover that reports its opening is open for the first time since it was closed."""
-    is_open, was_open = bool(widget_value(key)), remembered(f"open.{key}", bool)
-    remember(f"open.{key}", is_open)
-    return is_open and not was_open
 
 
 def forget_widget(key: str) -> None:

@@ -2,40 +2,86 @@
 
 from __future__ import annotations
 
-import pytest
 from streamlit.testing.v1 import AppTest
-
-from pages.ui import bound
 
 
 def script() -> None:
     import streamlit as st
 
-    from pages.ui.bound import bound
+    from pages.ui.address import Item
+    from pages.ui.bound import bound, forget
 
-    value, to_k = bound("k", range(1, 21), 10, "it is 1 to 20")
-    st.slider("Neighbours", 1, 20, **to_k)
+    neighbours = Item("k", int, 10, "it is 1 to 20")
+    if st.button("Forget"):
+        forget([neighbours])
+    most = st.number_input("Most", 1, 20, 20)
+    value, tied = bound(neighbours, range(1, int(most) + 1))
+    if st.checkbox("Drawn", value=True):
+        st.slider("Neighbours", 1, int(most), **tied.by_value)
     st.text(f"k is {value}")
 
 
-def test_a_value_is_given_again_for_a_moment_and_then_left_to_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A browser that gets two answers at once draws the second alone, and would show the slider's lowest value."""
+def opened(**query: str) -> AppTest:
     app = AppTest.from_function(script)
-    app.query_params["k"] = "7"
-    for _ in range(2):
-        app.run()
-        assert app.slider[0].proto.set_value
+    app.query_params.update(query)
+    return app.run()
+
+
+def in_address(app: AppTest) -> str | None:
+    found = app.query_params.get("k")
+    return found[0] if isinstance(found, list) else found
+
+
+def test_the_address_is_the_default_of_the_widget_in_every_answer() -> None:
+    """A browser that gets two answers at once draws the second alone: what was only given in the first is lost."""
+    app = opened(k="7")
+    for _ in range(3):
+        assert not app.slider[0].proto.set_value
+        assert list(app.slider[0].proto.default) == [7]
         assert app.slider[0].value == 7
-    monkeypatch.setattr(bound, "AGAIN_S", 0.0)
+        app.run()
+
+
+def test_a_choice_counts_and_stands_in_the_address() -> None:
+    app = opened(k="7")
+    app.slider[0].set_value(3).run()
+    assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 3", 3, "3")
+    app.slider[0].set_value(10).run()
+    assert (app.text[0].value, in_address(app)) == ("k is 10", None)
+
+
+def test_what_is_no_option_is_named_and_the_default_taken() -> None:
+    app = opened(k="70")
+    assert app.text[0].value == "k is 10"
+    assert "it is 1 to 20" in app.warning[0].value
+    assert in_address(app) is None
+
+
+def test_a_forgotten_control_is_another_widget_at_its_default() -> None:
+    app = opened(k="7")
+    before = app.slider[0].id
+    app.button[0].click().run()
+    assert app.slider[0].id != before
+    assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 10", 10, None)
+    app.slider[0].set_value(4).run()
+    assert app.text[0].value == "k is 4"
+
+
+def test_other_options_are_another_widget_at_what_the_address_says() -> None:
+    app = opened(k="7")
+    app.slider[0].set_value(9).run()
+    before = app.slider[0].id
+    app.number_input[0].set_value(12).run()
+    assert app.slider[0].id != before
+    assert (app.slider[0].max, app.slider[0].value) == (12, 9)
+
+
+def test_a_control_that_was_not_drawn_for_a_while_comes_back_as_it_was() -> None:
+    app = opened()
+    app.slider[0].set_value(5).run()
+    app.checkbox[0].uncheck().run()
+    assert app.text[0].value == "k is 5"
     app.run()
-    assert not app.slider[0].proto.set_value
-    app.slider[0].set_value(3).run()
-    assert app.text[0].value == "k is 3"
-    assert app.query_params["k"] in ("3", ["3"])
-
-
-def test_a_choice_made_within_that_moment_counts() -> None:
-    app = AppTest.from_function(script).run()
-    app.slider[0].set_value(3).run()
-    assert app.text[0].value == "k is 3"
-    assert app.slider[0].value == 3
+    assert app.text[0].value == "k is 5"
+    app.checkbox[0].check().run()
+    assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 5", 5, "5")

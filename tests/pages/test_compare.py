@@ -104,7 +104,10 @@ def widget(app: AppTest, key: str) -> Any:
     """The widget of that key, which may carry a number for its options behind it."""
     kinds = ("selectbox", "multiselect", "number_input", "slider", "button_group", "toggle", "button")
     found = [
-        w for kind in kinds for w in app.get(kind) if re.fullmatch(rf"{re.escape(key)}(\.[0-9a-f]{{8}})?", w.key or "")
+        w
+        for kind in kinds
+        for w in app.get(kind)
+        if re.fullmatch(rf"{re.escape(key)}(\.[0-9a-f]{{8}}\.\d+)?", w.key or "")
     ]
     assert len(found) == 1, key
     return found[0]

@@ -21,6 +21,7 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from core.training.score_source import Scorer, scorers
 from pages.ui import reads
+from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared
 from pages.ui.live_figure import live_figure
@@ -206,32 +207,38 @@ def _of_frame(values: Mapping[str, float], by: Scorer | None) -> dict[str, float
 
 def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, Smoothing, bool]:
     names = list(labels)
-    chosen, tied = bound_several("curves", names, [name for name in DEFAULT if name in labels] or names[:1])
-    st.multiselect("Measures", names, format_func=lambda name: labels[name], placeholder="Choose measures", **tied)
+    chosen, tied = bound_several(Compare.CURVES, names, [name for name in DEFAULT if name in labels] or names[:1])
+    st.multiselect(
+        "Measures", names, format_func=lambda name: labels[name], placeholder="Choose measures", **tied.by_default
+    )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        axis, tied = bound("axis", AXIS_LABELS, "step", "there is no such axis")
-        st.segmented_control("Over", list(AXIS_LABELS), format_func=AXIS_LABELS.__getitem__, required=True, **tied)
+        axis, tied = bound(Compare.AXIS, AXIS_LABELS)
+        st.segmented_control(
+            "Over", list(AXIS_LABELS), format_func=AXIS_LABELS.__getitem__, required=True, **tied.by_default
+        )
         smoothing = _smoothing()
         gathered = False
         if seeds:
-            gathered, tied = bound_switch("mean")
+            gathered, tied = bound_switch(Compare.MEAN)
             over_time = axis == "time"
             about = "Runs that differ in the seed only as one line with a band of one standard deviation."
-            st.toggle("Mean ± std over seeds", disabled=over_time, help=about, **tied)
+            st.toggle("Mean ± std over seeds", disabled=over_time, help=about, **tied.by_value)
             gathered = gathered and not over_time
     return chosen, axis, smoothing, gathered  # type: ignore[return-value]
 
 
 def _smoothing() -> Smoothing:
-    kind, tied = bound("smooth", SMOOTHINGS, "none", "there is no such smoothing")
-    st.segmented_control("Smoothing", list(SMOOTHINGS), format_func=SMOOTHINGS.__getitem__, required=True, **tied)
+    kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
+    st.segmented_control(
+        "Smoothing", list(SMOOTHINGS), format_func=SMOOTHINGS.__getitem__, required=True, **tied.by_default
+    )
     if kind == "exponential":
-        amount, tied = bound_number("beta", 0.0, 0.99, 0.8)
-        st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied)
+        amount, tied = bound_number(Compare.BETA, 0.0, 0.99)
+        st.slider("β", 0.0, 0.99, step=0.01, width=180, **tied.by_value)
         return Smoothing("exponential", amount)
     if kind == "average":
-        window, tied = bound_number("window", 1.0, 101.0, 9.0)
-        st.slider("Values in the window", 1.0, 101.0, step=2.0, format="%d", width=180, **tied)
+        window, tied = bound_number(Compare.WINDOW, 1.0, 101.0)
+        st.slider("Values in the window", 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
         return Smoothing("average", window)
     return RAW
 

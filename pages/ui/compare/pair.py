@@ -13,6 +13,7 @@ from core.quantities import counted, percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
 from pages.ui import state
+from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.linked import Linked
 from pages.ui.compare.picking import Shown
@@ -80,11 +81,11 @@ def _choose(runs: Sequence[Shown]) -> tuple[int, int]:
     ids = [one.frames.run.id for one in runs]
     names = {one.frames.run.id: one.name for one in runs}
     found = []
-    for column, name, label, start in zip(st.columns(2), "ab", ("A", "B"), ids[:2], strict=True):
-        if state.text_in_url(name) not in ids:
-            state.put_in_url(**{name: None})
-        chosen, tied = bound(name, ids, start, "that run is not among those compared")
-        column.selectbox(f"Run {label}", ids, format_func=names.__getitem__, **tied)
+    for column, item, label, start in zip(st.columns(2), (Compare.A, Compare.B), ("A", "B"), ids[:2], strict=True):
+        if item.text not in ids:
+            item.forget()
+        chosen, tied = bound(item, ids, start)
+        column.selectbox(f"Run {label}", ids, format_func=names.__getitem__, **tied.by_index)
         found.append(ids.index(chosen))
     return found[0], found[1]
 

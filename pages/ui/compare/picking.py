@@ -14,15 +14,11 @@ from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
 from core.store import RunRecord, RunSummary, Store
 from pages.ui import state
-from pages.ui.bound import SEPARATOR, split
+from pages.ui.address import Compare, split
 from pages.ui.explore.run_reads import Frames, frames_of, readable
 from pages.ui.parts import escaped, objective_label, run_titles, task_label
 
-RUNS, KEY = "runs", "compare.runs"
-# What the address says of runs that have to be among those compared; of a twin of one; of the first one's map.
-OF_RUNS = ("a", "b", "twin")
-OF_TWIN = ("change", "to", "value")
-OF_FIRST = ("sel", "view")
+KEY = "compare.runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ def with_frames(runs: Sequence[Compared]) -> list[Shown]:
 def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list[str]:
     """Draw the list of runs in the page's first line; the ids of the chosen ones, in the order of choosing."""
     chosen = _chosen(store, runs)
-    state.put_in_url(**{RUNS: SEPARATOR.join(chosen)})
+    Compare.RUNS.put(chosen)
     names = dict(zip([run.id for run in runs], run_titles(runs), strict=True))
     by_id = {run.id: run for run in runs}
     if state.widget_value(KEY) != chosen:
@@ -77,13 +73,15 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
 
 def put_runs(ids: Sequence[str]) -> None:
     """Have these runs compared. Where the first is another one, nothing stays selected on its map."""
-    before = split(state.text_in_url(RUNS) or "")
-    dropped = [name for name in OF_RUNS if (state.text_in_url(name) or "") not in ids]
-    if state.text_in_url("twin") is not None and "twin" in dropped:
-        dropped += OF_TWIN
+    before = split(Compare.RUNS.text or "")
+    dropped = [item for item in Compare.of("runs compared") if (item.text or "") not in ids]
+    if Compare.TWIN.text is not None and Compare.TWIN in dropped:
+        dropped += Compare.of("twin")
     if before and before[:1] != list(ids[:1]):
-        dropped += OF_FIRST
-    state.put_in_url(**dict.fromkeys(dropped), **{RUNS: SEPARATOR.join(ids)})
+        dropped += Compare.of("first run compared")
+    for item in dropped:
+        item.forget()
+    Compare.RUNS.put(list(ids))
 
 
 def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
@@ -110,7 +108,7 @@ def _picked() -> None:
 
 
 def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
-    text = state.text_in_url(RUNS)
+    text = Compare.RUNS.text
     if text is None:
         return _nearest_two(runs)
     found: list[str] = []

@@ -15,11 +15,10 @@ from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
 from core.training.score_source import PROBE_ROWS, scored
-from pages.ui import state
+from pages.ui.address import ON, Compare
 from pages.ui.compare.picking import Compared
 from pages.ui.waiting import complete_since, ensure_job
 
-MEASURED = "measures"
 BEST = "★ "
 ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
 # Of these, people read shares.
@@ -156,14 +155,15 @@ def _measuring(runs: Sequence[Compared]) -> bool:
     lacking = [one for one in runs if one.frames is not None and not _is_measured(one)]
     if not lacking:
         return False
-    if state.text_in_url(MEASURED) != "on":
+    if Compare.MEASURED.text != ON:
         st.button(
             "Measure the representations",
             icon=":material/straighten:",
             key="compare.measure",
             help="Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
             "the validation texts. It takes from seconds to minutes a run, and is kept.",
-            on_click=lambda: state.put_in_url(**{MEASURED: "on"}),
+            on_click=Compare.MEASURED.put,
+            args=(True,),
         )
         return False
     going = [

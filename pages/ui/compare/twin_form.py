@@ -16,7 +16,7 @@ from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
 from core.parameters import Parameter, Value
 from core.workers import Engine
-from pages.ui import state
+from pages.ui.address import Compare
 from pages.ui.bound import bound, forget
 from pages.ui.compare.picking import Compared, put_runs
 from pages.ui.number_field import begin_fields, field_problem, number_field
@@ -24,7 +24,6 @@ from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
 
 OTHER = "other"
-CHOICES = ("twin", "change", "to", "value")
 
 
 def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> None:
@@ -102,21 +101,21 @@ def _original(runs: Sequence[Compared]) -> Compared:
     if len(runs) == 1:
         st.text_input("Twin of", runs[0].name, disabled=True, key="compare.only")
         return runs[0]
-    chosen, tied = bound("twin", by_id, runs[0].run.id, "that run is not among those compared")
-    st.selectbox("Twin of", list(by_id), format_func=lambda i: by_id[i].name, **tied)
+    chosen, tied = bound(Compare.TWIN, by_id, runs[0].run.id)
+    st.selectbox("Twin of", list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
     return by_id[chosen]
 
 
 def _change(config: RunConfig) -> TwinSetting:
     changes = changes_of(config)
-    if state.text_in_url("change") not in changes:  # of another run
-        state.put_in_url(change=None)
-    chosen, tied = bound("change", changes, next(iter(changes)), "that run has no such setting")
+    if Compare.CHANGE.text not in changes:  # of another run
+        Compare.CHANGE.forget()
+    chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)))
     st.selectbox(
         "Setting to change",
         list(changes),
         format_func=lambda path: f"{changes[path].label}: {changes[path].text}",
-        **tied,
+        **tied.by_index,
     )
     return changes[chosen]
 
@@ -125,21 +124,24 @@ def _value(original: Compared, change: TwinSetting) -> Value | None:
     """The new value: one that is suggested, or any other."""
     suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
     names = {**{text: one.text for text, one in suggested.items()}, OTHER: "Another value"}
-    if state.text_in_url("to") not in names:  # of another setting
-        state.put_in_url(to=None, value=None)
-    chosen, tied = bound("to", names, next(iter(names)), "it is no value of that setting")
-    st.segmented_control("New value", list(names), format_func=lambda text: names[text], required=True, **tied)
+    if Compare.TO.text not in names:  # of another setting
+        Compare.TO.forget()
+        Compare.VALUE.forget()
+    chosen, tied = bound(Compare.TO, names, next(iter(names)))
+    st.segmented_control(
+        "New value", list(names), format_func=lambda text: names[text], required=True, **tied.by_default
+    )
     if chosen != OTHER:
         return suggested[chosen].value
     value = _any_value(change.parameter, _start(change), f"compare.value.{original.run.id}.{change.path}")
-    state.put_in_url(value=json.dumps(value))
+    Compare.VALUE.put(json.dumps(value))
     return value
 
 
 def _start(change: TwinSetting) -> Value:
     """What the widget shows first: the address's value, where it is valid, or the one that the run has."""
     try:
-        return change.parameter.check("value", json.loads(state.text_in_url("value") or "null"))
+        return change.parameter.check("value", json.loads(Compare.VALUE.text or "null"))
     except (ConfigError, ValueError):
         known = (change.value, *(one.value for one in change.suggestions), change.parameter.default)
         return next(value for value in known if value is not None)
@@ -169,6 +171,6 @@ def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:
         st.error(escaped(str(error)))
         return
     put_runs([*ids, run_id])
-    forget([*CHOICES, "show"])
-    state.put_in_url(show="curves")
+    forget([Compare.TWIN, *Compare.of("twin"), Compare.SHOW])
+    Compare.SHOW.put("curves")
     st.rerun()

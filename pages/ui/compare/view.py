@@ -10,6 +10,7 @@ from core.errors import PlaygroundError
 from core.store import Status
 from core.workers import Engine
 from pages.ui import state
+from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.curves import curves
 from pages.ui.compare.linked import Linked, linked
@@ -19,8 +20,8 @@ from pages.ui.compare.picking import Compared, Shown, compared, with_frames
 from pages.ui.compare.scores import overview
 from pages.ui.compare.selected import selection
 from pages.ui.compare.twin_form import twin_form
-from pages.ui.explore.address import ids_as_text, ids_from_text
 from pages.ui.explore.run_reads import predictions_of
+from pages.ui.explore.selection_text import ids_as_text, ids_from_text
 from pages.ui.map_view import MapState, Panel, map_now, map_view
 from pages.ui.parts import escaped, status_badge
 from pages.ui.waiting import POLLING, poll_while
@@ -32,7 +33,6 @@ VIEWS = {
     "maps": "Maps and examples",
     "twin": "Make a twin",
 }
-SHOW, SELECTED, CAMERAS = "show", "sel", "view"
 
 
 def view(engine: Engine, ids: Sequence[str]) -> None:
@@ -65,9 +65,14 @@ def _alone(engine: Engine, runs: Sequence[Compared]) -> bool:
 
 def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
     """Returns whether something is still being computed."""
-    shown, tied = bound(SHOW, VIEWS, "scores", "there is no such view")
+    shown, tied = bound(Compare.SHOW, VIEWS)
     st.segmented_control(
-        "View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, label_visibility="collapsed", **tied
+        "View",
+        list(VIEWS),
+        format_func=VIEWS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **tied.by_default,
     )
     match shown:
         case "curves":
@@ -124,9 +129,9 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
     steps = sorted({step for panel in panels for step in panel.steps})
     key = f"compare.map.{'.'.join(one.frames.run.id for one in runs)}"
     known = map_now(key) or MapState(
-        ids_from_text(state.text_in_url(SELECTED) or "", examples.known()),
+        ids_from_text(Compare.SELECTED.text or "", examples.known()),
         _frame(steps),
-        view=state.text_in_url(CAMERAS) or "",
+        view=Compare.CAMERAS.text or "",
     )
     on_map = map_view(
         panels,
@@ -139,14 +144,12 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
         name="compare",
     )
     last = steps[-1] if steps else None
-    state.put_in_url(
-        frame=None if on_map.frame == last else on_map.frame,
-        sel=ids_as_text(on_map.selected) or None,
-        view=on_map.view or None,
-    )
+    Compare.FRAME.put(on_map.frame, last)
+    Compare.SELECTED.put(ids_as_text(on_map.selected))
+    Compare.CAMERAS.put(on_map.view)
     return on_map
 
 
 def _frame(steps: Sequence[int]) -> int | None:
     """The step that the address asks for, None for the newest."""
-    return {str(step): step for step in steps}.get(state.text_in_url("frame") or "")
+    return {str(step): step for step in steps}.get(Compare.FRAME.text or "")

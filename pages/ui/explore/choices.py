@@ -12,18 +12,15 @@ from core.errors import ConfigError
 from core.representation.projections import BY_LIBRARY, STILL, MapSpec
 from core.representation.projections.registry import MODES, projection_entry
 from core.store import RunSummary
-from pages.ui import state
-from pages.ui.bound import bound, bound_parameter, bound_text, give_again
+from pages.ui.address import Explore
+from pages.ui.bound import Tied, bound, bound_parameter, bound_text
 from pages.ui.explore.colouring import COLOURINGS
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped, missing_weights
 
-# The address leaves out what everybody gets anyway.
-METHOD, DIMS, MODE, COLOUR, SEARCH, LAYERS, LAYOUT = "map", "dims", "mode", "colour", "find", "layers", "layout"
 OURS, LIBRARY = "ours", "library"
 DIMENSIONS: Mapping[str, str] = {"2": "2-D", "3": "3-D"}
 SEARCH_CHARS = 200
-MORE = "explore.more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +40,15 @@ class Choices:
 
 def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
-    if state.just_opened(MORE):
-        give_again((MODE, LAYOUT, LAYERS))
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
-    method, to_method = bound(METHOD, STILL, "pca", "there is no such map")
-    dims, to_dims = bound(DIMS, DIMENSIONS, "2", "a map has 2 or 3 dimensions")
-    colour, to_colour = bound(COLOUR, COLOURINGS, "label", "there is no such colouring")
-    layout, to_layout = bound(LAYOUT, (OURS, LIBRARY), OURS, "a map is laid out by ours or by the library")
-    to_search = bound_text(SEARCH, SEARCH_CHARS)
-    mode, to_mode = bound(MODE, MODES, "each", "no map can be fitted that way")
+    method, to_method = bound(Explore.MAP, STILL)
+    dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
+    colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
+    layout, to_layout = bound(Explore.LAYOUT, (OURS, LIBRARY))
+    _, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
+    mode, to_mode = bound(Explore.MODE, MODES)
     frames = _frame_options(steps_with_weights)
-    layers, to_layers = bound(LAYERS, frames, "", "weights are not kept of that step")
+    layers, to_layers = bound(Explore.LAYERS, frames)
     parameters = {parameter.name: bound_parameter(method, parameter) for parameter in STILL[method].parameters}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _segments("Map", {name: entry.label for name, entry in STILL.items()}, to_method)
@@ -65,7 +60,7 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
             format_func=lambda name: f"Colour: {labels[name].lower()}",
             width=220,
             label_visibility="collapsed",
-            **to_colour,
+            **to_colour.by_index,
         )
         search = st.text_input(
             "Find words",
@@ -74,12 +69,16 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
             label_visibility="collapsed",
             icon=":material/search:",
             width=240,
-            **to_search,
+            **to_search.by_value,
         )
-        with st.popover("More", icon=":material/tune:", key=MORE, on_change="rerun"):
+        with st.popover("More", icon=":material/tune:", key="explore.more"):
             values = _more(method, layout, to_layout, to_mode, parameters)
             st.selectbox(
-                "Frames are", list(frames), format_func=frames.__getitem__, on_change=_forget_the_frame, **to_layers
+                "Frames are",
+                list(frames),
+                format_func=frames.__getitem__,
+                on_change=_forget_the_frame,
+                **to_layers.by_index,
             )
             missing_weights(run)
     by_library = BY_LIBRARY.get(method) if layout == LIBRARY else None
@@ -100,21 +99,22 @@ def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSp
 def _more(
     method: str,
     layout: str,
-    to_layout: dict[str, Any],
-    to_mode: dict[str, Any],
-    parameters: Mapping[str, tuple[Any, str]],
+    to_layout: Tied,
+    to_mode: Tied,
+    parameters: Mapping[str, tuple[Any, Tied]],
 ) -> dict[str, Any]:
     """Draw what is seldom changed; the parameters of the map."""
     by_library = BY_LIBRARY.get(method)
     if by_library is not None:
         names = {OURS: "This app, so that it holds still", LIBRARY: by_library.library}
-        st.radio("Laid out by", list(names), format_func=names.__getitem__, **to_layout)
+        st.radio("Laid out by", list(names), format_func=names.__getitem__, **to_layout.by_index)
     entry = by_library if by_library is not None and layout == LIBRARY else STILL[method]
     if len(entry.modes) > 1:
-        st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode)
+        st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode.by_index)
     values = {
-        parameter.name: parameter_widget(st, parameter, *parameters[parameter.name])
+        parameter.name: parameter_widget(st, parameter, tied.start, tied.key)
         for parameter in entry.parameters
+        for _, tied in [parameters[parameter.name]]
     }
     st.caption(f"{entry.about} Source: {entry.source}.")
     return values
@@ -126,10 +126,11 @@ def _frame_options(steps: Sequence[int]) -> dict[str, str]:
 
 def _forget_the_frame() -> None:
     """A layer's number is no step, and what was zoomed to means nothing on its map."""
-    state.put_in_url(frame=None, view=None)
+    Explore.FRAME.forget()
+    Explore.CAMERA.forget()
 
 
-def _segments(label: str, options: Mapping[str, str], widget: dict[str, Any]) -> None:
+def _segments(label: str, options: Mapping[str, str], tied: Tied) -> None:
     st.segmented_control(
         label,
         list(options),
@@ -137,5 +138,5 @@ def _segments(label: str, options: Mapping[str, str], widget: dict[str, Any]) ->
         required=True,
         label_visibility="collapsed",
         width="content",
-        **widget,
+        **tied.by_default,
     )

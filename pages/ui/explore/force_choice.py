@@ -14,6 +14,7 @@ from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
 from core.losses.law import ForceLaw
 from core.parameters import Parameter
+from pages.ui.address import Explore
 from pages.ui.bound import bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
 from pages.ui.number_field import number_field
@@ -72,15 +73,15 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     temperature = _choose_temperature(shown)
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
-    size, to_size = bound_nearest("batch", sizes, nearest(sizes, shown.batch_size), "no batch has that size")
-    left.selectbox("Batch", sizes, help="Texts of the map, drawn by chance.", **to_size)
-    value, key = bound_parameter("forces", DRAW)
-    draw = int(number_field(middle, DRAW, int(value), key=key))
+    size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size))
+    left.selectbox("Batch", sizes, help="Texts of the map, drawn by chance.", **to_size.by_index)
+    _, to_draw = bound_parameter("forces", DRAW)
+    draw = int(number_field(middle, DRAW, to_draw.start, key=to_draw.key))
     law = shown.law
     if law.by_label and law.kind in VARIANTS:
-        variant, to_variant = bound("variant", VARIANTS, law.kind, "there is no such loss")
+        variant, to_variant = bound(Explore.VARIANT, VARIANTS, law.kind)
         right.segmented_control(
-            "Arrows from", list(VARIANTS), format_func=VARIANTS.__getitem__, required=True, **to_variant
+            "Arrows from", list(VARIANTS), format_func=VARIANTS.__getitem__, required=True, **to_variant.by_default
         )
         law = law._replace(kind="in" if variant == "in" else "out")
     return ForceChoice(shown, law, temperature, size, draw)
@@ -106,7 +107,7 @@ def _choose_temperature(shown: ShownContrast) -> float:
     """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
     own = shown.temperature
     taus = sorted({*(round(float(tau), 3) for tau in temperatures()), own})
-    temperature, to_temperature = bound_nearest("tau", taus, own, "no temperature is like that")
+    temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own)
     st.select_slider(
         "Temperature τ",
         taus,
@@ -114,7 +115,7 @@ def _choose_temperature(shown: ShownContrast) -> float:
         help=f"Recomputed from the vectors of this frame, with no training. This step used τ {own:g}."
         if shown.own
         else "Computed from the vectors of this frame, with no training.",
-        **to_temperature,
+        **to_temperature.by_value,
     )
     return temperature
 

@@ -14,7 +14,8 @@ from core.errors import PlaygroundError
 from core.figures.measure_curves import measures_figure
 from core.quantities import counted, percent
 from core.representation.metrics import METRICS
-from pages.ui import reads, state
+from pages.ui import reads
+from pages.ui.address import ON, Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
@@ -22,9 +23,7 @@ from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
-TASK = "scores"
 ROW_PX, COLUMNS = 170, 3
-SHOWN = "measures"
 # Above a small curve there is little room.
 SHARES = frozenset(name for name, entry in METRICS.items() if entry.share)
 SHORT = {
@@ -42,7 +41,7 @@ def measures(frames: Frames, number: int) -> bool:
     if frames.layers_at is not None:
         st.caption("Measures are those of the run's frames: choose them under More.")
         return False
-    wanted = state.text_in_url(SHOWN) == "on"
+    wanted = Explore.MEASURES.text == ON
     found = {step: known for step in frames.numbers if (known := run_reads.measures(frames, step)) is not None}
     if not found and not wanted:
         st.caption(
@@ -50,7 +49,7 @@ def measures(frames: Frames, number: int) -> bool:
             "validation texts at up to 24 frames. It takes from seconds to minutes, and is kept."
         )
         if st.button("Measure this run", icon=":material/straighten:", key="explore.measure"):
-            state.put_in_url(**{SHOWN: "on"})
+            Explore.MEASURES.put(True)
             st.rerun()
         return False
     busy = False
@@ -69,7 +68,7 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
         known = run_reads.measures(frames, step)
         for name, column in values.items():
             column.append(known.values.get(name) if known is not None else None)
-    task = state.text_in_url(TASK)
+    task = Explore.SIMILARITY.text
     scores = read_similarity(frames.folder, task) if task else None
     labels = {name: (SHORT.get(name, entry.label), entry.better) for name, entry in METRICS.items()}
     drawn = [name for name in values if any(value is not None for value in values[name])]
@@ -145,7 +144,7 @@ def _similarity_task(frames: Frames) -> bool:
         )
         return False
     options = {"": "None", **tasks}
-    start = state.choice_in_url(TASK, {name: name for name in options}, "", "there is no such similarity task")
+    start = Explore.SIMILARITY.choice(options, "")
     names = list(options)
     task = st.selectbox(
         "Similarity task",
@@ -156,7 +155,7 @@ def _similarity_task(frames: Frames) -> bool:
         help=f"Spearman of cosines with the scores people gave, on up to {PAIRS_MAX:,} pairs, where weights are kept.",
         width=320,
     )
-    state.put_in_url(**{TASK: task or None})
+    Explore.SIMILARITY.put(task)
     if not task:
         return False
     try:

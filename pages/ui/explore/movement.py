@@ -9,6 +9,7 @@ from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.movement import moved
 from core.representation.neighbours import all_neighbours, kept_neighbours
+from pages.ui.address import Explore
 from pages.ui.bound import bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
@@ -28,8 +29,8 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     what = "Since layer" if frames.layers_at is not None else "Since step"
     since = earlier[0]
     if len(earlier) > 1:
-        since, to_since = bound_nearest("since", earlier, since, "there is no frame at that step", frames.numbers)
-        st.select_slider(what, earlier, format_func=lambda n: f"{n:,}", **to_since)
+        since, to_since = bound_nearest(Explore.SINCE, earlier, since, known=frames.numbers)
+        st.select_slider(what, earlier, format_func=lambda n: f"{n:,}", **to_since.by_value)
     turned = moved(frames.vectors(since), frames.vectors(number))
     kept = _kept(frames, since, number)
     before = run_reads.scores(frames, since)

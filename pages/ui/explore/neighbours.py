@@ -11,6 +11,7 @@ import streamlit as st
 from core.quantities import counted, percent
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Metric
+from pages.ui.address import Explore
 from pages.ui.bound import bound, bound_nearest
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
@@ -35,12 +36,14 @@ def choose_near(frames: Frames) -> Near:
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     k, to_k = bound_nearest(
-        "k", range(1, most + 1), min(most, DEFAULT_K), f"it is 1 to {most} here", range(1, MAX_K + 1)
+        Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), f"it is 1 to {most} here", range(1, MAX_K + 1)
     )
-    metric, to_metric = bound("metric", METRICS, "cosine", "there is no such distance")
+    metric, to_metric = bound(Explore.METRIC, METRICS)
     if most > 1:
-        left.slider("Neighbours k", 1, most, **to_k)
-    right.segmented_control("Distance", list(METRICS), format_func=METRICS.__getitem__, required=True, **to_metric)
+        left.slider("Neighbours k", 1, most, **to_k.by_value)
+    right.segmented_control(
+        "Distance", list(METRICS), format_func=METRICS.__getitem__, required=True, **to_metric.by_default
+    )
     return Near(k, cast("Metric", metric))
 
 

@@ -20,6 +20,7 @@ from core.representation.projections import MapSpec, Points
 from core.settings import settings
 from core.training.score_source import classifier_learns_from
 from pages.ui import reads, state
+from pages.ui.address import Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.live_figure import live_figure
@@ -27,7 +28,6 @@ from pages.ui.parts import escaped, missing_weights
 from pages.ui.text_table import Cell, text_table
 from pages.ui.waiting import complete_since, ensure_job
 
-TEXT, SECOND = "say", "and"
 MAX_CHARS_IN_URL = 1_500
 CURVE_HEIGHT = 260
 OWN = "explore.own"
@@ -49,7 +49,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         return None, False
     pair = takes_pairs(frames.store, frames.run)
     with st.form("explore.sentence", border=False):
-        given, given_second = state.text_in_url(TEXT) or "", state.text_in_url(SECOND) or ""
+        given, given_second = Explore.SENTENCE.text or "", Explore.SECOND.text or ""
         most = settings().max_text_chars
         text = st.text_area("Your sentence", given, max_chars=most, height=80, key=f"{OWN}.text")
         second = None
@@ -60,7 +60,8 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     if asked:
         state.remember(OWN, (text, second))
         fits = len(text) + len(second or "") <= MAX_CHARS_IN_URL
-        state.put_in_url(**{TEXT: text if fits else None, SECOND: second if fits and second else None})
+        Explore.SENTENCE.put(text if fits else None)
+        Explore.SECOND.put(second if fits else None)
     text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
     if not text.strip():
         st.caption("Type a sentence, and see where the model puts it, from the first frame to the last.")

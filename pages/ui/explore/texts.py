@@ -11,13 +11,13 @@ from core.artifacts.maps import KeptHonesty
 from core.artifacts.projector import example_table_csv
 from core.events import Probe
 from core.representation.examples import ExampleScores
+from pages.ui.address import Explore
 from pages.ui.bound import bound_switch
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import probe_label
 from pages.ui.text_table import Cell, text_table
 
 HARDEST = 8
-TRUST = "trust"
 TRUST_HELP = (
     "For each point: trustworthiness falls the farther away its neighbours on the map really are; overlap is the share "
     "of its neighbours on the map that are neighbours in the original space."
@@ -32,8 +32,8 @@ def texts(
         return _hardest(frames, scores)
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.markdown(f"**{len(rows):,} selected**")
-    per_point, to_trust = bound_switch(TRUST)
-    right.toggle("Trust per point", disabled=honesty is None, help=TRUST_HELP, **to_trust)
+    per_point, to_trust = bound_switch(Explore.TRUST)
+    right.toggle("Trust per point", disabled=honesty is None, help=TRUST_HELP, **to_trust.by_value)
     table: dict[str, list[Cell]] = {}
     if per_point and honesty is not None:
         table["Trust"] = [float(honesty.per_point_trustworthiness[row]) for row in rows]

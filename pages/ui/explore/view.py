@@ -14,9 +14,9 @@ from core.representation.examples import ExampleScores
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from pages.ui import state
+from pages.ui.address import Explore
 from pages.ui.bound import bound_segments
 from pages.ui.explore import run_reads, the_map
-from pages.ui.explore.address import camera_from_text, ids_as_text, ids_from_text
 from pages.ui.explore.choices import Choices, choose
 from pages.ui.explore.classes import classes
 from pages.ui.explore.downloads import downloads
@@ -26,6 +26,7 @@ from pages.ui.explore.measures import measures
 from pages.ui.explore.movement import movement
 from pages.ui.explore.neighbours import Near, NearOne, choose_near, find_near, neighbours
 from pages.ui.explore.run_reads import Frames, frames_of
+from pages.ui.explore.selection_text import camera_from_text, ids_as_text, ids_from_text
 from pages.ui.explore.sentence import Own, ask_sentence, own_point, sentence, warm_up
 from pages.ui.explore.texts import texts
 from pages.ui.map_view import MapState, map_now, map_state
@@ -43,7 +44,6 @@ SIDES = {
 }
 # More of them would cover the points.
 MOST_CENTROIDS = 12
-SIDE, SELECTED, VIEW, ANCHOR = "panel", "sel", "view", "at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _view(store: Store, run_id: str, steps_with_weights: Sequence[int]) -> None:
         st.warning(escaped(problem))
     if not steps:
         return
-    state.repeat_complaints(but=state.RUN)
+    state.repeat_complaints(but=Explore.RUN.name)
     choices = choose(run, steps_with_weights)
     frames, busy = _frames(store, run, choices.layers_at)
     try:
@@ -137,7 +137,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
 
 def _choose_beside(frames: Frames, looked: Looked) -> Beside:
     """Draw the controls of the panel beside the map and read them: the map shows what they ask for."""
-    side = bound_segments("Beside the map", SIDE, SIDES, "texts", "there is no such panel")
+    side = bound_segments("Beside the map", Explore.PANEL, SIDES)
     if side == "sentence":
         warm_up()
     own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
@@ -182,13 +182,13 @@ def _offer_found(frames: Frames, ids: list[int] | None) -> None:
 def _on_map(frames: Frames) -> MapState:
     """What the map reports, or the address asks for."""
     ids, key = frames.probe.ids, the_map.map_key(frames)
-    pinned = state.text_in_url(state.FRAME) is not None  # else the newest is followed
-    frame = state.frame_in_url(frames.numbers, default=frames.numbers[-1]) if pinned else None
+    # Without a frame in the address, the newest is followed.
+    frame = None if Explore.FRAME.text is None else Explore.FRAME.choice(frames.numbers, frames.numbers[-1])
     known = map_now(key) or MapState(
-        state.read_in_url(SELECTED, lambda text: ids_from_text(text, ids) or None, (), "the run has no such examples"),
+        Explore.SELECTED.read(lambda text: ids_from_text(text, ids) or None, ()),
         frame,
-        {str(i): i for i in ids}.get(state.text_in_url(ANCHOR) or ""),
-        state.read_in_url(VIEW, camera_from_text, "", "no map can be zoomed to that"),
+        {str(i): i for i in ids}.get(Explore.ANCHOR.text or ""),
+        Explore.CAMERA.read(camera_from_text, ""),
     )
     asked = state.remembered("explore.select", lambda: None)
     state.forget("explore.select")
@@ -216,12 +216,10 @@ def _looked(frames: Frames, on_map: MapState) -> Looked:
 def _follow(frames: Frames, on_map: MapState, looked: Looked) -> None:
     """Have the address say what is looked at."""
     last, first = frames.numbers[-1], min(looked.rows, default=None)
-    state.put_in_url(
-        frame=on_map.frame if on_map.frame in frames.numbers and on_map.frame != last else None,
-        sel=ids_as_text(on_map.selected) or None,
-        view=on_map.view or None,
-        at=frames.probe.ids[looked.anchor] if looked.anchor not in (None, first) else None,
-    )
+    Explore.FRAME.put(on_map.frame if on_map.frame in frames.numbers else None, last)
+    Explore.SELECTED.put(ids_as_text(on_map.selected))
+    Explore.CAMERA.put(on_map.view)
+    Explore.ANCHOR.put(None if looked.anchor in (None, first) else frames.probe.ids[looked.anchor])
 
 
 def _acting(frames: Frames, looked: Looked, chosen: ForceChoice) -> Acting:

@@ -11,6 +11,7 @@ import streamlit as st
 from core.quantities import counted
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
+from pages.ui.address import Tokens
 from pages.ui.bound import bound
 from pages.ui.parts import escaped
 from pages.ui.tokens import reads
@@ -50,13 +51,15 @@ def _least_and_class(place: Place) -> tuple[int, int | None]:
     """How many texts a word has to be selected in, and the class that is looked at, None for all."""
     classes = place.probe.classes
     most = max(2, min(LEAST_MAX, len(place.known.ids)))
-    least, to_least = bound("least", range(1, most + 1), min(AT_LEAST, most), f"it goes from 1 to {most} here")
+    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), f"it goes from 1 to {most} here")
     options = [ALL, *map(str, range(len(classes)))]
-    label, to_class = bound("class", options, ALL, "there is no such class")
+    label, to_class = bound(Tokens.CLASS, options)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         help_text = "Leave out words that are selected in fewer texts than this: rare words have wild lifts."
-        st.slider("Fewest texts", 1, most, width=LEAST_PX, help=help_text, **to_least)
-        st.selectbox("Class", options, format_func=lambda name: _class_label(place, name), width=CLASS_PX, **to_class)
+        st.slider("Fewest texts", 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
+        st.selectbox(
+            "Class", options, format_func=lambda name: _class_label(place, name), width=CLASS_PX, **to_class.by_index
+        )
     return least, None if label == ALL else int(label)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
 from core.representation.attention import punctuation
-from pages.ui.bound import bound, bound_nearest, bound_switch
+from pages.ui.address import Item, Tokens
+from pages.ui.bound import Tied, bound, bound_nearest, bound_switch
 
 # A third of the words, but no more than can be taken in at a glance.
 K_SHARE, K_LEAST, K_GLANCE, K_MAX = 1 / 3, 2, 8, 90
@@ -78,29 +78,33 @@ def choose(
     most = min(K_MAX, max(longest, first))
     head_names = [MEAN, *(str(number) for number in range(1, heads + 1) if heads > 1)]
     # All are read before any is drawn: what the address has wrong is said above the row.
-    layer, to_layer = bound("layer", range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
-    head, to_head = bound("head", head_names, MEAN, f"this encoder has heads 1 to {heads}")
-    k, to_k = bound_nearest("k", range(1, most + 1), first, f"k goes from 1 to {most} here", range(1, K_MAX + 1))
-    before, to_before = _step("before", steps, steps[0], known_steps) if with_before else (steps[0], {})
-    after, to_after = _step("after", steps, steps[-1], known_steps)
+    layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
+    head, to_head = bound(Tokens.HEAD, head_names, problem=f"this encoder has heads 1 to {heads}")
+    k, to_k = bound_nearest(Tokens.K, range(1, most + 1), first, f"k goes from 1 to {most} here", range(1, K_MAX + 1))
+    before, to_before = _step(Tokens.BEFORE, steps, steps[0], known_steps) if with_before else (steps[0], None)
+    after, to_after = _step(Tokens.AFTER, steps, steps[-1], known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if layers > 1:
             _slider("Layer", layers, "The output of that block, the last by default.", to_layer)
-        st.selectbox("Head", head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head)
+        st.selectbox(
+            "Head", head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head.by_index
+        )
         _slider("Top k words", most, "How many words the selection takes.", to_k)
-        if with_before:
+        if to_before is not None:
             _step_slider("Before, step", steps, to_before)
         _step_slider("After, step" if with_before else "Step", steps, to_after)
-        marks, to_marks = bound_switch("marks")
-        st.toggle("Punctuation", help="Let the selection take marks, too. Special tokens never count.", **to_marks)
+        marks, to_marks = bound_switch(Tokens.PUNCTUATION)
+        st.toggle(
+            "Punctuation", help="Let the selection take marks, too. Special tokens never count.", **to_marks.by_value
+        )
     if len(steps) == 1:
         same = ", so before and after are the same" if with_before else ""
         st.caption(f"Step {steps[0]:,} is the only one so far{same}.")
     return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after, marks)
 
 
-def _step(name: str, steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, dict[str, Any]]:
-    return bound_nearest(name, steps, default, "there is no attention at that step", known)
+def _step(item: Item[int], steps: Sequence[int], default: int, known: Collection[int]) -> tuple[int, Tied]:
+    return bound_nearest(item, steps, default, known=known)
 
 
 def _head_label(name: str, heads: int) -> str:
@@ -112,10 +116,10 @@ def _mean_of(heads: int) -> str:
     return f"mean of {heads} heads" if heads > 1 else "mean of all heads"
 
 
-def _slider(label: str, most: int, about: str, widget: dict[str, Any]) -> None:
-    st.slider(label, 1, most, width=CONTROL_PX, help=about, **widget)
+def _slider(label: str, most: int, about: str, tied: Tied) -> None:
+    st.slider(label, 1, most, width=CONTROL_PX, help=about, **tied.by_value)
 
 
-def _step_slider(label: str, steps: Sequence[int], widget: dict[str, Any]) -> None:
+def _step_slider(label: str, steps: Sequence[int], tied: Tied) -> None:
     if len(steps) > 1:
-        st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **widget)
+        st.select_slider(label, steps, format_func=lambda step: f"{step:,}", width=CONTROL_PX, **tied.by_value)

@@ -21,6 +21,7 @@ from core.representation.attention import (
     word_attention,
 )
 from core.tasks.listing import csv_file
+from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
@@ -100,7 +101,7 @@ def _capital(sentence: str) -> str:
 
 def _heat(reading: Reading, chosen: Settings) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        over = bound_segments("Heat map", "over", OVER, "steps", "it is steps or layers")
+        over = bound_segments("Heat map", Tokens.HEAT_MAP, OVER)
         st.caption(_heat_caption(chosen, over), width="stretch")
     weights: NDArray[np.float64]
     if over == "steps":

@@ -15,6 +15,7 @@ from core.events import Probe
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
+from pages.ui.address import Tokens
 from pages.ui.bound import bound, bound_segments
 from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.tokens import reads
@@ -57,9 +58,9 @@ def choose_text(place: Place) -> Reading | None:
     if not place.known.texts:
         st.info(f"{NOT_KEPT} A text of your own can be looked at wherever weights are kept.")
         return _own(place)
-    default = OWN if state.text_in_url("text") is not None else EXAMPLE
+    default = OWN if Tokens.TEXT.text is not None else EXAMPLE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        source = bound_segments("Text", "source", SOURCES, default, "it is an example or your own text")
+        source = bound_segments("Text", Tokens.SOURCE, SOURCES, default)
         position = _pick(place) if source == EXAMPLE else None
     return _own(place) if position is None else _example(place, position)
 
@@ -68,14 +69,14 @@ def _pick(place: Place) -> int:
     """Which of the examples."""
     known = place.known
     position = {example: i for i, example in enumerate(known.ids)}
-    value, widget = bound("example", known.ids, known.ids[0], "its attention was not kept")
+    value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
     left_out = len(place.probe.ids) - len(known.ids)
     st.selectbox(
         f"Example, one of {len(known.ids):,} whose attention is kept",
         known.ids,
         format_func=dict(zip(known.ids, _options(place), strict=True)).__getitem__,
         help="Type to search." + (f" There was no room to keep that of {left_out:,} more." if left_out else ""),
-        **widget,
+        **tied.by_index,
     )
     return position[value]
 
@@ -131,17 +132,17 @@ def _own(place: Place) -> Reading | None:
 def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str | None] | None:
     """The text that the address holds, once it can be read; pressing the button puts another one there."""
     most = min(OWN_CHARS_MAX // (2 if pair else 1), settings().max_text_chars)
-    names = ("text", "second") if pair else ("text",)
+    items = (Tokens.TEXT, Tokens.SECOND) if pair else (Tokens.TEXT,)
     with st.form("tokens.own", border=False):
         typed = [
             st.text_area(
-                {"text": "First text" if pair else "Your text", "second": "Second text"}[name],
-                state.text_in_url(name) or "",
+                "Second text" if item is Tokens.SECOND else "First text" if pair else "Your text",
+                item.text or "",
                 max_chars=most,
                 height=90,
-                key=f"tokens.{name}.{place.run.id}",
+                key=f"tokens.{item.name}.{place.run.id}",
             )
-            for name in names
+            for item in items
         ]
         with st.container(horizontal=True, vertical_alignment="center"):
             pressed = st.form_submit_button("Read it", icon=":material/visibility:", type="primary")
@@ -149,7 +150,7 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
     missing_weights(place.run)
     # What was asked for is remembered too: a press right behind it still brings the address from before.
     asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
-    given = [state.text_in_url(name) for name in names] if state.text_in_url("text") is not None else asked
+    given = asked if Tokens.TEXT.text is None else [item.text for item in items]
     if not pressed and not given:
         return None
     try:
@@ -157,7 +158,8 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return None
-    state.put_in_url(text=sides[0], second=sides[1])
+    Tokens.TEXT.put(sides[0])
+    Tokens.SECOND.put(sides[1])
     state.remember(f"tokens.asked.{place.run.id}", list(sides))
     if pressed:
         request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pages.ui.explore.address import camera_from_text, ids_as_text, ids_from_text
+from pages.ui.explore.selection_text import camera_from_text, ids_as_text, ids_from_text
 
 KNOWN = range(2_000)
 

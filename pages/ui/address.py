@@ -1,0 +1,213 @@
+"""What the address of each page holds: one table a page, from which reading, writing and forgetting follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from core.errors import PlaygroundError
+from core.store import RunRecord, Store
+from pages.ui import state
+
+Value = TypeVar("Value", str, int, float, bool, list[str])
+Read = TypeVar("Read")
+
+SEPARATOR = ","
+ON = "on"
+# What an item can belong to: it means nothing once that is another.
+Owner = Literal["run", "runs compared", "twin", "first run compared", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[Value]):
+    """One thing that an address holds.
+
+    Attributes:
+        name: in the address.
+        kind: of its values.
+        default: its value where the address says nothing, which the address then leaves out; None where it follows from
+            what is shown.
+        problem: the end of the sentence about a value that it cannot be, behind "but".
+        of: what it belongs to and is forgotten with.
+    """
+
+    name: str
+    kind: type[Value]
+    default: Value | None = None
+    problem: str = ""
+    of: Owner = "nothing"
+
+    @property
+    def text(self) -> str | None:
+        """What the address says, None for nothing; whoever uses it checks it."""
+        return state.text_in_url(self.name)
+
+    def put(self, value: Value | None, default: Value | None = None) -> None:
+        """Have the address say a value, or nothing for None or the default."""
+        usual = self.default if default is None else default
+        state.put_in_url(**{self.name: None if value is None or value == usual else _as_text(value)})
+
+    def read(self, read: Callable[[str], Read | None], default: Read) -> Read:
+        """What the address says, as `read` makes it out; the default, and a sentence, where that gives None."""
+        text = self.text
+        if not text:
+            return default
+        value = read(text)
+        if value is None:
+            state.complain(self.name, text, self.problem)
+            self.forget()
+            return default
+        return value
+
+    def choice(self, choices: Iterable[Value], default: Value, problem: str = "") -> Value:
+        """Which of these the address says; the default, and a sentence, where it is none of them.
+
+        Args:
+            problem: instead of the item's own, where that depends on what is shown.
+        """
+        text = self.text
+        if text is None:
+            return default
+        by_text = {_as_text(value): value for value in choices}
+        if text not in by_text:
+            state.complain(self.name, text, problem or self.problem)
+            self.forget()
+            return default
+        return by_text[text]
+
+    def forget(self) -> None:
+        state.put_in_url(**{self.name: None})
+
+    def run(self, store: Store) -> RunRecord | None:
+        """The run that the address names; None where it names none, and a sentence where there is no such run."""
+        text = self.text
+        if text is None:
+            return None
+        try:
+            return store.run(store.find(text))
+        except PlaygroundError:
+            state.complain(self.name, text, self.problem)
+            return None
+
+
+def _as_text(value: Any) -> str | None:
+    match value:
+        case bool():
+            return ON if value else None
+        case float():
+            short = f"{value:g}"
+            return short if float(short) == value else str(value)
+        case list():
+            return SEPARATOR.join(value)
+    return str(value)
+
+
+def split(text: str) -> list[str]:
+    """The parts of a list in the address."""
+    return [part for part in (part.strip() for part in text.split(SEPARATOR)) if part]
+
+
+class Address:
+    """The table of a page: its attributes are the items."""
+
+    @classmethod
+    def items(cls) -> Mapping[str, Item[Any]]:
+        """By their names in the address."""
+        return {item.name: item for item in vars(cls).values() if isinstance(item, Item)}
+
+    @classmethod
+    def of(cls, owner: Owner) -> list[Item[Any]]:
+        """What belongs to a run, a twin, …"""
+        return [item for item in cls.items().values() if item.of == owner]
+
+
+NO_RUN = "no run has that id"
+
+
+class FineTune(Address):
+    RUN = Item("run", str, problem=NO_RUN)
+    FROM = Item("from", str, problem=NO_RUN)
+    AS = Item("as", str, "ended", "settings are launched or ended")
+    TASK = Item("task", str)
+    SET = Item("set", str)  # may come several times
+
+
+class Runs(Address):
+    TAGS = Item("tags", list, [])
+
+
+class Data(Address):
+    VIEW = Item("view", str, "browse", "this page has no such part")
+    TASK = Item("task", str, problem="there is no such task")
+    SEARCH = Item("q", str, "")
+
+
+class Explore(Address):
+    """Of the parameters of a map, the names are the registry's, see `parameter_item`."""
+
+    RUN = Item("run", str, problem=NO_RUN)
+    FRAME = Item("frame", int, problem="the run has no frame at that step", of="run")
+    SELECTED = Item("sel", str, "", "the run has no such examples", of="run")
+    ANCHOR = Item("at", int, of="run")
+    CAMERA = Item("view", str, "", "no map can be zoomed to that", of="run")
+    SEARCH = Item("find", str, "", of="run")  # a search is one of the run's texts
+    LAYERS = Item("layers", str, "", "weights are not kept of that step", of="run")
+    SINCE = Item("since", int, problem="there is no frame at that step", of="run")
+    MAP = Item("map", str, "pca", "there is no such map")
+    DIMENSIONS = Item("dims", str, "2", "a map has 2 or 3 dimensions")
+    LAYOUT = Item("layout", str, "ours", "a map is laid out by ours or by the library")
+    MODE = Item("mode", str, "each", "no map can be fitted that way")
+    COLOUR = Item("colour", str, "label", "there is no such colouring")
+    PANEL = Item("panel", str, "texts", "there is no such panel")
+    TRUST = Item("trust", bool, False)
+    NEIGHBOURS = Item("k", int)
+    METRIC = Item("metric", str, "cosine", "there is no such distance")
+    BATCH = Item("batch", int, problem="no batch has that size")
+    VARIANT = Item("variant", str, problem="there is no such loss")
+    TEMPERATURE = Item("tau", float, problem="no temperature is like that")
+    SENTENCE = Item("say", str, "")
+    SECOND = Item("and", str, "")
+    MEASURES = Item("measures", bool, False)
+    SIMILARITY = Item("scores", str, "", "there is no such similarity task")
+
+
+class Tokens(Address):
+    RUN = Item("run", str, problem=NO_RUN)
+    VIEW = Item("view", str, "text", "this page has no such part")
+    EXAMPLE = Item("example", int, problem="its attention was not kept", of="run")
+    SOURCE = Item("source", str, problem="it is an example or your own text", of="run")
+    TEXT = Item("text", str, of="run")
+    SECOND = Item("second", str, of="run")
+    LAYER = Item("layer", int, of="run")
+    HEAD = Item("head", str, "mean", of="run")
+    BEFORE = Item("before", int, problem="there is no attention at that step", of="run")
+    AFTER = Item("after", int, problem="there is no attention at that step", of="run")
+    CLASS = Item("class", str, "all", "there is no such class", of="run")
+    K = Item("k", int)
+    PUNCTUATION = Item("marks", bool, False)
+    HEAT_MAP = Item("over", str, "steps", "it is steps or layers")
+    LEAST = Item("least", int)
+
+
+class Compare(Address):
+    RUNS = Item("runs", list)
+    SHOW = Item("show", str, "scores", "there is no such view")
+    A = Item("a", str, problem="that run is not among those compared", of="runs compared")
+    B = Item("b", str, problem="that run is not among those compared", of="runs compared")
+    TWIN = Item("twin", str, problem="that run is not among those compared", of="runs compared")
+    CHANGE = Item("change", str, problem="that run has no such setting", of="twin")
+    TO = Item("to", str, problem="it is no value of that setting", of="twin")
+    VALUE = Item("value", str, of="twin")
+    SELECTED = Item("sel", str, "", of="first run compared")
+    CAMERAS = Item("view", str, "", of="first run compared")
+    FRAME = Item("frame", int)
+    MAP = Item("map", str, "pca", "there is no such map")
+    COLOUR = Item("colour", str, "label", "there is no such colour")
+    CURVES = Item("curves", list)
+    AXIS = Item("axis", str, "step", "there is no such axis")
+    MEAN = Item("mean", bool, False)
+    SMOOTHING = Item("smooth", str, "none", "there is no such smoothing")
+    BETA = Item("beta", float, 0.8)
+    WINDOW = Item("window", float, 9.0)
+    MEASURED = Item("measures", bool, False)

@@ -1,0 +1,50 @@
+"""The tables of what addresses hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pages.ui import address
+from pages.ui.address import Address, Compare, Data, Explore, FineTune, Item, Runs, Tokens
+
+TABLES = (FineTune, Runs, Data, Explore, Tokens, Compare)
+PAGES = Path(address.__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_name_is_used_once_on_a_page(table: type[Address]) -> None:
+    items = [item for item in vars(table).values() if isinstance(item, Item)]
+    assert items
+    assert len(table.items()) == len(items)
+
+
+def test_the_address_is_read_and_written_through_the_tables_alone() -> None:
+    """Whoever used a name of his own would escape what is forgotten with a run."""
+    raw = re.compile(r"state\.(put_in_url|text_in_url|put_all_in_url|texts_in_url)\(([^)]*)")
+    found = {
+        (path.relative_to(PAGES).as_posix(), match.group(2))
+        for path in PAGES.rglob("*.py")
+        for match in raw.finditer(path.read_text(encoding="utf-8"))
+        if path.name not in ("address.py", "bound.py")
+    }
+    assert {name for _, name in found if not name.startswith("FineTune.SET.name")} == set()
+
+
+def test_what_belongs_to_a_run_is_forgotten_with_it() -> None:
+    of_explore = {item.name for item in Explore.of("run")}
+    assert of_explore == {"frame", "sel", "at", "view", "find", "layers", "since"}
+    of_tokens = {item.name for item in Tokens.of("run")}
+    assert of_tokens == {"example", "source", "text", "second", "layer", "head", "before", "after", "class"}
+    assert {item.name for item in Compare.of("runs compared")} == {"a", "b", "twin"}
+    assert {item.name for item in Compare.of("twin")} == {"change", "to", "value"}
+    assert {item.name for item in Compare.of("first run compared")} == {"sel", "view"}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_item_that_may_be_refused_says_why(table: type[Address]) -> None:
+    """A default is the kind that the item says it is."""
+    for item in table.items().values():
+        assert item.default is None or isinstance(item.default, item.kind)
