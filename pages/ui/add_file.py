@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.config import ReadingConfig, TaskConfig
 from core.config.fields import fields_of
@@ -29,6 +29,7 @@ from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
+from pages.ui.caching import cached
 from pages.ui.parameter_widget import choice_field, segmented_field
 from pages.ui.parts import escaped
 
@@ -70,13 +71,13 @@ def add_file() -> None:
     if train is None:
         _empty()
         return
-    files = [train, *([test] if test is not None else [])]
+    files = (train, *([test] if test is not None else []))
     try:
         options = _options(train)
         together = _together(files, options)
         for reading in together.readings:
             st.caption(escaped(reading.source_sentence))
-        rows = _rows(files, options, _problems(together))
+        rows = _rows(files, options, tuple(_problems(together)))
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         _cancel_button("Choose another file")
@@ -184,43 +185,22 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
     return build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
 
 
-def _table(file: Any, options: ReadingConfig) -> Table:
-    return _cached_table(file.file_id, options.model_dump_json(), file, options)
+@cached(4, spinner="Reading", kept_s=KEPT_S)
+def _table(file: UploadedFile, options: ReadingConfig) -> Table:
+    return open_table(file, file.name, options)
 
 
-@st.cache_resource(show_spinner="Reading", max_entries=4, ttl=KEPT_S)
-def _cached_table(file_id: str, options_json: str, _file: BinaryIO, _options: ReadingConfig) -> Table:
-    return open_table(_file, _file.name, _options)
-
-
-def _together(files: Sequence[Any], options: ReadingConfig) -> Together:
-    return _cached_together(tuple(file.file_id for file in files), options.model_dump_json(), files, options)
-
-
-@st.cache_resource(show_spinner="Reading every row", max_entries=4, ttl=KEPT_S)
-def _cached_together(
-    file_ids: tuple[str, ...], options_json: str, _files: Sequence[Any], _options: ReadingConfig
-) -> Together:
-    of_test = options_of_test(_options)
-    asked = [(file, of_test if place else _options) for place, file in enumerate(_files)]
+@cached(4, spinner="Reading every row", kept_s=KEPT_S)
+def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Together:
+    of_test = options_of_test(options)
+    asked = [(file, of_test if place else options) for place, file in enumerate(files)]
     return read_together([read_rows(open_table(file, file.name, how), how) for file, how in asked])
 
 
-def _rows(files: Sequence[Any], options: ReadingConfig, dropped: Sequence[str]) -> Rows:
+@cached(4, kept_s=KEPT_S)
+def _rows(files: tuple[UploadedFile, ...], options: ReadingConfig, dropped: tuple[str, ...]) -> Rows:
     """What would be added; the same object as long as nothing is changed, so that it is split once."""
-    file_ids = tuple(file.file_id for file in files)
-    return _cached_rows(file_ids, options.model_dump_json(), tuple(dropped), files, options)
-
-
-@st.cache_resource(show_spinner=False, max_entries=4, ttl=KEPT_S)
-def _cached_rows(
-    file_ids: tuple[str, ...],
-    options_json: str,
-    dropped: tuple[str, ...],
-    _files: Sequence[Any],
-    _options: ReadingConfig,
-) -> Rows:
-    return joined(_together(_files, _options).dropping(dropped), [file.name for file in _files])
+    return joined(_together(files, options).dropping(dropped), [file.name for file in files])
 
 
 def _problems(together: Together) -> list[str]:

@@ -14,7 +14,7 @@ from core.encoders.source import encoder_shape, tokenizer_file
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, counted, hundredths, percent
 from core.store import RunSummary, Status, Store
-from core.tasks import Split, TaskData
+from core.tasks import TaskData
 from core.training.batches import SMALLEST_BALANCED
 from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
 from core.training.momentum import slow_queues
@@ -24,6 +24,7 @@ from core.training.prepare import inert_terms
 from core.training.score_source import classifier_learns_from, classifier_note
 from core.training.token_views import TokenCounts, count_tokens, token_class_views
 from core.workers.machine import has_gpu, memory_bytes
+from pages.ui.caching import cached
 from pages.ui.parts import duration
 from pages.ui.task_form import use_balanced_sampler
 
@@ -180,12 +181,12 @@ def _token_vectors(
 def _tokens(config: RunConfig, data: TaskData) -> TokenCounts:
     file = tokenizer_file(config.encoder.id)
     stamp = file.stat().st_mtime_ns if file else 0
-    return _counted_tokens(config.encoder.id, stamp, config.encoder.max_length, data.content_hash, data.train)
+    return _counted_tokens(config.encoder.id, stamp, config.encoder.max_length, data)
 
 
-@st.cache_data(show_spinner="Counting tokens", max_entries=16)
-def _counted_tokens(encoder: str, stamp: int, max_length: int, content: str, _train: Split) -> TokenCounts:
-    return count_tokens(encoder, _train, max_length)
+@cached(16, spinner="Counting tokens")
+def _counted_tokens(encoder: str, stamp: int, max_length: int, data: TaskData) -> TokenCounts:
+    return count_tokens(encoder, data.train, max_length)
 
 
 def cost(store: Store, config: RunConfig, data: TaskData) -> None:
@@ -223,7 +224,7 @@ def _measured(store: Store, config: RunConfig) -> float | None:
     for run in store.runs():
         fits = _same_arithmetic(run.config, config) and run.last_step > 5 and _computes_all(run.config)
         if run.status == Status.FINISHED and fits:
-            return _run_flops(store, run.id, run)
+            return _run_flops(store, run)
     return None
 
 
@@ -239,8 +240,8 @@ def _computes_all(config: RunConfig) -> bool:
     return len(config.phases) == 1 and plain and plan.readings == len(plan.passes)
 
 
-@st.cache_data(show_spinner=False, max_entries=64)
-def _run_flops(_store: Store, run_id: str, _run: RunSummary) -> float | None:
+@cached(64)
+def _run_flops(store: Store, run: RunSummary) -> float | None:
     return measured_flops(
-        _store.steps(run_id, most=200), encoder_shape(_run.config.encoder.id), _run.config.phases[0].trainable
+        store.steps(run.id, most=200), encoder_shape(run.config.encoder.id), run.config.phases[0].trainable
     )

@@ -29,6 +29,7 @@ from core.training.prepare import validation_size
 from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
+from pages.ui.caching import cached
 from pages.ui.controls import leave_notice
 from pages.ui.lengths import lengths
 from pages.ui.live_figure import live_figure
@@ -49,7 +50,7 @@ def browse(head: DeltaGenerator) -> None:
     _actions(task_id, own.get(task_id))
     try:
         with st.spinner("Reading", show_time=False):
-            listing = _listing(task_id)
+            listing = _listing(task_id, _stamp(task_id))
     except PlaygroundError as error:  # the buttons above stay, so that it can be deleted
         st.error(escaped(str(error)))
         return
@@ -74,10 +75,6 @@ def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
     return str(picked)
 
 
-def _listing(task_id: str) -> Listing:
-    return _cached_listing(task_id, _stamp(task_id))
-
-
 def _stamp(task_id: str) -> float:
     """What changes when a task does."""
     if is_own(task_id):
@@ -85,8 +82,8 @@ def _stamp(task_id: str) -> float:
     return os.stat(TASKS[task_id].folder / "train.csv").st_mtime
 
 
-@st.cache_resource(show_spinner=False, max_entries=6)
-def _cached_listing(task_id: str, stamp: float) -> Listing:
+@cached(6)
+def _listing(task_id: str, stamp: float) -> Listing:
     library = reads.library()
     if is_own(task_id) and library.task(task_id).kind == "similarity":
         return listing_of_scores(library.rows(task_id))
@@ -281,7 +278,7 @@ def _filtered(task_id: str, listing: Listing) -> list[int]:
 
 def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int]:
     """With a toggle, where any text appears more than once."""
-    groups = _duplicates(task_id, _stamp(task_id), listing)
+    groups = _duplicates(task_id, _stamp(task_id))
     if not groups:
         st.caption("No text appears twice.")
         return found
@@ -297,10 +294,11 @@ def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int
     return [row for group in groups for row in group.rows if row in among]
 
 
-@st.cache_data(show_spinner=False, max_entries=8)
-def _duplicates(task_id: str, stamp: float, _listing: Listing) -> list[DuplicateGroup]:
-    number = {label: i for i, label in enumerate(dict.fromkeys(_listing.labels))}
-    return duplicates(_listing.texts, [number[label] for label in _listing.labels])
+@cached(8)
+def _duplicates(task_id: str, stamp: float) -> list[DuplicateGroup]:
+    listing = _listing(task_id, stamp)
+    number = {label: i for i, label in enumerate(dict.fromkeys(listing.labels))}
+    return duplicates(listing.texts, [number[label] for label in listing.labels])
 
 
 def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:

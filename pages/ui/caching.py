@@ -1,18 +1,42 @@
-"""Caching of what functions make of objects that know what identifies them."""
+"""Caching of what functions make of values that are known by something shorter than themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from core.config import ReadingConfig, RunConfig
+from core.store import RunRecord, RunSummary, Store
+from core.tasks import TaskData
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
+# What a value is known by. A resumed run goes on from where it was; one that was started over is another.
+KNOWN_BY: Mapping[str | type[Any], Callable[[Any], Any]] = {
+    Store: lambda store: str(store.folder),
+    RunRecord: attrgetter("id", "begun_attempt"),
+    RunSummary: attrgetter("id", "begun_attempt"),
+    RunConfig: RunConfig.to_json,
+    ReadingConfig: ReadingConfig.model_dump_json,
+    TaskData: attrgetter("content_hash"),
+    UploadedFile: attrgetter("file_id"),
+}
 
-def cached_by_key(max_entries: int, *types: type) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Cache a function's results; arguments of these types are the same as long as their `key` is."""
-    hashed: dict[str | type[Any], Callable[[Any], Any]] = {given: attrgetter("key") for given in types}
-    return st.cache_resource(show_spinner=False, max_entries=max_entries, hash_funcs=hashed)
+
+def cached(
+    max_entries: int, *types: type, spinner: bool | str = False, kept_s: float | None = None
+) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """Cache a function's results, which nobody changes; everything that it is given says which result it is.
+
+    Args:
+        types: of arguments that are known by their `key`, beside those of `KNOWN_BY`.
+        spinner: what the page says while it computes.
+        kept_s: for how long, in seconds; as long as there is room where None.
+    """
+    hashed: dict[str | type[Any], Callable[[Any], Any]] = {**KNOWN_BY, **dict.fromkeys(types, attrgetter("key"))}
+    return st.cache_resource(show_spinner=spinner, max_entries=max_entries, ttl=kept_s, hash_funcs=hashed)

@@ -19,6 +19,7 @@ from core.training.prepare import prepare
 from core.workers import Engine, Jobs, LocalEngine
 from core.workers import run_rows as rows
 from core.workers.machine import has_bfloat16, has_gpu
+from pages.ui.caching import cached
 
 
 @st.cache_resource(show_spinner=False)
@@ -74,23 +75,20 @@ class StepLog:
             return self._steps
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
-def _step_log(folder: str, run_id: str, attempt: int) -> StepLog:
+@cached(64)
+def _step_log(store: Store, run: RunRecord) -> StepLog:
     return StepLog()
 
 
 def steps(store: Store, run: RunRecord) -> list[Step]:
     """All steps of a run so far; only new ones are read."""
-    return _step_log(str(store.folder), run.id, run.begun_attempt).grown(store, run.id)
+    return _step_log(store, run).grown(store, run.id)
 
 
-# Frozen values, which nobody has to copy.
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _prepared(
-    draft_json: str, stamps: tuple[tuple[str, float, int], ...], _draft: RunConfig
-) -> tuple[RunConfig, TaskData]:
+@cached(16)
+def _prepared(draft: RunConfig, stamps: tuple[tuple[str, float, int], ...]) -> tuple[RunConfig, TaskData]:
     return prepare(
-        _draft, gpu=has_gpu(), bfloat16=has_bfloat16(_draft.device), load=rows.TaskSource(default_folder().absolute())
+        draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=rows.TaskSource(default_folder().absolute())
     )
 
 
@@ -99,7 +97,7 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
 
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
-    return _prepared(draft.to_json(), _stamps(draft), draft)
+    return _prepared(draft, _stamps(draft))
 
 
 def _stamps(draft: RunConfig) -> tuple[tuple[str, float, int], ...]:

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-import streamlit as st
-
 from core.artifacts.shared_examples import example_keys
-from core.events import Probe
 from pages.ui.compare.picking import Shown
+from pages.ui.explore.run_reads import Frames, kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +34,12 @@ class Linked:
 
 def linked(runs: Sequence[Shown]) -> Linked:
     """The examples of runs, linked by text, class and split."""
-    return _linked(tuple(one.frames.key for one in runs), [one.frames.probe for one in runs])
+    return _linked(tuple(one.frames for one in runs))
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _linked(keys: tuple[tuple[str, str, int, int | None], ...], _probes: Sequence[Probe]) -> Linked:
-    ids = linked_ids([example_keys(probe) for probe in _probes])
+@kept(max_entries=16)
+def _linked(every: tuple[Frames, ...]) -> Linked:
+    ids = linked_ids([example_keys(frames.probe) for frames in every])
     return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))
 
 

@@ -76,17 +76,11 @@ def panels_of(
 ) -> tuple[list[Panel], list[Turn]]:
     """One map for each run, and how each is laid onto the first. Raises: StoreError."""
     every = [one.frames for one in runs]
-    laid, turns = _laid(
-        tuple(frames.key for frames in every),
-        spec.key,
-        tuple(frames.numbers for frames in every),
-        tuple(tuple(of_run) for of_run in maps),
-        every,
-        maps,
-    )
+    there = tuple(tuple(of_run) for of_run in maps)
+    laid, turns = _laid(tuple(every), spec, tuple(frames.numbers for frames in every), there)
     panels = [
         Panel(
-            examples=_examples(one.frames.key, ids, one.frames),
+            examples=_examples(one.frames, ids),
             places=places,
             colours=colours(one.frames, colour),
             steps=one.frames.numbers,
@@ -134,18 +128,18 @@ def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
     return [how, f"No examples in common with the first: {', '.join(apart)}."] if apart else [how]
 
 
-@st.cache_resource(show_spinner=False, max_entries=12)
+@run_reads.kept(max_entries=12)
 def _laid(
-    keys: tuple[tuple[str, str, int, int | None], ...],
-    spec_key: str,
-    numbers: tuple[tuple[int, ...], ...],
-    there: tuple[tuple[int, ...], ...],
-    _frames: Sequence[Frames],
-    _maps: Sequence[Maps],
+    every: tuple[Frames, ...], spec: MapSpec, numbers: tuple[tuple[int, ...], ...], there: tuple[tuple[int, ...], ...]
 ) -> tuple[list[Bundle], list[Turn]]:
-    """The places of every run in one box."""
-    turns = [turn_onto(_frames[0], _maps[0], frames, maps) for frames, maps in zip(_frames, _maps, strict=True)]
-    stacks = [_stack(*each) for each in zip(_frames, _maps, turns, strict=True)]
+    """The places of every run in one box.
+
+    Args:
+        numbers, there: the frames of each run, and those of them that have a map.
+    """
+    maps = [run_reads.maps(frames, spec) for frames in every]
+    turns = [turn_onto(every[0], maps[0], frames, of_run) for frames, of_run in zip(every, maps, strict=True)]
+    stacks = [_stack(*each) for each in zip(every, maps, turns, strict=True)]
     box = box_of(*stacks)
     return [places_bundle(stack, box) for stack in stacks], turns
 
@@ -172,9 +166,9 @@ def _stack(frames: Frames, maps: Maps, turn: Turn) -> np.ndarray:
     return np.stack([turn(maps[number]) if number in maps else nowhere for number in frames.numbers])
 
 
-@st.cache_resource(show_spinner=False, max_entries=24)
-def _examples(key: tuple[str, str, int, int | None], ids: tuple[int, ...], _frames: Frames) -> Bundle:
-    probe = _frames.probe
+@run_reads.kept(max_entries=24)
+def _examples(frames: Frames, ids: tuple[int, ...]) -> Bundle:
+    probe = frames.probe
     return examples_bundle(ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 

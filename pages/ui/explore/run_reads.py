@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from core.artifacts.maps import (
@@ -30,7 +29,7 @@ from core.representation.neighbours import Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 from core.training.score_source import predictions_note, scored
-from pages.ui.caching import Given, Made, cached_by_key
+from pages.ui.caching import Given, Made, cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, 
 
     A running run's newest frames are no part of the key: what depends on all frames takes their numbers, too.
     """
-    return cached_by_key(max_entries, Frames, MapSpec)
+    return cached(max_entries, Frames, MapSpec)
 
 
 def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
@@ -88,14 +87,12 @@ def frames_of(store: Store, run: RunRecord, layers_at: int | None) -> Frames:
 
 def readable(store: Store, run: RunRecord) -> tuple[tuple[int, ...], str]:
     """The steps whose frames can be read, and a sentence about the first that cannot."""
-    return _readable(str(store.folder), run.id, run.begun_attempt, tuple(store.frame_steps(run.id)), store, run)
+    return _readable(store, run, tuple(store.frame_steps(run.id)))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
-def _readable(
-    store_folder: str, run_id: str, attempt: int, steps: tuple[int, ...], _store: Store, _run: RunRecord
-) -> tuple[tuple[int, ...], str]:
-    return readable_steps(_store, _run)
+@cached(64)
+def _readable(store: Store, run: RunRecord, steps: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    return readable_steps(store, run)
 
 
 def maps(frames: Frames, spec: MapSpec) -> dict[int, Points]:

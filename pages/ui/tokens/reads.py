@@ -8,7 +8,6 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from core.artifacts.sentence import Inspected, takes_pairs
@@ -17,7 +16,7 @@ from core.events import FloatArray, Probe, Tokens, TokenText
 from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.word_statistics import WordChange, WordStatistics, selection_changes, word_statistics
 from core.store import RunRecord, Store
-from pages.ui.caching import Given, Made, cached_by_key
+from pages.ui.caching import Given, Made, cached
 
 Attention = NDArray[np.float16]
 Selection = tuple[tuple[int, ...], ...]
@@ -103,27 +102,27 @@ class Rule(NamedTuple):
 
 def kept(max_entries: int) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
     """Cache what a function makes of examples: they are the same as long as their key is."""
-    return cached_by_key(max_entries, Examples)
+    return cached(max_entries, Examples)
 
 
 def examples(store: Store, run: RunRecord, probe: Probe) -> Examples:
     """Those of a run that has frames. Raises: StoreError for a damaged file."""
     key = (str(store.folder), run.id, run.begun_attempt)
-    tokens = _tokens(*key, store)
+    tokens = _tokens(store, run)
     ids = tuple(probe.ids[row] for row in tokens.rows)
     labels = tuple(probe.labels[row] for row in tokens.rows)
     return Examples(store, run.id, ids, tokens.rows, tokens.texts, labels, key)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _tokens(folder: str, run_id: str, attempt: int, _store: Store) -> Tokens:
-    return _store.tokens(run_id)
+@cached(16)
+def _tokens(store: Store, run: RunRecord) -> Tokens:
+    return store.tokens(run.id)
 
 
-@st.cache_data(show_spinner=False, max_entries=64)
-def pairs(folder: str, run_id: str, _store: Store, _run: RunRecord) -> bool:
+@cached(64)
+def pairs(store: Store, run: RunRecord) -> bool:
     """Whether a run reads two texts at once. Raises: TaskError or ConfigError where its rows cannot be had."""
-    return takes_pairs(_store, _run)
+    return takes_pairs(store, run)
 
 
 def example_reading(known: Examples, place: int, steps: Iterable[int]) -> tuple[Reading | None, str | None]:

@@ -105,7 +105,7 @@ def _option(place: Place, position: int) -> str:
 def _own(place: Place) -> Reading | None:
     try:
         stamps = place.stamps()
-        pair = reads.pairs(str(place.store.folder), place.run.id, place.store, place.run)
+        pair = reads.pairs(place.store, place.run)
     except PlaygroundError as error:
         st.warning(escaped(str(error)))
         return None
