@@ -20,6 +20,9 @@ GRID = 2.0**36
 # Numbers in one block of a matrix of all pairs: 8 MiB in float64.
 BLOCK_NUMBERS = 2**20
 SELF = np.iinfo(np.int64).max
+# Single precision separates unit vectors down to about this distance; what lies nearer is the same vector.
+SAME = 1e-6
+BLOCK_ROWS = 1024
 
 
 class Neighbours(NamedTuple):
@@ -133,6 +136,35 @@ def all_neighbours(embeddings: ArrayLike, k: int, metric: Metric = "cosine") -> 
         for place, keys in key_blocks(rows, metric):
             found[place] = np.sort(np.partition(keys, k - 1, axis=1)[:, :k], axis=1) % len(rows)
     return found
+
+
+def nearest_among(
+    rows: NDArray[np.float64], among: NDArray[np.float64], k: int, *, itself: bool = False
+) -> tuple[Whole, NDArray[np.float64]]:
+    """The k nearest of `among` [N, H] for each of `rows` [M, H], nearest first; by euclidean distance, exact.
+
+    For a map, whose copies are merged before, so that ties mean nothing. At the few hundred rows of a live map four to
+    six times as fast as scikit-learn's brute force, which takes three quarters of its time at thousands.
+
+    Args:
+        k: at most N, or N − 1 where a row is left out.
+        itself: whether `rows` are `among`, and each is left out of its own neighbours.
+    Returns: indices and distances, both [M, k]; a distance below 1e-6 is 0.
+    """
+    indices, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
+    lengths = (among * among).sum(1)
+    for first in range(0, len(rows), BLOCK_ROWS):
+        block = rows[first : first + BLOCK_ROWS]
+        squares = (block * block).sum(1)[:, None] + lengths - 2 * block @ among.T  # [block, N]
+        squares[squares < SAME * SAME] = 0.0
+        if itself:
+            squares[np.arange(len(block)), first + np.arange(len(block))] = np.inf
+        some = np.argpartition(squares, k - 1, axis=1)[:, :k] if k else np.empty((len(block), 0), np.int64)
+        order = np.argsort(np.take_along_axis(squares, some, 1), axis=1, kind="stable")
+        found = np.take_along_axis(some, order, 1)
+        indices[first : first + BLOCK_ROWS] = found
+        distances[first : first + BLOCK_ROWS] = np.sqrt(np.take_along_axis(squares, found, 1))
+    return indices, distances
 
 
 def kept_neighbours(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ ALLOWED = {
         "views.registry",
     },
     "encoders": {"config", "errors", "events", "quantities", "views.topk_tokens"},
-    "representation": {"errors", "parameters", "quantities"},
+    "representation": {"errors", "parameters", "quantities", "registry"},
     "figures": {"config", "errors", "events", "losses.registry", "quantities", "representation"},
     # Noise in a training text is a view of it that is made once.
     "tasks": {

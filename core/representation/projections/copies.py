@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.representation.geometry import Array, normalised
-from core.representation.projections.graph import SAME, Floats, Graph, Indices
+from core.representation.neighbours import SAME
+from core.representation.projections.graph import Floats, Graph, Indices
 from core.representation.projections.pca import pca_map
 
 # How far vectors that shared a place on the map before start from it, in widths of that map.

@@ -1,4 +1,4 @@
-"""The weighted graph that a map is laid out by, from exact nearest neighbours."""
+"""The weighted graph that a map is laid out by."""
 
 from __future__ import annotations
 
@@ -8,38 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.representation.neighbours import SAME
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Single precision separates unit vectors down to about this distance; what lies nearer is the same vector.
-SAME = 1e-6
-BLOCK_ROWS = 1024
 BISECTIONS = 64
 CLOSE_ENOUGH = 1e-9
-
-
-def nearest(rows: Floats, among: Floats, k: int, *, itself: bool = False) -> tuple[Indices, Floats]:
-    """The k nearest of `among` [N, H] for each of `rows` [M, H], nearest first; by euclidean distance, exact.
-
-    Args:
-        k: at most N, or N − 1 where a row is left out.
-        itself: whether `rows` are `among`, and each is left out of its own neighbours.
-    Returns: indices and distances, both [M, k]; a distance below 1e-6 is 0.
-    """
-    indices, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
-    lengths = (among * among).sum(1)
-    for first in range(0, len(rows), BLOCK_ROWS):
-        block = rows[first : first + BLOCK_ROWS]
-        squares = (block * block).sum(1)[:, None] + lengths - 2 * block @ among.T  # [block, N]
-        squares[squares < SAME * SAME] = 0.0
-        if itself:
-            squares[np.arange(len(block)), first + np.arange(len(block))] = np.inf
-        some = np.argpartition(squares, k - 1, axis=1)[:, :k] if k else np.empty((len(block), 0), np.int64)
-        order = np.argsort(np.take_along_axis(squares, some, 1), axis=1, kind="stable")
-        found = np.take_along_axis(some, order, 1)
-        indices[first : first + BLOCK_ROWS] = found
-        distances[first : first + BLOCK_ROWS] = np.sqrt(np.take_along_axis(squares, found, 1))
-    return indices, distances
 
 
 def bisected(score: Callable[[Floats], Floats], target: float, rows: int) -> Floats:

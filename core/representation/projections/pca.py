@@ -11,6 +11,7 @@ from core.parameters import Value
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, align
 from core.representation.projections.before import Before
+from core.representation.projections.entry import Projection
 
 
 def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) -> Points:
@@ -54,3 +55,18 @@ def _signs(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """A component's sign is arbitrary: the point farthest out gets a positive one."""
     farthest = points[np.abs(points).argmax(0), range(points.shape[1])]
     return np.where(farthest < 0, -1.0, 1.0)
+
+
+ENTRIES = (
+    Projection(
+        "pca",
+        "PCA",
+        0,
+        "Pearson 1901; Hotelling 1933",
+        "The directions in which the normalised vectors spread most: distances shrink, but nothing is torn or bent.",
+        fit,
+        place,
+        linear=True,
+        quick=True,
+    ),
+)

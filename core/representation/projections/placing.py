@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from core.representation.geometry import Array, normalised
+from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points
-from core.representation.projections.graph import Floats, memberships, nearest
+from core.representation.projections.graph import Floats, memberships
 
 NEIGHBOURS = 10
 # Coordinates are single precision: axes along which points spread less than this part of the widest would only carry
@@ -45,7 +46,7 @@ def _by_axes(points: Points, rows: Floats, new: Floats) -> Array:
 
 
 def _by_neighbours(points: Points, rows: Floats, new: Floats, k: int) -> Array:
-    found, distances = nearest(new, rows, max(1, min(k, len(rows))))
+    found, distances = nearest_among(new, rows, max(1, min(k, len(rows))))
     copies = distances == 0
     weights = np.where(copies.any(1, keepdims=True), copies, memberships(distances))  # [M, k]
     weights = weights / weights.sum(1, keepdims=True)

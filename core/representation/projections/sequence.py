@@ -123,7 +123,7 @@ def _by_keyframes(
 
 
 def _placed_once(spec: MapSpec, steps: Sequence[int], read: Read, done: Done) -> Iterator[Placed]:
-    place = spec.entry.place
+    place = spec.entry.onto
     assert place is not None  # a spec has no mode that its method lacks
     points = done(steps[-1])
     if points is None:

@@ -14,7 +14,9 @@ from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
+from core.representation.projections.entry import BY_A_LIBRARY, HIDES_SCALE, Projection
 from core.representation.projections.pca import pca_map
+from core.representation.projections.tsne import PARAMETERS
 
 # As the library scales its own start.
 START_WIDTH = 1e-4
@@ -51,3 +53,19 @@ def _start(before: Before | None, *, narrow: bool) -> str | Array:
     points = np.asarray(before.points, np.float32)
     width = np.float32(max(np.std(points[:, 0]), np.finfo(np.float32).tiny))
     return points / width * np.float32(START_WIDTH)
+
+
+ENTRIES = (
+    Projection(
+        "tsne-sklearn",
+        "t-SNE (scikit-learn)",
+        3,
+        "scikit-learn; van der Maaten & Hinton 2008",
+        BY_A_LIBRARY.format("scikit-learn"),
+        fit,
+        caution=HIDES_SCALE.format("t-SNE"),
+        parameters=PARAMETERS,
+        library="scikit-learn",
+        same_as="tsne",
+    ),
+)

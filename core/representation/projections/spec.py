@@ -10,7 +10,8 @@ from typing import Any
 
 from core.errors import ConfigError
 from core.parameters import Value, checked
-from core.representation.projections.registry import Mode, Projection, projection_entry
+from core.representation.projections.entry import Mode, Projection
+from core.representation.projections.registry import projection_entry
 
 # Raise it with every change that moves a point: maps made before it then have another key.
 VERSION = 2

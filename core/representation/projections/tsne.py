@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from core.parameters import Value, number
+from core.parameters import Parameter, Value, number
 from core.representation.geometry import Array, normalised
+from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed, nearest
+from core.representation.projections.entry import HIDES_SCALE, Projection
+from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
 from core.representation.projections.pca import pca_map
 
@@ -80,7 +82,7 @@ def affinities(embeddings: Array, perplexity: float) -> Graph:
     z = normalised(embeddings)
     size = len(z)
     perplexity = max(1.0, min(perplexity, (size - 1) / 3))
-    found, distances = nearest(z, z, min(size - 1, int(3 * perplexity)), itself=True)
+    found, distances = nearest_among(z, z, min(size - 1, int(3 * perplexity)), itself=True)
     if not found.size:
         return both_ways(found, distances, np.add)
     squares = distances * distances - (distances * distances)[:, :1]
@@ -119,3 +121,29 @@ def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinat
         return out
 
     return force
+
+
+PARAMETERS = (
+    Parameter(
+        "perplexity",
+        "Perplexity",
+        30.0,
+        "About how many neighbours an example has; at most a third of the examples are taken.",
+        low=2.0,
+        high=200.0,
+        slider=(5.0, 100.0),
+    ),
+)
+
+ENTRIES = (
+    Projection(
+        "tsne",
+        "t-SNE",
+        1,
+        "van der Maaten & Hinton 2008",
+        "Keeps each example's nearest neighbours near; sizes of clusters and distances between them mean little.",
+        fit,
+        caution=HIDES_SCALE.format("t-SNE"),
+        parameters=PARAMETERS,
+    ),
+)

@@ -16,13 +16,15 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from core.parameters import Value, number, whole
+from core.parameters import Parameter, Value, number, whole
 from core.representation.geometry import Array, normalised
+from core.representation.neighbours import nearest_among
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.graph import Graph, both_ways, changed, memberships, nearest
+from core.representation.projections.entry import HIDES_SCALE, Projection
+from core.representation.projections.graph import Graph, both_ways, changed, memberships
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.pca import pca_map
 
@@ -68,7 +70,7 @@ def place(embeddings: Array, reference: Before, settings: Mapping[str, Value]) -
     copies, known = find_copies(embeddings), find_copies(reference.embeddings)
     fitted, places = normalised(reference.embeddings[known.first]), reference.points[known.first]
     k = max(1, min(whole(settings, "neighbours") - 1, len(fitted)))
-    neighbours, distances = nearest(normalised(embeddings[copies.first]), fitted, k)
+    neighbours, distances = nearest_among(normalised(embeddings[copies.first]), fitted, k)
     weights = memberships(distances)
     weights /= weights.sum(1, keepdims=True)
     start = (weights[:, :, None] * places[neighbours]).sum(1)  # [distinct, D]
@@ -88,7 +90,7 @@ def _over_rows(embeddings: Array, neighbours: int) -> Graph:
 def fuzzy_graph(embeddings: Array, neighbours: int) -> Graph:
     """UMAP's graph of the normalised rows [N, H]: a + b − ab of the memberships both ways."""
     z = normalised(embeddings)
-    found, distances = nearest(z, z, min(neighbours, len(z)) - 1, itself=True)
+    found, distances = nearest_among(z, z, min(neighbours, len(z)) - 1, itself=True)
     return both_ways(found, memberships(distances), lambda there, back: there + back - there * back)
 
 
@@ -155,3 +157,40 @@ def _toward(
         return out
 
     return force
+
+
+PARAMETERS = (
+    Parameter(
+        "neighbours",
+        "Neighbours",
+        15,
+        "How many neighbours shape the map, the example itself among them: few show small groups, many the whole.",
+        kind="integer",
+        low=2,
+        high=200,
+        slider=(5, 100),
+    ),
+    Parameter(
+        "min_dist",
+        "Minimal distance",
+        0.1,
+        "How close neighbours may lie on the map: 0 packs them tightly.",
+        low=0.0,
+        high=0.99,
+    ),
+)
+
+ENTRIES = (
+    Projection(
+        "umap",
+        "UMAP",
+        2,
+        "McInnes et al. 2018, arXiv:1802.03426; mean forces, Damrich & Hamprecht 2021, arXiv:2103.14608",
+        "Keeps each example's nearest neighbours near and pushes the others apart; distances between clusters mean "
+        "little.",
+        fit,
+        place,
+        caution=HIDES_SCALE.format("UMAP"),
+        parameters=PARAMETERS,
+    ),
+)

@@ -15,7 +15,9 @@ from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
+from core.representation.projections.entry import BY_A_LIBRARY, HIDES_SCALE, Projection
 from core.representation.projections.pca import pca_map
+from core.representation.projections.umap import PARAMETERS
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
@@ -43,3 +45,19 @@ def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, 
         )
         points = model.fit_transform(rows.astype(np.float32))
     return centred(points if before is None else settled(points, before.points))
+
+
+ENTRIES = (
+    Projection(
+        "umap-learn",
+        "UMAP (umap-learn)",
+        4,
+        "umap-learn; McInnes et al. 2018, arXiv:1802.03426",
+        BY_A_LIBRARY.format("umap-learn"),
+        fit,
+        caution=HIDES_SCALE.format("UMAP"),
+        parameters=PARAMETERS,
+        library="umap-learn",
+        same_as="umap",
+    ),
+)

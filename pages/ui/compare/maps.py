@@ -11,7 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
-from core.representation.projections import PROJECTIONS, STILL, MapSpec, Points
+from core.representation.projections import PROJECTIONS, MapSpec, Points, still
 from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.linked import Linked
@@ -34,8 +34,8 @@ def choose_map() -> tuple[MapSpec, str]:
     """Draw the controls; which map, in which colours."""
     look: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
     with st.container(horizontal=True, gap="medium"):
-        method, tied = bound(Compare.MAP, STILL)
-        st.segmented_control("Map", list(STILL), format_func=_label, **look, **tied.by_default)
+        method, tied = bound(Compare.MAP, still())
+        st.segmented_control("Map", list(still()), format_func=_label, **look, **tied.by_default)
         colour, tied = bound(Compare.COLOUR, COLOURS)
         st.segmented_control("Colour by", COLOURS, format_func=_colour_label, **look, **tied.by_default)
     return MapSpec(method), colour

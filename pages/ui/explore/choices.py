@@ -9,8 +9,9 @@ from typing import Any
 import streamlit as st
 
 from core.errors import ConfigError
-from core.representation.projections import BY_LIBRARY, STILL, MapSpec
-from core.representation.projections.registry import MODES, projection_entry
+from core.representation.projections import MapSpec, by_library, still
+from core.representation.projections.entry import MODES
+from core.representation.projections.registry import projection_entry
 from core.store import RunSummary
 from pages.ui.address import Explore
 from pages.ui.bound import Tied, bound, bound_parameter, bound_text
@@ -41,7 +42,7 @@ class Choices:
 def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     """Draw the controls and read them."""
     # All are read before any is drawn: what the address has wrong is said above the row, not in the closed popover.
-    method, to_method = bound(Explore.MAP, STILL)
+    method, to_method = bound(Explore.MAP, still())
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
     layout, to_layout = bound(Explore.LAYOUT, (OURS, LIBRARY))
@@ -49,9 +50,9 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     mode, to_mode = bound(Explore.MODE, MODES)
     frames = _frame_options(steps_with_weights)
     layers, to_layers = bound(Explore.LAYERS, frames)
-    parameters = {parameter.name: bound_parameter(method, parameter) for parameter in STILL[method].parameters}
+    parameters = {parameter.name: bound_parameter(method, parameter) for parameter in still()[method].parameters}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _segments("Map", {name: entry.label for name, entry in STILL.items()}, to_method)
+        _segments("Map", {name: entry.label for name, entry in still().items()}, to_method)
         _segments("Dimensions", DIMENSIONS, to_dims)
         labels = {name: entry.label for name, entry in COLOURINGS.items()}
         st.selectbox(
@@ -81,8 +82,8 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
                 **to_layers.by_index,
             )
             missing_weights(run)
-    by_library = BY_LIBRARY.get(method) if layout == LIBRARY else None
-    spec = _spec(by_library.name if by_library else method, int(dims), mode, values)
+    other = by_library().get(method) if layout == LIBRARY else None
+    spec = _spec(other.name if other else method, int(dims), mode, values)
     return Choices(spec, colour, search, int(layers) if layers else None)
 
 
@@ -104,11 +105,11 @@ def _more(
     parameters: Mapping[str, tuple[Any, Tied]],
 ) -> dict[str, Any]:
     """Draw what is seldom changed; the parameters of the map."""
-    by_library = BY_LIBRARY.get(method)
-    if by_library is not None:
-        names = {OURS: "This app, so that it holds still", LIBRARY: by_library.library}
+    other = by_library().get(method)
+    if other is not None:
+        names = {OURS: "This app, so that it holds still", LIBRARY: other.library}
         st.radio("Laid out by", list(names), format_func=names.__getitem__, **to_layout.by_index)
-    entry = by_library if by_library is not None and layout == LIBRARY else STILL[method]
+    entry = other if other is not None and layout == LIBRARY else still()[method]
     if len(entry.modes) > 1:
         st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode.by_index)
     values = {

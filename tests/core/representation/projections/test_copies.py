@@ -116,11 +116,11 @@ class TestLayouts:
 
 def test_a_reference_of_copies_counts_each_once() -> None:
     entry = PROJECTIONS["umap"]
-    assert entry.place is not None
+    assert entry.onto is not None
     points = fitted(entry, CLOUD)
     rows = np.concatenate([np.arange(90), np.zeros(60, int)])
     given = np.concatenate([CLOUD[3:30] * 1.5, CLOUD[3:6]])
-    alone = entry.place(given, Before(CLOUD, points), MapSpec("umap").settings)
-    many = entry.place(given, Before(CLOUD[rows], points[rows]), MapSpec("umap").settings)
+    alone = entry.onto(given, Before(CLOUD, points), MapSpec("umap").settings)
+    many = entry.onto(given, Before(CLOUD[rows], points[rows]), MapSpec("umap").settings)
     assert many == pytest.approx(alone, abs=1e-4)
     assert (alone[27:] == alone[:3]).all()

@@ -9,7 +9,8 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from core.representation.geometry import normalised
-from core.representation.projections.graph import Graph, bisected, both_ways, changed, memberships, nearest
+from core.representation.neighbours import nearest_among
+from core.representation.projections.graph import Graph, bisected, both_ways, changed, memberships
 from core.representation.projections.tsne import affinities
 from core.representation.projections.umap import fuzzy_graph
 from tests.core.representation.projections.clouds import clusters
@@ -25,35 +26,6 @@ def dense(graph: Graph) -> np.ndarray:
     return matrix
 
 
-def test_nearest_are_those_of_a_slow_loop() -> None:
-    rows = RNG.normal(size=(7, 5))
-    found, distances = nearest(rows, CLOUD, 6)
-    for i, row in enumerate(rows):
-        expected = sorted((math.dist(row, other), j) for j, other in enumerate(CLOUD))[:6]
-        assert list(found[i]) == [j for _, j in expected]
-        assert distances[i] == pytest.approx([d for d, _ in expected])
-
-
-def test_a_row_is_left_out_of_its_own_neighbours() -> None:
-    copies = np.repeat(CLOUD[:3], 4, axis=0)
-    found, distances = nearest(copies, copies, 5, itself=True)
-    for i in range(len(copies)):
-        assert i not in found[i]
-        assert set(found[i][:3]) == {j for j in range(12) if j // 4 == i // 4} - {i}
-    assert (distances[:, :3] == 0).all()
-    assert (distances[:, 3:] > 0).all()
-
-
-def test_many_rows_are_read_in_blocks() -> None:
-    rows = RNG.normal(size=(1500, 3))
-    found, distances = nearest(rows, rows, 2, itself=True)
-    for i in (0, 1023, 1024, 1499):
-        gaps = np.linalg.norm(rows - rows[i], axis=1)
-        gaps[i] = np.inf
-        assert list(found[i]) == list(np.argsort(gaps)[:2])
-        assert distances[i] == pytest.approx(np.sort(gaps)[:2])
-
-
 def test_bisection_finds_where_a_falling_score_meets_its_target() -> None:
     factors = np.array([1e-4, 0.3, 1.0, 50.0, 1e6])
     found = bisected(lambda x: np.exp(-factors * x), 0.25, 5)
@@ -62,7 +34,7 @@ def test_bisection_finds_where_a_falling_score_meets_its_target() -> None:
 
 
 def test_memberships_add_up_to_the_logarithm_of_the_neighbours() -> None:
-    _, distances = nearest(CLOUD, CLOUD, 9, itself=True)
+    _, distances = nearest_among(CLOUD, CLOUD, 9, itself=True)
     weights = memberships(distances)
     assert (weights[:, 0] == 1).all()
     assert (np.diff(weights, axis=1) <= 0).all()
@@ -76,7 +48,7 @@ def test_the_graph_is_that_of_umap_learn(neighbours: int, copies: int) -> None:
     if copies == 1:
         distances, indices = NearestNeighbors(n_neighbors=neighbours - 1, algorithm="brute").fit(rows).kneighbors()
     else:  # which of several copies comes first is nobody's: take ours
-        indices, distances = nearest(rows, rows, neighbours - 1, itself=True)
+        indices, distances = nearest_among(rows, rows, neighbours - 1, itself=True)
     own = np.arange(len(rows))[:, None]
     indices, distances = np.hstack([own, indices]), np.hstack([0.0 * own, distances])
     peer, _, _ = umap_learn().fuzzy_simplicial_set(

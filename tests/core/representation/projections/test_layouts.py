@@ -13,7 +13,7 @@ from sklearn.manifold import TSNE, trustworthiness
 
 from core.parameters import Value
 from core.representation.geometry import normalised
-from core.representation.projections import BY_LIBRARY, PROJECTIONS, STILL, MapSpec, Projection
+from core.representation.projections import PROJECTIONS, MapSpec, Projection, by_library, still
 from core.representation.projections.before import Before
 from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.graph import Graph
@@ -23,7 +23,7 @@ from tests.core.representation.projections.peer import umap_learn
 
 ROOT = Path(__file__).resolve().parents[4]
 CLOUD = clusters()
-PLACING = [entry for entry in STILL.values() if entry.place is not None]
+PLACING = [entry for entry in still().values() if entry.onto is not None]
 
 
 def settings(entry: Projection) -> dict[str, Value]:
@@ -35,7 +35,7 @@ def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before
 
 
 @pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("entry", STILL.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", still().values(), ids=lambda entry: entry.name)
 class TestFit:
     def test_points_are_centred_single_precision(self, entry: Projection, dims: int) -> None:
         points = fitted(entry, CLOUD, dims)
@@ -91,28 +91,28 @@ class TestFit:
 @pytest.mark.parametrize("entry", PLACING, ids=lambda entry: entry.name)
 class TestPlace:
     def test_the_reference_lies_near_its_own_points(self, entry: Projection) -> None:
-        assert entry.place is not None
+        assert entry.onto is not None
         points = fitted(entry, CLOUD)
-        placed = entry.place(CLOUD, Before(CLOUD, points), settings(entry))
+        placed = entry.onto(CLOUD, Before(CLOUD, points), settings(entry))
         assert placed.dtype == np.float32
         assert np.median(moved(points, placed)) < 0.05
 
     def test_others_lie_with_their_class(self, entry: Projection) -> None:
-        assert entry.place is not None
+        assert entry.onto is not None
         points = fitted(entry, CLOUD)
-        placed = entry.place(noisy(CLOUD, 0.2)[:30], Before(CLOUD, points), settings(entry))
+        placed = entry.onto(noisy(CLOUD, 0.2)[:30], Before(CLOUD, points), settings(entry))
         centres = np.array([points[label::3].mean(0) for label in range(3)])
         assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
 
     @pytest.mark.parametrize("name", ODD)
     def test_odd_vectors_are_placed(self, entry: Projection, name: str) -> None:
-        assert entry.place is not None
+        assert entry.onto is not None
         reference = Before(ODD[name], fitted(entry, ODD[name]))
-        assert np.isfinite(entry.place(ODD[name] * 2, reference, settings(entry))).all()
+        assert np.isfinite(entry.onto(ODD[name] * 2, reference, settings(entry))).all()
 
 
 @pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("entry", BY_LIBRARY.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", by_library().values(), ids=lambda entry: entry.name)
 class TestLibraries:
     """What the library gives is what is shown, turned onto the map before."""
 

@@ -6,11 +6,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from core.errors import ConfigError
-from core.representation.projections import PROJECTIONS, MapSpec, projection_entry
+from core.parameters import Parameter
+from core.representation.geometry import Array
+from core.representation.projections import (
+    PROJECTIONS,
+    MapSpec,
+    Points,
+    Projection,
+    map_frames,
+    projection_entry,
+    still,
+)
 from core.representation.projections import spec as spec_module
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -123,3 +135,24 @@ def test_nothing_heavy_is_imported_before_a_map_is_fitted() -> None:
     loaded = run.stdout
     assert "'numpy'" in loaded
     assert not any(f"'{name}'" in loaded for name in ("numba", "umap", "sklearn", "torch", "scipy", "threadpoolctl"))
+
+
+def test_a_projection_from_outside_is_offered_and_fits() -> None:
+    """An entry is all it takes: nothing else names the projections."""
+
+    def first_columns(rows: Array, dims: int, settings: Any, seed: int, before: Any) -> Points:
+        return np.asarray(rows[:, :dims] * settings["stretch"], np.float32)
+
+    stretch = Parameter("stretch", "Stretch", 2.0, "How far.", low=0.0)
+    entry = Projection("columns", "Columns", 9, "us", "The first columns.", first_columns, parameters=(stretch,))
+    PROJECTIONS.register(entry)
+    try:
+        spec = MapSpec("columns", 2, parameters=(("stretch", 3.0),))
+        assert list(still())[-1] == "columns"
+        rows = {0: np.arange(12.0).reshape(4, 3), 5: np.ones((4, 3))}
+        placed = list(map_frames(spec, list(rows), list(rows), rows.__getitem__, lambda step: None, ended=True))
+        assert [one.step for one in placed] == [0, 5]
+        np.testing.assert_array_equal(placed[0].points, rows[0][:, :2] * 3)
+    finally:
+        del PROJECTIONS["columns"]
+    assert "columns" not in still()

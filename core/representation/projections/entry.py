@@ -1,0 +1,66 @@
+"""What a projection says of itself: one entry for each, at the end of its own file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from core.parameters import Parameter, Value
+from core.representation.geometry import Array
+from core.representation.projections.alignment import Points
+from core.representation.projections.before import Before
+
+Mode = Literal["each", "once"]
+MODES: Mapping[Mode, str] = {"each": "Follow the model", "once": "Fit once, place the others"}
+# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
+HIDES_SCALE = "{} shows neighbourhoods, not distances: a collapsed space can still look spread out."
+BY_A_LIBRARY = "By {} itself, each fitted frame from the one before: to compare with ours, which holds still."
+
+
+class Fit(Protocol):
+    """Embeddings [N, H] → [N, D], going on from the map before where there is one."""
+
+    def __call__(
+        self, embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None
+    ) -> Points: ...
+
+
+class Onto(Protocol):
+    """Embeddings [M, H] → [M, D] on the map of a reference frame."""
+
+    def __call__(self, embeddings: Array, reference: Before, settings: Mapping[str, Value]) -> Points: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A projection as people and forms see it, and as maps are made with it.
+
+    Attributes:
+        place: where it comes in lists.
+        onto: how other frames come onto the map of one (None: it has no mode "once").
+        caution: a short sentence that is shown with every map, about what it cannot show; empty for none.
+        linear: whether a point is a linear function of its normalised vector.
+        quick: whether every frame is fitted, instead of keyframes with the others placed between.
+        library: the library that lays it out, for comparing ours with it; empty for our own, which hold still.
+        same_as: our own projection of the same kind, where a library lays it out.
+    """
+
+    name: str
+    label: str
+    place: int
+    source: str
+    about: str
+    fit: Fit
+    onto: Onto | None = None
+    caution: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    linear: bool = False
+    quick: bool = False
+    library: str = ""
+    same_as: str = ""
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """What it can do, the usual mode first."""
+        return ("each",) if self.onto is None else ("each", "once")
