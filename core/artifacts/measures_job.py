@@ -14,9 +14,8 @@ from core.artifacts.maps import readable_steps
 from core.artifacts.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
 from core.artifacts.run_request import run_from_request
 from core.events import Probe
-from core.representation import representation_metrics
 from core.representation.clusters import cluster
-from core.representation.metrics import within_between_ratio
+from core.representation.metrics import frame_measures
 from core.store import Store
 from core.workers import Progress
 
@@ -59,5 +58,4 @@ def _measured(vectors: NDArray[np.float32], probe: Probe, whole: bool) -> FrameM
     if not whole:
         return FrameMeasures({}, found)
     held_out, labels = vectors[: probe.held_out], probe.labels[: probe.held_out]
-    values = representation_metrics(held_out, labels)
-    return FrameMeasures(values | {"within_between_ratio": within_between_ratio(held_out, labels)}, found)
+    return FrameMeasures(frame_measures(held_out, labels), found)

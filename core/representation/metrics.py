@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.registry import Registry
 from core.representation import geometry
 from core.representation.array_checks import Whole, checked_labels, checked_rows
 from core.representation.clusters import SETTINGS as KMEANS
@@ -22,102 +24,65 @@ SILHOUETTE_MIB = 64
 BLOCK_NUMBERS = 2**20
 
 
+class Given:
+    """Checked vectors [N, d] with labels [N], and what several measures of them share."""
+
+    def __init__(self, embeddings: ArrayLike, labels: ArrayLike) -> None:
+        """Raises: ValueError naming the argument, its value and what is expected."""
+        self.rows: Array = checked_rows(embeddings)
+        self.labels: Whole = checked_labels(labels, len(self.rows))
+        self.different = len(np.unique(self.rows, axis=0))
+
+    @cached_property
+    def fold_accuracies(self) -> tuple[float | None, float | None]:
+        """Of the linear SVM and of the nearest neighbour, over the same folds."""
+        return _fold_accuracies(self.rows, self.labels, self.different)
+
+    @cached_property
+    def cluster_scores(self) -> tuple[float | None, float | None]:
+        """Rand index and mutual information of the same clusters."""
+        return _cluster_scores(self.rows, self.labels, self.different)
+
+
 @dataclass(frozen=True, slots=True)
 class MetricEntry:
     """A measure as people see it.
 
     Attributes:
+        place: where it comes in lists.
         better: which way is better; "neither" where a low and a high value can both be bad.
         settings: one sentence that is printed beside the number.
         share: whether it is a share of examples, written as a percentage.
+        measure: its value on the vectors of a frame; None for one that needs more than these.
+        short: its label where there is little room; the label itself where empty.
     """
 
     name: str
+    place: int
     label: str
     better: Literal["higher", "lower", "neither"]
     settings: str
     source: str
     share: bool = False
+    measure: Callable[[Given], float | None] | None = None
+    short: str = ""
 
 
-METRICS: Mapping[str, MetricEntry] = {
-    "linear_svm": MetricEntry(
-        "linear_svm",
-        "Linear SVM accuracy",
-        "higher",
-        "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they are.",
-        "Cortes & Vapnik 1995; scikit-learn's LinearSVC",
-        share=True,
-    ),
-    "knn1": MetricEntry(
-        "knn1",
-        "1-NN accuracy",
-        "higher",
-        "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they are.",
-        "Cover & Hart 1967; scikit-learn's KNeighborsClassifier",
-        share=True,
-    ),
-    "ari": MetricEntry(
-        "ari",
-        "Adjusted Rand index",
-        "higher",
-        f"KMeans with as many clusters as classes against the labels, {KMEANS}.",
-        "Hubert & Arabie 1985",
-    ),
-    "nmi": MetricEntry(
-        "nmi",
-        "Normalised mutual information",
-        "higher",
-        f"KMeans with as many clusters as classes against the labels, {KMEANS}; arithmetic mean of the entropies.",
-        "Vinh, Epps & Bailey 2010",
-    ),
-    "alignment": MetricEntry(
-        "alignment",
-        "Alignment",
-        "neither",  # equal vectors have the lowest
-        "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal.",
-        "Wang & Isola 2020, arXiv:2005.10242",
-    ),
-    "uniformity": MetricEntry(
-        "uniformity",
-        "Uniformity",
-        "lower",
-        "Log of the mean over all pairs of exp(−2 × squared distance); normalised vectors.",
-        "Wang & Isola 2020, arXiv:2005.10242",
-    ),
-    "silhouette": MetricEntry(
-        "silhouette",
-        "Silhouette",
-        "higher",
-        "Mean over examples, the labels as clusters, euclidean; vectors as they are.",
-        "Rousseeuw 1987",
-    ),
-    "effective_rank": MetricEntry(
-        "effective_rank",
-        "Effective rank",
-        "neither",
-        "exp of the entropy of the singular values' shares; normalised, then centred vectors.",
-        "Roy & Vetterli 2007",
-    ),
-    "within_between_ratio": MetricEntry(
-        "within_between_ratio",
-        "Within / between classes",
-        "lower",
-        "Squared distance to the own class's mean over that of this mean to the mean of all; normalised vectors.",
-        "the traces of Fisher's scatter matrices, Fisher 1936",
-    ),
-    "spearman_similarity": MetricEntry(
-        "spearman_similarity",
-        "Spearman on similarity",
-        "higher",
-        "Spearman's rank correlation of the cosine of the two texts with the score people gave.",
-        "Reimers et al. 2016; Cer et al. 2017, arXiv:1708.00055",
-    ),
-}
+# A measure from outside is added by `METRICS.register`, and is computed and drawn with the others.
+METRICS: Registry[MetricEntry] = Registry("measure")
+# Those that `representation_metrics` promises.
+PROMISED = ("linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silhouette", "effective_rank")
+
+
+def frame_measures(embeddings: ArrayLike, labels: ArrayLike, names: Collection[str] = ()) -> dict[str, float | None]:
+    """Every measure that vectors and labels are enough for, or those of these names; see `representation_metrics`."""
+    given = Given(embeddings, labels)
+    wanted = [entry for entry in METRICS.values() if not names or entry.name in names]
+    return {entry.name: entry.measure(given) for entry in wanted if entry.measure is not None}
 
 
 def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str, float | None]:
-    """The first eight of METRICS, with the settings given there.
+    """Eight of METRICS, with the settings given there.
 
     Args:
         embeddings: [N, d], any scale.
@@ -128,17 +93,7 @@ def representation_metrics(embeddings: ArrayLike, labels: ArrayLike) -> dict[str
     Raises: ValueError naming the argument, its value and what is expected.
     Source: methods as named in METRICS.
     """
-    rows = checked_rows(embeddings)
-    truth = checked_labels(labels, len(rows))
-    different = len(np.unique(rows, axis=0))
-    return {
-        **_fold_accuracies(rows, truth, different),
-        **_cluster_scores(rows, truth, different),
-        "alignment": alignment(rows, truth),
-        "uniformity": uniformity(rows),
-        "silhouette": _silhouette(rows, truth, different),
-        "effective_rank": geometry.effective_rank(rows) if len(rows) > 1 else None,
-    }
+    return frame_measures(embeddings, labels, PROMISED)
 
 
 def alignment(embeddings: ArrayLike, labels: ArrayLike) -> float | None:
@@ -225,10 +180,10 @@ def _scatter(rows: NDArray[np.float64]) -> float:
     return float(np.square(rows - rows.mean(0)).sum())
 
 
-def _fold_accuracies(rows: Array, truth: Whole, different: int) -> dict[str, float | None]:
+def _fold_accuracies(rows: Array, truth: Whole, different: int) -> tuple[float | None, float | None]:
     counts = np.unique(truth, return_counts=True)[1]
     if len(counts) < 2 or counts.min() < FOLDS or different < 2:
-        return {"linear_svm": None, "knn1": None}
+        return None, None
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedKFold, cross_val_score
     from sklearn.neighbors import KNeighborsClassifier
@@ -240,26 +195,23 @@ def _fold_accuracies(rows: Array, truth: Whole, different: int) -> dict[str, flo
     with warnings.catch_warnings():
         # Classes that overlap need more iterations than the setting allows; its accuracy is the measure all the same.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return {
-            "linear_svm": float(cross_val_score(svm, rows, truth, cv=folds).mean()),
-            "knn1": float(cross_val_score(knn, rows, truth, cv=folds).mean()),
-        }
+        svm_accuracy, knn_accuracy = (cross_val_score(model, rows, truth, cv=folds).mean() for model in (svm, knn))
+    return float(svm_accuracy), float(knn_accuracy)
 
 
-def _cluster_scores(rows: Array, truth: Whole, different: int) -> dict[str, float | None]:
+def _cluster_scores(rows: Array, truth: Whole, different: int) -> tuple[float | None, float | None]:
     classes = len(np.unique(truth))
     if not 2 <= classes <= different:
-        return {"ari": None, "nmi": None}
+        return None, None
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     found = cluster(rows, classes)
-    return {
-        "ari": float(adjusted_rand_score(truth, found)),
-        "nmi": float(normalized_mutual_info_score(truth, found, average_method="arithmetic")),
-    }
+    mutual = normalized_mutual_info_score(truth, found, average_method="arithmetic")
+    return float(adjusted_rand_score(truth, found)), float(mutual)
 
 
-def _silhouette(rows: Array, truth: Whole, different: int) -> float | None:
+def _silhouette(given: Given) -> float | None:
+    rows, truth, different = given.rows, given.labels, given.different
     if not 2 <= len(np.unique(truth)) < len(rows) or different < 2:
         return None
     from sklearn import config_context
@@ -267,3 +219,104 @@ def _silhouette(rows: Array, truth: Whole, different: int) -> float | None:
 
     with config_context(working_memory=SILHOUETTE_MIB):
         return float(silhouette_score(rows, truth))
+
+
+for _entry in (
+    MetricEntry(
+        "linear_svm",
+        0,
+        "Linear SVM accuracy",
+        "higher",
+        "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they are.",
+        "Cortes & Vapnik 1995; scikit-learn's LinearSVC",
+        share=True,
+        measure=lambda given: given.fold_accuracies[0],
+        short="Linear SVM",
+    ),
+    MetricEntry(
+        "knn1",
+        1,
+        "1-NN accuracy",
+        "higher",
+        "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they are.",
+        "Cover & Hart 1967; scikit-learn's KNeighborsClassifier",
+        share=True,
+        measure=lambda given: given.fold_accuracies[1],
+        short="1-NN",
+    ),
+    MetricEntry(
+        "ari",
+        2,
+        "Adjusted Rand index",
+        "higher",
+        f"KMeans with as many clusters as classes against the labels, {KMEANS}.",
+        "Hubert & Arabie 1985",
+        measure=lambda given: given.cluster_scores[0],
+        short="ARI",
+    ),
+    MetricEntry(
+        "nmi",
+        3,
+        "Normalised mutual information",
+        "higher",
+        f"KMeans with as many clusters as classes against the labels, {KMEANS}; arithmetic mean of the entropies.",
+        "Vinh, Epps & Bailey 2010",
+        measure=lambda given: given.cluster_scores[1],
+        short="NMI",
+    ),
+    MetricEntry(
+        "alignment",
+        4,
+        "Alignment",
+        "neither",  # equal vectors have the lowest
+        "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal.",
+        "Wang & Isola 2020, arXiv:2005.10242",
+        measure=lambda given: alignment(given.rows, given.labels),
+    ),
+    MetricEntry(
+        "uniformity",
+        5,
+        "Uniformity",
+        "lower",
+        "Log of the mean over all pairs of exp(−2 × squared distance); normalised vectors.",
+        "Wang & Isola 2020, arXiv:2005.10242",
+        measure=lambda given: uniformity(given.rows),
+    ),
+    MetricEntry(
+        "silhouette",
+        6,
+        "Silhouette",
+        "higher",
+        "Mean over examples, the labels as clusters, euclidean; vectors as they are.",
+        "Rousseeuw 1987",
+        measure=_silhouette,
+    ),
+    MetricEntry(
+        "effective_rank",
+        7,
+        "Effective rank",
+        "neither",
+        "exp of the entropy of the singular values' shares; normalised, then centred vectors.",
+        "Roy & Vetterli 2007",
+        measure=lambda given: geometry.effective_rank(given.rows) if len(given.rows) > 1 else None,
+    ),
+    MetricEntry(
+        "within_between_ratio",
+        8,
+        "Within / between classes",
+        "lower",
+        "Squared distance to the own class's mean over that of this mean to the mean of all; normalised vectors.",
+        "the traces of Fisher's scatter matrices, Fisher 1936",
+        measure=lambda given: within_between_ratio(given.rows, given.labels),
+        short="Within / between",
+    ),
+    MetricEntry(
+        "spearman_similarity",
+        9,
+        "Spearman on similarity",
+        "higher",
+        "Spearman's rank correlation of the cosine of the two texts with the score people gave.",
+        "Reimers et al. 2016; Cer et al. 2017, arXiv:1708.00055",
+    ),
+):
+    METRICS.register(_entry)

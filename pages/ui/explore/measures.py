@@ -26,13 +26,6 @@ SIMILARITY = "spearman_similarity"
 ROW_PX, COLUMNS = 170, 3
 # Above a small curve there is little room.
 SHARES = frozenset(name for name, entry in METRICS.items() if entry.share)
-SHORT = {
-    "linear_svm": "Linear SVM",
-    "knn1": "1-NN",
-    "ari": "ARI",
-    "nmi": "NMI",
-    "within_between_ratio": "Within / between",
-}
 
 
 def measures(frames: Frames, number: int) -> bool:
@@ -70,7 +63,7 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
             column.append(known.values.get(name) if known is not None else None)
     task = Explore.SIMILARITY.text
     scores = read_similarity(frames.folder, task) if task else None
-    labels = {name: (SHORT.get(name, entry.label), entry.better) for name, entry in METRICS.items()}
+    labels = {name: (entry.short or entry.label, entry.better) for name, entry in METRICS.items()}
     drawn = [name for name in values if any(value is not None for value in values[name])]
     live_figure(
         measures_figure(steps, values, labels, number, axis="step", revision=frames.run.id, shares=SHARES),

@@ -20,7 +20,15 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from core.representation import metrics, representation_metrics
-from core.representation.metrics import METRICS, alignment, spearman_similarity, uniformity, within_between_ratio
+from core.representation.metrics import (
+    METRICS,
+    MetricEntry,
+    alignment,
+    frame_measures,
+    spearman_similarity,
+    uniformity,
+    within_between_ratio,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = ["linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silhouette", "effective_rank"]
@@ -222,7 +230,7 @@ class TestAlignmentAndUniformity:
 
 @pytest.mark.parametrize(
     "measure",
-    [uniformity, lambda rows: metrics._silhouette(rows, np.arange(len(rows)) % 2, len(rows))],
+    [uniformity, lambda rows: metrics._silhouette(metrics.Given(rows, np.arange(len(rows)) % 2))],
     ids=["uniformity", "silhouette"],
 )
 def test_memory_stays_far_below_the_matrix_of_all_pairs(measure: Callable[[np.ndarray], float | None]) -> None:
@@ -345,3 +353,15 @@ def test_importing_the_measures_leaves_the_heavy_libraries_alone() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def test_a_measure_from_outside_is_computed_with_the_others() -> None:
+    entry = MetricEntry("rows", 99, "Rows", "neither", "How many.", "us", measure=lambda given: float(len(given.rows)))
+    METRICS.register(entry)
+    try:
+        found = frame_measures(np.eye(4), [0, 0, 1, 1])
+    finally:
+        del METRICS["rows"]
+    assert found["rows"] == 4
+    assert found.keys() - {"rows"} == {*KEYS, "within_between_ratio"}
+    assert "rows" not in representation_metrics(np.eye(4), [0, 0, 1, 1])
