@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from core.errors import shown
-from core.tasks.files.problems import PROBLEMS_LISTED, Problem, is_formula, score
+from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Alike, Cells, Label, Noticed, Problem, score
 from core.tasks.rows import Rows
 from core.tasks.survey import folded
 
 DIGEST_BYTES = 16
-# A class, or a similarity as a number.
-Label = str | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,14 @@ class NumberedRows:
         columns = [self.rows.texts, *([self.rows.seconds] if self.rows.seconds is not None else [])]
         return zip(*columns, strict=True)
 
-    @property
-    def formulas(self) -> set[int]:
-        """The rows with a cell that is one."""
-        cells = (self.rows.texts, self.rows.seconds or (), self.rows.labels)
-        return {row for column in cells for row, cell in enumerate(column) if is_formula(cell)}
+    def cells(self, row: int) -> Cells:
+        second = None if self.rows.seconds is None else self.rows.seconds[row]
+        return Cells(self.rows.texts[row], second, self.rows.labels[row])
+
+    def having(self, has: Callable[[str], bool]) -> set[int]:
+        """The rows with a cell that has something."""
+        columns = (self.rows.texts, self.rows.seconds or (), self.rows.labels)
+        return {row for column in columns for row, cell in enumerate(column) if has(cell)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +66,26 @@ def optional_problems(parts: Sequence[NumberedRows]) -> list[Noted]:
     places = _Places([len(part.rows) for part in parts])
     labels = [label for part in parts for label in part.labels]
     repeated = _repeated((_digest(texts) for part in parts for texts in part.texts), labels)
-    formulas = [part.formulas for part in parts]
+    having = {
+        kind.name: {places.number(i, row) for i, part in enumerate(parts) for row in part.having(kind.of_cell)}
+        for kind in PROBLEMS.values()
+        if kind.of_cell is not None
+    }
     noted = [Noted() for _ in parts]
-    for at in sorted({*repeated, *(places.number(part, row) for part, rows in enumerate(formulas) for row in rows)}):
+    for at in sorted({*repeated, *chain.from_iterable(having.values())}):
         number, row = places[at]
-        others: dict[str, int] = {}  # by kind of problem, the row that this one is compared with
-        if (by_label := repeated.get(at)) is not None:
-            if by_label[labels[at]] != at:
-                others["duplicate"] = by_label[labels[at]]
-            if len(by_label) > 1:
-                others["two_labels"] = next(other for label, other in by_label.items() if label != labels[at])
-        if row in formulas[number]:
-            others["formula"] = at
-        for kind, other in others.items():
-            having = noted[number].rows.setdefault(kind, [])
-            having.append(row)
-            if len(having) <= PROBLEMS_LISTED:
-                noted[number].problems.append(_problem(kind, parts, (number, row), places[other]))
+        alike = Alike(at, labels[at], repeated[at]) if at in repeated else None
+        for kind in PROBLEMS.values():
+            other = at if at in having.get(kind.name, ()) else None
+            if alike is not None and kind.of_texts is not None:
+                other = kind.of_texts(alike)
+            if other is None or kind.message is None:
+                continue
+            rows = noted[number].rows.setdefault(kind.name, [])
+            rows.append(row)
+            if len(rows) <= PROBLEMS_LISTED:
+                message = kind.message(_noticed(parts, (number, row), places[other]))
+                noted[number].problems.append(Problem(kind.name, parts[number].lines[row], message, parts[number].name))
     return noted
 
 
@@ -100,27 +104,15 @@ class _Places:
         return part, number - self._starts[part]
 
 
-def _problem(kind: str, parts: Sequence[NumberedRows], place: tuple[int, int], other_place: tuple[int, int]) -> Problem:
-    """What is said of a row, by its part and its place there, compared with another one."""
+def _noticed(parts: Sequence[NumberedRows], place: tuple[int, int], other_place: tuple[int, int]) -> Noticed:
+    """A row, by its part and its place there, beside another one."""
     (part, row), (other_part, other_row) = ((parts[number], row) for number, row in (place, other_place))
-    message = _message(kind, part, row, other_part, other_row)
-    return Problem(kind, part.lines[row], message, part.name)
-
-
-def _message(kind: str, part: NumberedRows, row: int, other_part: NumberedRows, other_row: int) -> str:
     here, there = f"{part.unit} {part.lines[row]:,}", f"{other_part.unit} {other_part.lines[other_row]:,}"
     if part is other_part:
         here = here.capitalize()
     else:
         here, there = f"{shown(part.name)}, {here},", f"{there} of {shown(other_part.name)}"
-    text, label = shown(part.rows.texts[row]), shown(part.rows.labels[row])
-    if kind == "duplicate":
-        return f"{here} repeats {there}: {text}."
-    if kind == "two_labels":
-        other = shown(other_part.rows.labels[other_row])
-        return f"{here} has the label {label} and {there} has {other} for the same text: {text}."
-    cells = (part.rows.texts[row], *([part.rows.seconds[row]] if part.rows.seconds else []), part.rows.labels[row])
-    return f"{here} has a cell that a spreadsheet would run: {shown(next(filter(is_formula, cells)))}."
+    return Noticed(here, there, part.cells(row), other_part.cells(other_row))
 
 
 def _repeated(digests: Iterable[bytes], labels: Sequence[Label]) -> dict[int, dict[Label, int]]:

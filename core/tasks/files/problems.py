@@ -5,13 +5,57 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.tasks.files.columns import NUMBER
+from core.config import ReadingConfig
+from core.errors import shown
+from core.tasks.files.columns import NUMBER, SPLITS
 
 PROBLEMS_LISTED = 10_000
+
+
+# A class, or a similarity as a number.
+Label = str | float | None
+
+
+class Cells(NamedTuple):
+    """What a message quotes of a row."""
+
+    text: str
+    second: str | None
+    label: str
+
+
+class Rules(NamedTuple):
+    """What cells are measured by: which column holds what, and how many characters are read."""
+
+    mapping: ReadingConfig
+    text_max: int
+    label_max: int
+
+
+# A row's text, second text, label and split, without white space around them; None for a column that there is not. What
+# is wrong with the row, as the end of a sentence; None where nothing is. No object for each of a million rows.
+Check = Callable[[str, str | None, str, str | None], str | None]
+
+
+class Alike(NamedTuple):
+    """A row among those with the same texts: its number and label, and the first row with each label."""
+
+    row: int
+    label: Label
+    first_of: Mapping[Label, int]
+
+
+class Noticed(NamedTuple):
+    """A row that has a problem with another one: where both are, in words, and their cells."""
+
+    here: str
+    there: str
+    cells: Cells
+    other: Cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +66,20 @@ class ProblemKind:
         label: what a list of counts calls it.
         must_drop: rows like this cannot be learned from; where False, people choose.
         sentence: what it means, and why it matters.
+        check: for rows that have to go, the check by some rules; None where these have nothing to check.
+        of_cell: of a row that may stay, whether a cell of it has the problem.
+        of_texts: of a row that may stay, which of the rows with the same texts it has the problem with, if any.
+        message: of a row that may stay, the whole sentence.
     """
 
     name: str
     label: str
     must_drop: bool
     sentence: str
+    check: Callable[[Rules], Check | None] | None = None
+    of_cell: Callable[[str], bool] | None = None
+    of_texts: Callable[[Alike], int | None] | None = None
+    message: Callable[[Noticed], str] | None = None
 
 
 class Problem(NamedTuple):
@@ -37,48 +89,6 @@ class Problem(NamedTuple):
     line: int
     message: str
     file: str
-
-
-PROBLEMS: Mapping[str, ProblemKind] = {
-    kind.name: kind
-    for kind in (
-        ProblemKind(
-            "fields",
-            "rows that do not fit the columns",
-            True,
-            "The row has another number of fields than there are columns, or cannot be read at all.",
-        ),
-        ProblemKind("empty_text", "rows without a text", True, "A text is empty, or nothing but white space."),
-        ProblemKind("empty_label", "rows without a label", True, "The label is empty, or nothing but white space."),
-        ProblemKind("long_text", "rows with an over-long text", True, "A text has more characters than are read."),
-        ProblemKind("long_label", "rows with an over-long label", True, "The label has more characters than are read."),
-        ProblemKind(
-            "bad_split",
-            "rows with an unknown split",
-            True,
-            "The split is none of train, validation and test, nor another usual name of these.",
-        ),
-        ProblemKind("bad_score", "rows whose score is no number", True, "A similarity score is a finite number."),
-        ProblemKind(
-            "duplicate",
-            "repeated rows",
-            False,
-            "The same text with the same label came before; in two splits, it makes a test look better than it is.",
-        ),
-        ProblemKind(
-            "two_labels",
-            "rows whose text has two labels",
-            False,
-            "The same text has different labels, so one of them is likely to be wrong.",
-        ),
-        ProblemKind(
-            "formula",
-            "rows with a spreadsheet formula",
-            False,
-            "A cell begins like a formula, which a spreadsheet would run when these rows are opened there.",
-        ),
-    )
-}
 
 
 def listed(problems: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -133,3 +143,154 @@ def runs_in_a_spreadsheet(cell: str) -> bool:
     """Whether a spreadsheet may take a cell for a formula, whatever it was meant to be: "- well" too, but not -5."""
     cell = cell.strip()
     return cell.startswith(FORMULA_MARKS) and NUMBER.fullmatch(cell) is None
+
+
+def _empty_text(rules: Rules) -> Check:
+    first, other = shown(rules.mapping.text), shown(rules.mapping.text_b)
+
+    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
+        return None if text and second != "" else f"has nothing in the column {other if text else first}"
+
+    return check
+
+
+def _empty_label(rules: Rules) -> Check:
+    column = shown(rules.mapping.label)
+    return lambda text, second, label, split: None if label else f"has nothing in the column {column}"
+
+
+def _long_text(rules: Rules) -> Check:
+    most = rules.text_max
+
+    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
+        if len(text) <= most and (second is None or len(second) <= most):
+            return None
+        return _long("text", max(text, second or "", key=len), most)
+
+    return check
+
+
+def _long_label(rules: Rules) -> Check:
+    most = rules.label_max
+    return lambda text, second, label, split: None if len(label) <= most else _long("label", label, most)
+
+
+def _long(what: str, value: str, most: int) -> str:
+    return f"has a {what} of {len(value):,} characters and at most {most:,} are read: {shown(value[:most])}"
+
+
+def _bad_score(rules: Rules) -> Check | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
+        return None if score(label) is not None else f"has the score {shown(label)}, which is no number"
+
+    return check if rules.mapping.kind == "similarity" else None
+
+
+def _bad_split(rules: Rules) -> Check | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
+        if split is None or split.casefold() in SPLITS:
+            return None
+        return f"is in the split {shown(split)}, which is none of train, validation and test"
+
+    return check if rules.mapping.split else None
+
+
+def _repeats(alike: Alike) -> int | None:
+    first = alike.first_of[alike.label]
+    return None if first == alike.row else first
+
+
+def _differs(alike: Alike) -> int | None:
+    return next((row for label, row in alike.first_of.items() if label != alike.label), None)
+
+
+def _has_two_labels(seen: Noticed) -> str:
+    return (
+        f"{seen.here} has the label {shown(seen.cells.label)} and {seen.there} has {shown(seen.other.label)} for the "
+        f"same text: {shown(seen.cells.text)}."
+    )
+
+
+def _has_formula(seen: Noticed) -> str:
+    cells = (seen.cells.text, seen.cells.second or "", seen.cells.label)
+    return f"{seen.here} has a cell that a spreadsheet would run: {shown(next(filter(is_formula, cells)))}."
+
+
+# A row that has to go has the first of these that fits.
+PROBLEMS: Mapping[str, ProblemKind] = {
+    kind.name: kind
+    for kind in (
+        ProblemKind(
+            "fields",
+            "rows that do not fit the columns",
+            True,
+            "The row has another number of fields than there are columns, or cannot be read at all.",
+        ),
+        ProblemKind(
+            "empty_text",
+            "rows without a text",
+            True,
+            "A text is empty, or nothing but white space.",
+            check=_empty_text,
+        ),
+        ProblemKind(
+            "empty_label",
+            "rows without a label",
+            True,
+            "The label is empty, or nothing but white space.",
+            check=_empty_label,
+        ),
+        ProblemKind(
+            "long_text",
+            "rows with an over-long text",
+            True,
+            "A text has more characters than are read.",
+            check=_long_text,
+        ),
+        ProblemKind(
+            "long_label",
+            "rows with an over-long label",
+            True,
+            "The label has more characters than are read.",
+            check=_long_label,
+        ),
+        ProblemKind(
+            "bad_score",
+            "rows whose score is no number",
+            True,
+            "A similarity score is a finite number.",
+            check=_bad_score,
+        ),
+        ProblemKind(
+            "bad_split",
+            "rows with an unknown split",
+            True,
+            "The split is none of train, validation and test, nor another usual name of these.",
+            check=_bad_split,
+        ),
+        ProblemKind(
+            "duplicate",
+            "repeated rows",
+            False,
+            "The same text with the same label came before; in two splits, it makes a test look better than it is.",
+            of_texts=_repeats,
+            message=lambda seen: f"{seen.here} repeats {seen.there}: {shown(seen.cells.text)}.",
+        ),
+        ProblemKind(
+            "two_labels",
+            "rows whose text has two labels",
+            False,
+            "The same text has different labels, so one of them is likely to be wrong.",
+            of_texts=_differs,
+            message=_has_two_labels,
+        ),
+        ProblemKind(
+            "formula",
+            "rows with a spreadsheet formula",
+            False,
+            "A cell begins like a formula, which a spreadsheet would run when these rows are opened there.",
+            of_cell=is_formula,
+            message=_has_formula,
+        ),
+    )
+}

@@ -20,7 +20,7 @@ from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
-from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, listed, score
+from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules, listed
 from core.tasks.files.tables import Format, Table, open_table
 from core.tasks.rows import Rows, SplitName
 
@@ -230,11 +230,11 @@ class Checks:
         self.total = 0
         self.counts: Counter[str] = Counter()
         self.problems: list[Problem] = []
-        self._table, self._mapping, self._limits = table, mapping, limits
+        self._table = table
         self._width = len(table.columns)
-        # Read once: a million rows ask for them.
-        self._text_max, self._label_max = limits.max_text_chars, limits.max_label_chars
-        self._scores = mapping.kind == "similarity"
+        rules = Rules(mapping, limits.max_text_chars, limits.max_label_chars)
+        checks = {kind.name: kind.check(rules) for kind in PROBLEMS.values() if kind.check is not None}
+        self._checks = [(name, check) for name, check in checks.items() if check is not None]
         place = {column: i for i, column in enumerate(table.columns)}
         self._text = place[mapping.text or ""]
         self._label = place[mapping.label or ""]
@@ -249,65 +249,29 @@ class Checks:
             if isinstance(found, Found):
                 yield found
                 continue
-            self.counts[found] += 1
-            if self.counts[found] <= PROBLEMS_LISTED:
-                message = f"{self._table.place.capitalize()} {line:,} {self._said(found, fields)}."
-                self.problems.append(Problem(found, line, message, Path(self._table.name).name))
+            kind, said = found
+            self.counts[kind] += 1
+            if self.counts[kind] <= PROBLEMS_LISTED:
+                message = f"{self._table.place.capitalize()} {line:,} {said}."
+                self.problems.append(Problem(kind, line, message, Path(self._table.name).name))
 
-    def _row(self, line: int, fields: Sequence[str]) -> Found | str:
-        """A row, or the kind of its problem."""
+    def _row(self, line: int, fields: Sequence[str]) -> Found | tuple[str, str]:
+        """A row, or the kind of its problem and what is wrong with it."""
         if len(fields) != self._width:
-            return "fields"
-        text, label, second = fields[self._text].strip(), fields[self._label].strip(), ""
-        if self._second is not None:
-            second = fields[self._second].strip()
-            if not second:
-                return "empty_text"
-        if not text:
-            return "empty_text"
-        if not label:
-            return "empty_label"
-        if len(text) > self._text_max or len(second) > self._text_max:
-            return "long_text"
-        if len(label) > self._label_max:
-            return "long_label"
-        if self._scores and score(label) is None:
-            return "bad_score"
-        if self._split is None:
-            return Found(line, text, second, label, None)
-        split = SPLITS.get(fields[self._split].strip().casefold())
-        return Found(line, text, second, label, split) if split is not None else "bad_split"
-
-    def _said(self, kind: str, fields: Sequence[str]) -> str:
-        """What is wrong with a row that has such a problem."""
-        if kind == "fields":
-            return fields.reason if isinstance(fields, Unread) else self._unfit(fields)
+            return "fields", fields.reason if isinstance(fields, Unread) else self._unfit(fields)
         text, label = fields[self._text].strip(), fields[self._label].strip()
-        second = "" if self._second is None else fields[self._second].strip()
-        match kind:
-            case "empty_text":
-                return f"has nothing in the column {shown(self._mapping.text_b if text else self._mapping.text)}"
-            case "empty_label":
-                return f"has nothing in the column {shown(self._mapping.label)}"
-            case "long_text":
-                return _long("text", max(text, second, key=len), self._limits.max_text_chars)
-            case "long_label":
-                return _long("label", label, self._limits.max_label_chars)
-            case "bad_score":
-                return f"has the score {shown(label)}, which is no number"
-            case _:
-                given = fields[self._split or 0].strip()
-                return f"is in the split {shown(given)}, which is none of train, validation and test"
+        second = None if self._second is None else fields[self._second].strip()
+        split = None if self._split is None else fields[self._split].strip()
+        for kind, check in self._checks:
+            if (said := check(text, second, label, split)) is not None:
+                return kind, said
+        return Found(line, text, second or "", label, None if split is None else SPLITS[split.casefold()])
 
     def _unfit(self, fields: Sequence[str]) -> str:
         breaks = sum(field.count("\n") for field in fields)
         over = f", over {breaks + 1:,} lines," if breaks else ""
         many = counted(len(fields), "field")
         return f"has {many}{over} where there are {self._width:,} columns"
-
-
-def _long(what: str, value: str, most: int) -> str:
-    return f"has a {what} of {len(value):,} characters and at most {most:,} are read: {shown(value[:most])}"
 
 
 def _no_rows(name: str, check: Checks) -> str:
