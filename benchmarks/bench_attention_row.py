@@ -34,7 +34,7 @@ TARGET = "≤ 1.05"
 
 
 def texts(count: int) -> list[str]:
-    """The first real sentences, fewer where there are not so many."""
+    """The first real sentences, fewer where there are not enough."""
     task, _ = sentences()
     path = Path(task["path"]) if "path" in task else task_entry(FALLBACK_TASK).folder / "train.csv"
     return list(read_file(path).rows.texts[:count])

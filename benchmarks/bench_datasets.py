@@ -34,7 +34,7 @@ from core.training.prepare import prepare
 from core.workers.machine import has_bfloat16, has_gpu
 
 FLOOR_MARGIN = 0.10
-# Every set's rows are read and kept; so many of its test rows, and so many tokens of a text, keep a run short.
+# Every set's rows are read and kept; few test rows and few tokens of a text keep a run short.
 TEST_ROWS, TOKENS = 300, 64
 NB = re.compile(r"^(0?\.\d+|1\.0+)\s*/\s*(0?\.\d+|1\.0+)$")
 

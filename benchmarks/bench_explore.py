@@ -94,7 +94,7 @@ def measure_opening(browser: Browser, url: str, store: Store, repeats: int, fram
                 continue
             for which in ("first", "again"):
                 seconds[which] = opening(browser, f"{url}/explore?run={run}", points, frames)
-                # Opening asks for what stands below the map; the next one is not to wait for it.
+                # Opening asks for what is below the map; the next one is not to wait for it.
                 end_jobs(Jobs(store.folder))
         progress(repetition, seconds, 2)
         for name, value in seconds.items():
@@ -228,7 +228,7 @@ class UmapAtWork:
         if job is None or job.id != self._id or not job.message.startswith("Placing"):
             raise RuntimeError("The UMAP job is no longer at work: ask for fewer repeats.")
 
-    def tell(self) -> None:
+    def report(self) -> None:
         job = self._at_work()
         (cpu_s, at), now = self._seen, time.monotonic()
         share = (self._process_cpu_s() - cpu_s) / (now - at)
@@ -245,7 +245,7 @@ def measure_beside_umap(clicks: Clicks, umap: UmapAtWork, repeats: int) -> dict[
             lambda i: umap.beside(lambda: change_colours_ms(clicks.page, names[i % len(names)])),
         ),
     }
-    umap.tell()
+    umap.report()
     return found
 
 

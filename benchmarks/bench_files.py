@@ -1,7 +1,7 @@
 """Reading files of people: a CSV of 200 MB and a million rows, of which a sample is kept, and one of 100,000 rows.
 
 Each reading is a new Python process, timed from after its imports to the rows with their problems; its peak memory is
-what the system tells of it. The texts are made of words of all lengths, some beyond ASCII, some with a comma or a
+what the system reports of it. The texts are made of words of all lengths, some beyond ASCII, some with a comma or a
 quotation mark.
 
 Targets: 10 s and 1,000 MB for the million rows; 3 s for the 100,000.
@@ -37,14 +37,14 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({
     "seconds": seconds,
     "peak_mb": peak / (2**20 if sys.platform == "darwin" else 2**10),
-    "told": reading.source_sentence,
+    "reported": reading.source_sentence,
     "problems": sum(reading.counts.values()),
 }))
 """
 
 
 def made_rows(rows: int, chars: int) -> Iterator[tuple[str, str]]:
-    """Texts of about so many bytes with one of five labels; one in a hundred repeats the text above."""
+    """Texts of about that many bytes with one of five labels; one in a hundred repeats the text above."""
     rng = random.Random(SEED)
     letters = "etaoinshrdlucmfwypvbgkqjxz"
     words = ["".join(rng.choices(letters, k=rng.randint(1, 12))) for _ in range(20_000)]
@@ -72,8 +72,8 @@ def read_once(path: Path) -> dict[str, float | str]:
     """Seconds and peak memory of a new process that reads the file."""
     command = [sys.executable, "-c", READER, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
-    told: dict[str, float | str] = json.loads(done.stdout)
-    return told
+    reported: dict[str, float | str] = json.loads(done.stdout)
+    return reported
 
 
 def main() -> None:
@@ -90,7 +90,7 @@ def main() -> None:
                 if repetition:
                     seconds.append(float(found["seconds"]))
                     peaks.append(float(found["peak_mb"]))
-            print(f"{found['told']}; {found['problems']:,} problems")
+            print(f"{found['reported']}; {found['problems']:,} problems")
             path.unlink()
             report("seconds", f"read {name}", seconds, f"≤ {target_s}", digits=2)
             report("MB", f"peak memory, {name}", peaks, f"< {MEMORY_MB:,}", digits=0)

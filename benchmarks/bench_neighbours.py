@@ -1,6 +1,6 @@
 """Neighbours and the honesty of a map: ours against scikit-learn, on vectors as the store has them (float32).
 
-One query: the ten nearest by cosine of one of 5,000 vectors of width 768, from an index that stands, against
+One query: the ten nearest by cosine of one of 5,000 vectors of width 768, from an index built before, against
 NearestNeighbors(algorithm="brute") fitted once; both must find the same. The peer copies the query's row out of the
 matrix as anybody would, and leaves the row itself out by asking for eleven. Building is timed apart.
 

@@ -60,7 +60,7 @@ class Timed(NamedTuple):
 
 
 def prepared(weight: float, steps: int) -> tuple[RunConfig, TaskData, int]:
-    """A run without frames on `steps` batches of real sentences, fewer where there are not so many.
+    """A run without frames on `steps` batches of real sentences, fewer where there are not enough.
 
     Returns: the config with SKIPPED steps more, the data, and the number of timed steps.
     """

@@ -33,7 +33,7 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 BAG_OF_WORDS = (0.60, 0.88)  # test accuracy of a task that can be learned from its words
 LEAK = 0.08  # what a shortcut may score above the majority rate
-RUN_WORDS, RUN_ROWS = 6, 6  # a run of six words stands in six rows at most
+RUN_WORDS, RUN_ROWS = 6, 6  # a run of six words is in six rows at most
 ALIKE = 0.6  # cosine of two texts that are near-duplicates
 LEANING_SHARE, LEANING_ROWS = 0.92, 8  # a word of this many rows (and 2 % of them) with more than this share in a class
 FOLDS = 5
@@ -320,7 +320,7 @@ def broken_words(figures: Figures) -> Iterator[str]:
 
 
 def measured(task: Task) -> Figures:
-    """All that one task's own files tell."""
+    """All that one task's own files show."""
     promise, found = PROMISES[task.name], Figures()
     found.accuracy["majority class"] = (majority_rate(task.test), majority_rate(task.rows))
     for name, (features, model) in baselines(task).items():
@@ -333,7 +333,7 @@ def measured(task: Task) -> Figures:
 
 
 def add_shared(figures: Mapping[str, Figures], tasks: Sequence[Task]) -> None:
-    """What the files of all tasks together tell about each."""
+    """What the files of all tasks together show about each."""
     for run, groups in sorted(shared_runs(tasks).items()):
         for name in {group.split(":")[0] for group in groups} & set(figures):
             figures[name].most_shared = max(figures[name].most_shared, len(groups))

@@ -72,7 +72,7 @@ def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
 
 
 def made_rows(count: int, seed: int = 0) -> list[tuple[str, str]]:
-    """Sentences of 4 to 16 words, half of them good, half bad, told apart by one word."""
+    """Sentences of 4 to 16 words, half of them good, half bad, distinguished by one word."""
     rng = random.Random(seed)
     rows = []
     for i in range(count):

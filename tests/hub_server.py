@@ -280,7 +280,7 @@ def blob_id(data: bytes) -> str:
 
 
 def path_info(files: Files, path: str) -> dict[str, Any] | None:
-    """What the Hub tells of a file or a folder."""
+    """What the Hub says of a file or a folder."""
     path = path.strip("/")
     if path in files:
         return {"type": "file", "path": path, "size": len(files[path]), "oid": blob_id(files[path])}

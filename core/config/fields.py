@@ -20,7 +20,7 @@ KINDS: Mapping[Any, Kind] = {int: "integer", float: "number", bool: "switch", st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What pydantic's own `Field` has no place for; stands beside it in the field's annotation.
+    """What pydantic's own `Field` has no place for, beside it in the field's annotation.
 
     Attributes:
         words: what people read for a value; other values are read as they are. A field that may be None has words for

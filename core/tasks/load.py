@@ -278,7 +278,7 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
 
 
 def _first(split: Split, size: int | None) -> Split:
-    """So many rows of a split that the source gives, in stratified order."""
+    """That many rows of a split that the source gives, in stratified order."""
     return split.take(stratified_order(split.labels, SPLIT_SEED)[:size])
 
 

@@ -82,5 +82,5 @@ class StepInputs:
 
 
 def _stream(wanted: Pass) -> int:
-    """Tells the random draws of passes apart, also where two views of one kind differ in a setting only."""
+    """Distinguishes the random draws of passes, also where two views of one kind differ in a setting only."""
     return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw

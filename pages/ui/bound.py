@@ -23,7 +23,7 @@ Number = TypeVar("Number", int, float)
 class Tied:
     """A control's key and the value that it starts with, as the different widgets take them.
 
-    A widget is never given another value: what it starts with is its default, which stands in every answer, so that it
+    A widget is never given another value: what it starts with is its default, which is in every answer, so that it
     does not matter which of several answers a browser draws first. Whoever wants another value makes another widget.
     """
 

@@ -176,7 +176,7 @@ def test_a_twin_is_launched_with_one_click_and_joins(
     assert newest.id not in pair
     assert newest.id in page.url
     wait_for(server_store, newest.id, lambda run: run.status == Status.FINISHED)
-    # The page finds out by itself, and the line that told of the run goes.
+    # The page finds out by itself, and the line that reported of the run goes.
     expect(page.get_by_text(f"of {newest.steps}", exact=False)).to_have_count(0)
     page.get_by_role("radio", name="Maps and examples").or_(page.get_by_text("Maps and examples")).first.click()
     drawn(page)

@@ -303,7 +303,7 @@ def test_a_slow_fetch_tells_how_far_it_is_and_is_cancelled(
     finally:
         hub.bytes_per_s = None
     assert not [job for job in Jobs(server.store_folder).jobs() if job.active]
-    # A press while the page is being drawn anew would be lost.
+    # A press while the page is being drawn again would be lost.
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
     page.get_by_role("button", name="Dismiss").click()
     expect(page.get_by_text("Cancelled.")).to_have_count(0)

@@ -26,7 +26,7 @@ SOON_S, LOADED_S = 20, 120
 
 @pytest.fixture
 def learning(server_store: Store) -> Iterator[Attempt]:
-    """A run of which this process is the worker; it has told nothing but its start and two frames."""
+    """A run of which this process is the worker; it has reported nothing but its start and two frames."""
     steps = range(STEPS + 1)
     draft = {"name": "Learning", "phases": [{"steps": STEPS}], "probe": {"size": POINTS, "frame_steps": list(steps)}}
     run = server_store.create(parse_config(draft))

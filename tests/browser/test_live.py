@@ -240,7 +240,7 @@ def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_st
 
 
 def hide(page: Page, hidden: bool) -> None:
-    """What a browser tells a page whose tab goes out of sight, or comes back."""
+    """What a browser reports to a page whose tab goes out of sight, or comes back."""
     page.evaluate(
         """hidden => {
             Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });

@@ -214,8 +214,8 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Callable[..., AppTest
     found = table(app, "Measure").set_index("Measure")
     assert list(found.columns) == ["seed 0 and 2 more", "small 0 and 2 more", "How it is measured"]
     # Choosing by the test split is fitting to it.
-    told = f"{mean(accuracies):.1%} ± {stdev(accuracies):.1%}"
-    assert found.loc["↑ Test accuracy"].tolist()[:2] == [told, "83.0% ± 0.0%"]
+    reported = f"{mean(accuracies):.1%} ± {stdev(accuracies):.1%}"
+    assert found.loc["↑ Test accuracy"].tolist()[:2] == [reported, "83.0% ± 0.0%"]
     # Equal means are both the best.
     assert found.loc["↑ Validation accuracy"].tolist()[:2] == ["★ 75.0% ± 0.0%", "★ 75.0% ± 0.0%"]
     assert "3 seeds" in words(app)
@@ -274,8 +274,8 @@ def test_measures_that_are_there_are_told_with_their_settings(
         write_measures(measures_folder(store.run_folder(run), 1), 8, measured)
     app = opened(runs=f"{runs[0]},{runs[1]}")
     found = table(app, "Measure").set_index("Measure")
-    told = f"0.500 ± {stdev((0.25, 0.75)):.3f}"  # both are one group: they differ in the seed only
-    assert found.loc["↑ Silhouette"].tolist()[0] == told
+    reported = f"0.500 ± {stdev((0.25, 0.75)):.3f}"  # both are one group: they differ in the seed only
+    assert found.loc["↑ Silhouette"].tolist()[0] == reported
     assert "labels as clusters" in found.loc["↑ Silhouette"]["How it is measured"]
     assert found.loc["↑ 1-NN accuracy"].tolist()[0] == "–"
     assert not any(b.label == "Measure the representations" for b in app.button)

@@ -76,7 +76,7 @@ def checked(app: AppTest) -> AppTest:
 
 
 def said(app: AppTest) -> str:
-    """What stands on the page, without the signs that keep Markdown from working."""
+    """The text of the page, without the signs that keep Markdown from working."""
     return "\n".join([words(app), *(s.value for s in app.get("success"))]).replace("\\", "")
 
 

@@ -237,7 +237,7 @@ def test_words_that_are_looked_for_stand_in_the_address(opened: Opener, made: Ca
 
 
 def test_of_two_runs_that_are_called_alike_the_chosen_one_is_shown(opened: Opener, made: Callable[[str], str]) -> None:
-    """A browser tells a choice by its label alone."""
+    """A browser reports a choice by its label alone."""
     older, newer, other = made("same"), made("same"), made("other")
     app = opened(run=older)
     labels = [label.split(" · ")[0] for label in app.selectbox[0].options]
@@ -253,7 +253,7 @@ def test_labels_that_repeat_get_their_marks() -> None:
 
 
 def test_a_run_stays_chosen_when_another_of_its_name_comes(opened: Opener, made: Callable[[str], str]) -> None:
-    """Its label in the list changes, and a browser still tells the old one."""
+    """Its label in the list changes, and a browser still reports the old one."""
     first = made("same")
     app = opened(run=first)
     app = checked(app.selectbox[0].set_value(first).run())

@@ -12,28 +12,28 @@ from core.figures.map_data import OwnPoint, categories_bundle, examples_bundle, 
 from pages.ui.map_view import FIELDS, Panel, _reports, _Settled
 
 
-def told(number: int, *ids: int) -> dict[str, Any]:
+def reported(number: int, *ids: int) -> dict[str, Any]:
     return {"number": number, "value": ids}
 
 
 def test_the_visitor_counts_until_the_page_asks_for_something_new() -> None:
     settled = _Settled()
     assert settled.settle((5,), None) == (5,)
-    assert settled.settle((5,), told(1, 7)) == (7,)
-    # The page passes back what it was told, through its address.
-    assert settled.settle((7,), told(1, 7)) == (7,)
+    assert settled.settle((5,), reported(1, 7)) == (7,)
+    # The page passes back what it was reported, through its address.
+    assert settled.settle((7,), reported(1, 7)) == (7,)
     assert settled.number == 1
     # The page asks for something new, and an old report does not bring the old value back.
-    assert settled.settle((1, 2), told(1, 7)) == (1, 2)
+    assert settled.settle((1, 2), reported(1, 7)) == (1, 2)
     assert settled.number == 2
-    assert settled.settle((1, 2), told(2, 9)) == (9,)
+    assert settled.settle((1, 2), reported(2, 9)) == (9,)
 
 
 def test_a_second_click_before_the_page_passed_the_first_one_back_is_not_lost() -> None:
     settled = _Settled()
     settled.settle((), None)
-    assert settled.settle((), told(1, 3)) == (3,)
-    assert settled.settle((3,), told(2, 4)) == (4,)
+    assert settled.settle((), reported(1, 3)) == (3,)
+    assert settled.settle((3,), reported(2, 4)) == (4,)
     assert settled.number == 1
 
 
@@ -49,16 +49,16 @@ def test_passing_back_the_newest_frame_asks_for_nothing() -> None:
 def test_the_page_can_ask_again_for_what_it_asked_for_before() -> None:
     settled = _Settled()
     settled.settle((5,), None)
-    settled.settle((5,), told(1, 7))
-    settled.settle((7,), told(1, 7))
-    assert settled.settle((5,), told(1, 7)) == (5,)
+    settled.settle((5,), reported(1, 7))
+    settled.settle((7,), reported(1, 7))
+    assert settled.settle((5,), reported(1, 7)) == (5,)
     assert settled.number == 2
 
 
 def test_a_page_that_never_passes_anything_back_keeps_the_visitors_value() -> None:
     settled = _Settled()
     settled.settle((), None)
-    assert [settled.settle((), told(n, n)) for n in (1, 2, 2)] == [(1,), (2,), (2,)]
+    assert [settled.settle((), reported(n, n)) for n in (1, 2, 2)] == [(1,), (2,), (2,)]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def opened(folder: Path) -> Callable[..., AppTest]:
 
 
 def words(app: AppTest) -> str:
-    """Everything that stands on the page as text."""
+    """All text on the page."""
     kinds = ("title", "header", "subheader", "markdown", "caption", "error", "warning", "info")
     return "\n".join(str(element.value) for kind in kinds for element in app.get(kind) if hasattr(element, "value"))
 
@@ -461,7 +461,7 @@ def test_every_status_has_its_words_and_its_buttons(
 
 
 @pytest.mark.parametrize(
-    ("cosines", "told"),
+    ("cosines", "reported"),
     [
         ((0.3, 0.999), "The vectors have collapsed"),
         ((0.999, 0.999), "they have not collapsed, and have not learned yet"),
@@ -473,13 +473,13 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
     folder: Path,
     draft: Callable[..., RunConfig],
     cosines: tuple[float, float],
-    told: str,
+    reported: str,
 ) -> None:
     store, run_id = made_run(folder, draft())
     trained(store, run_id, cosines=cosines)
     store.attempt(run_id, 1).end(Status.FINISHED)
     text = words(opened("fine_tune", run=run_id))
-    assert told in text
+    assert reported in text
     assert f"mean cosine {cosines[1]:.2f} ({cosines[0]:.2f} at step 0)" in text
     assert "finished" in text or store.run(run_id).status == Status.FINISHED
 

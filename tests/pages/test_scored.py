@@ -158,10 +158,10 @@ def test_compare_draws_them_as_two_measures(opened: Opened, made: Made) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"), [(80, "are a linear probe's, fitted on 80 training rows"), (None, "mean nothing")]
+    ("rows", "reported"), [(80, "are a linear probe's, fitted on 80 training rows"), (None, "mean nothing")]
 )
-def test_explore_says_whose_predictions_it_shows(opened: Opened, made: Made, rows: int | None, told: str) -> None:
-    assert told in words(opened("explore", run=made(1.0, rows)))
+def test_explore_says_whose_predictions_it_shows(opened: Opened, made: Made, rows: int | None, reported: str) -> None:
+    assert reported in words(opened("explore", run=made(1.0, rows)))
 
 
 def test_explore_says_nothing_of_a_classifier_that_learns(opened: Opened, made: Made) -> None:
@@ -209,8 +209,8 @@ def test_of_a_sentence_only_a_classifier_that_has_learned_is_quoted(
     store = Store(folder)
     frames = frames_of(store, store.run(made(weight, rows, turned=turned)), None)
     nothing = np.zeros((3, 1), np.int64)
-    told = Biography((0, 4, 8), (True, True, True), np.zeros((3, 4)), np.zeros((3, 2)), nothing, (1, 1, 1))
-    assert predicted_steps(frames, told) == steps
+    reported = Biography((0, 4, 8), (True, True, True), np.zeros((3, 4)), np.zeros((3, 2)), nothing, (1, 1, 1))
+    assert predicted_steps(frames, reported) == steps
     between = Biography((0, 4, 8), (True, False, True), np.zeros((3, 4)), np.zeros((3, 2)), nothing, (1, 1, 1))
     assert predicted_steps(frames, between) == (steps if weight < 1 else steps[-1:])
     store.close()

@@ -162,7 +162,7 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], bytes]]
 
 
 def words(app: AppTest) -> str:
-    """Everything that stands on the page as text, without the backslashes of Markdown."""
+    """All text on the page, without the backslashes of Markdown."""
     kinds = ("title", "markdown", "caption", "error", "warning", "info")
     shown = [str(element.value) for kind in kinds for element in app.get(kind) if hasattr(element, "value")]
     return "\n".join(shown).replace("\\", "")
@@ -314,7 +314,7 @@ def test_a_pair_is_shown_as_two_lines(opened: Opener, make: Callable[..., Made])
 
 
 def test_texts_that_read_alike_are_offered_apart(opened: Opener, make: Callable[..., Made]) -> None:
-    """A browser tells a choice by its label alone."""
+    """A browser reports a choice by its label alone."""
     made = make(texts=(read_as("the same"), read_as("the same"), read_as("the same")), classes=("one", "one"))
     app = opened(run=made.run_id, example="1")
     assert widget(app, "example").options == [f"the same (one) (example {example})" for example in KEPT]
@@ -347,7 +347,7 @@ def test_a_running_run_says_that_more_comes(opened: Opener, make: Callable[..., 
     frame = Frame(2, vectors, logits_at(2), attention)
     run.store.attempt(run.run_id, 1).frame(frame, np.zeros((4, 2), np.float32))
     app.run()
-    assert "After, step 2" in drawn(app), "what stands at the last step goes along"
+    assert "After, step 2" in drawn(app), "what is at the last step follows it"
 
 
 def test_another_run_starts_from_its_own_defaults(opened: Opener, make: Callable[..., Made]) -> None:
@@ -371,7 +371,7 @@ def test_the_words_come_as_a_file_that_no_spreadsheet_runs(
     assert {i for i, row in enumerate(rows) if row["in_top_3_after"] == "1"} == slow_top(slow_shares(1, 4), 3)
 
 
-# A text of one's own
+# A typed text
 
 
 def seen(text: TokenText, stamps: dict[int, int], seed: int = 3) -> Inspected:
@@ -609,10 +609,10 @@ def test_what_the_page_imports_leaves_torch_alone() -> None:
     assert (done.returncode, done.stdout.split()) == (0, [])
 
 
-@pytest.mark.parametrize(("weight", "told"), [(1.0, True), (0.9, False)])
+@pytest.mark.parametrize(("weight", "reported"), [(1.0, True), (0.9, False)])
 def test_what_a_classifier_says_that_learned_nothing_is_called_that(
-    make: Callable[..., Made], opened: Opener, weight: float, told: bool
+    make: Callable[..., Made], opened: Opener, weight: float, reported: bool
 ) -> None:
     run = make(objective=mixed_objective(weight).model_dump(mode="json"))
     run.store.attempt(run.run_id, 1).end(Status.STOPPED)
-    assert ("classifier had learned nothing at step 0" in words(opened(run=run.run_id))) is told
+    assert ("classifier had learned nothing at step 0" in words(opened(run=run.run_id))) is reported

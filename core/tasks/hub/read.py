@@ -187,7 +187,7 @@ def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: S
     got = 0
 
     class Bar(tqdm):  # type: ignore[misc] # tqdm has no types
-        """Tells of bytes instead of drawing them."""
+        """Reports bytes instead of drawing them."""
 
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **(more | {"disable": True}))

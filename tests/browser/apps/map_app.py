@@ -2,7 +2,7 @@
 
 The address says what is shown: frames, points, classes, axes (2 or 3), panels, colour (label, prediction, confidence),
 `tasks` (how many, in turns over the panels; each has one class more than the one before), and `extras` for arrows and
-their anchor, a sentence of one's own and centroids.
+their anchor, a typed sentence and centroids.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def page() -> None:
                 own=(
                     OwnPoint(
                         f"{HOSTILE}mine",
-                        "A sentence of one's own.",
+                        "A typed sentence.",
                         tuple(tuple(map(float, place)) for place in np.nan_to_num(raw[:, 0] * 0.8 + 0.3)),
                         tuple(i % 3 == 0 for i in range(frames)),
                     ),

@@ -336,11 +336,11 @@ def test_progress_counts_and_a_cancelled_job_leaves_nothing(store: Store, run: R
     with pytest.raises(Cancelled):
         job(request, store.folder, cancel)
     assert set(store.run_folder(run.id).rglob("*")) == files
-    told: list[tuple[int, int | None]] = []
-    job(request, store.folder, lambda done, total, message: told.append((done, total)))
-    assert told == sorted(told)
-    assert told
-    assert all(total is not None and done < total for done, total in told)
+    reported: list[tuple[int, int | None]] = []
+    job(request, store.folder, lambda done, total, message: reported.append((done, total)))
+    assert reported == sorted(reported)
+    assert reported
+    assert all(total is not None and done < total for done, total in reported)
 
 
 # Similarity

@@ -184,9 +184,9 @@ def test_weights_that_were_dropped_are_said_with_the_remedy(store: Store, draft:
     load_at(store, run, 0)
     with pytest.raises(
         StoreError, match=r"keeps no weights of step 8: choose one of 0\. Its weights were dropped on"
-    ) as told:
+    ) as reported:
         load_at(store, run, 8)
-    assert "raise SCL_DISK_GB and run the same settings again, which gives the same curve." in str(told.value)
+    assert "raise SCL_DISK_GB and run the same settings again, which gives the same curve." in str(reported.value)
 
 
 def test_weights_that_go_while_they_are_being_loaded_are_a_sentence(

@@ -1,4 +1,4 @@
-"""Tasks of one's own on the command line: what is said, what is kept, what is refused."""
+"""Tasks of your own on the command line: what is said, what is kept, what is refused."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_the_list_has_the_bundled_tasks_and_ones_own(runs: Path, library: TaskLi
 
 
 def test_adding_prints_what_the_task_is_called_by(runs: Path, library: TaskLibrary, small_csv: Path) -> None:
-    told = json.loads(call(runs, "add", small_csv, "--json").stdout)
-    assert told["id"] == library.tasks()[0].id
-    assert told["name"] == "small"
-    assert told["rows"] == 120
+    reported = json.loads(call(runs, "add", small_csv, "--json").stdout)
+    assert reported["id"] == library.tasks()[0].id
+    assert reported["name"] == "small"
+    assert reported["rows"] == 120
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_no_field_of_a_phase_is_forgotten() -> None:
     named = set().union(*(paths(trainable=part) for part in parts))
     of_phase = fields(type(RunConfig().phases[0]), "phases.0.")
     missing = {path for path in of_phase if path not in named}
-    assert missing == {"phases.0.objective.combine"}  # the weights tell it
+    assert missing == {"phases.0.objective.combine"}  # it follows from the weights
 
 
 @pytest.mark.parametrize("name", PRESETS)

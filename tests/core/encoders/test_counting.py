@@ -283,12 +283,14 @@ class TestHub:
 class TestJob:
     def test_it_counts_what_the_counter_counts(self, tiny_encoder: Path, tmp_path: Path) -> None:
         texts: list[Any] = ["the film was lovely", "unheard of", ["a scene", "its music"]]
-        told: list[tuple[int, int | None, str]] = []
-        result = counting.job({"encoder": str(tiny_encoder), "texts": texts}, tmp_path, lambda *now: told.append(now))
+        reported: list[tuple[int, int | None, str]] = []
+        result = counting.job(
+            {"encoder": str(tiny_encoder), "texts": texts}, tmp_path, lambda *now: reported.append(now)
+        )
         counted = token_counter(str(tiny_encoder))(["the film was lovely", "unheard of", ("a scene", "its music")])
         assert result == {"counts": list(counted.counts), "unknown_share": counted.unknown_share}
         assert json.loads(json.dumps(result)) == result
-        assert told
+        assert reported
 
 
 class TestTokenizerFile:

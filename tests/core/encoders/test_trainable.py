@@ -1,4 +1,4 @@
-"""Every family: what learns, adapters and their merging, blocks drawn anew, activations computed twice."""
+"""Every family: what learns, adapters and their merging, blocks drawn again, activations computed twice."""
 
 from __future__ import annotations
 

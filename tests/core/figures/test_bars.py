@@ -53,7 +53,7 @@ class TestClassBalance:
         assert train["y"] == test["y"] == totals["y"] == figure["layout"]["yaxis"]["tickvals"] == [0, 1, 2]
         assert figure["layout"]["yaxis"]["ticktext"] == ["b", "a", "c"]
         low, high = figure["layout"]["yaxis"]["range"]
-        assert low > high  # the first class stands at the top
+        assert low > high  # the first class is at the top
         assert totals["x"] == [6, 2, 1234]
         assert [text.strip() for text in totals["text"]] == ["6", "2", "1,234"]
         assert figure["layout"]["barmode"] == "stack"

@@ -1,4 +1,4 @@
-"""Highlighted texts: nothing from outside is markup, nothing of a text is lost, nothing is told by hue alone."""
+"""Highlighted texts: nothing from outside is markup, nothing of a text is lost, nothing is reported by hue alone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Drawn:
 
 @dataclass
 class Block:
-    """One `token-text`: what stands in each side, and its spans."""
+    """One `token-text`: what is in each side, and its spans."""
 
     label: str
     sides: dict[int, str] = field(default_factory=dict)

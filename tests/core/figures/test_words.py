@@ -201,7 +201,7 @@ class TestAttentionAgainstEffect:
         assert agreement_sentence(agreement) == sentence
 
     def test_the_strongest_have_names_and_no_more_than_a_few(self) -> None:
-        """Points far apart: nothing stands in the way of a name but their number."""
+        """Points far apart: only their number gets in the way of a name."""
         places = np.arange(12) / 11
         words = [f"w{i}" for i in range(12)]
         named = named_points(attention_against_effect_figure(words, places, places, AGREEMENT, revision="r"))

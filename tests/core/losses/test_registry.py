@@ -12,7 +12,7 @@ from core.errors import ConfigError
 from core.losses.entry import LossEntry
 from core.losses.registry import LOSSES, loss_entry
 
-# Numbers that words tell of, not the formula.
+# Numbers that are explained in words, not by the formula.
 BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}
 
 

@@ -109,7 +109,7 @@ def test_the_share_that_was_covered_is_between_line_and_bound() -> None:
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
 def test_what_can_be_reached_is_the_loss_of_a_simplex(temperature: float, classes: int) -> None:
-    """Classes in the corners of a simplex, the lowest that SupCon can go with so many of each."""
+    """Classes in the corners of a simplex, the lowest that SupCon can go with that many of each."""
     corners = np.eye(classes) - 1 / classes
     rows = torch.tensor(np.repeat(corners, 4, axis=0))
     labels = torch.arange(classes).repeat_interleave(4)

@@ -205,8 +205,8 @@ def test_processes_that_make_room_at_once_drop_no_more_than_one_would(store: Sto
     command = [sys.executable, "-c", DROPPER, str(store.folder), repr(gigabytes(limit))]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     workers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(3)]
-    told = [worker.communicate("go\n", timeout=60)[0] for worker in workers]
-    assert told == ["0\n"] * 3
+    reported = [worker.communicate("go\n", timeout=60)[0] for worker in workers]
+    assert reported == ["0\n"] * 3
     assert [names(store, run_id) for run_id in runs] == [NOT_SNAPSHOTS] * 2 + [set(FILES)] * 2
 
 

@@ -1,4 +1,4 @@
-"""What the bundled tasks promise, as far as it is told quickly; `make data-check` measures the rest."""
+"""What the bundled tasks promise, as far as it is reported quickly; `make data-check` measures the rest."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_no_text_is_in_two_tasks() -> None:
 
 
 def test_no_run_of_six_words_is_in_more_than_six_rows_of_all_files() -> None:
-    """A premise counts once: it stands in three rows on purpose."""
+    """A premise counts once: it is in three rows on purpose."""
     rows: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for task in PROMISED:
         for number, row in enumerate(both(task)):

@@ -43,10 +43,10 @@ def refusal(path: Path) -> str:
 def test_what_is_written_is_read_again(file: Path, rows: Rows) -> None:
     about = {"source": "a file, größer", "": "x" * 10_000}
     write_rows(file, rows, about)
-    again, told = read_rows_file(file)
+    again, reported = read_rows_file(file)
     assert again == rows
     assert again.content_hash == rows.content_hash
-    assert told == about
+    assert reported == about
     assert list(file.parent.iterdir()) == [file]
 
 

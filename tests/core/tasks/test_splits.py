@@ -101,7 +101,7 @@ class TestGroups:
         assert len(taken) == len(set(taken)) <= size
         assert not {groups[row] for row in taken} & {groups[row] for row in rest}
         assert {labels[row] for row in rest} == set(labels)
-        # Taking so many again gives the same rows, so a size that was met can be asked for.
+        # Taking as many again gives the same rows, so a size that was met can be asked for.
         assert held_out(labels, len(taken), seed, groups) == taken
 
 

@@ -92,7 +92,7 @@ def nli_csv(path: Path, premises: int = 30) -> Path:
 
 
 class StopAt:
-    """Controls that stop once a step was taken; whoever reads the events tells which."""
+    """Controls that stop once a step was taken; the events say which."""
 
     def __init__(self, step: int) -> None:
         self.at, self.step = step, 0

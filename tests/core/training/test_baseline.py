@@ -24,7 +24,7 @@ from tests.core.training.made import Draft, StopAt, curve, preset_phases
 WHOLE = torch.autocast("cpu", torch.bfloat16, enabled=False)
 
 
-def told(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
     config, data = prepare(draft, gpu=False)
     return config, data, list(train(config, data, **arguments))
 
@@ -48,7 +48,7 @@ def vectors(config: RunConfig, data: TaskData, texts: Any) -> np.ndarray:
 def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft: Draft, pooling: str) -> None:
     given = draft(steps=30)
     given = given.model_copy(update={"encoder": given.encoder.model_copy(update={"pooling": pooling})})
-    config, data, events = told(given)
+    config, data, events = reported(given)
     assert learned_rows(config, data.train.labels) == list(range(len(data.train)))
     fitted = LogisticRegression(C=1.0, max_iter=2000).fit(vectors(config, data, data.train.inputs), data.train.labels)
     for split, name in ((data.validation, "baseline"), (data.test, "baseline_test")):
@@ -63,7 +63,7 @@ def test_it_is_a_logistic_regression_on_all_rows_that_the_run_learns_from(draft:
 
 @pytest.mark.parametrize("sampler", ["random", "class_balanced"])
 def test_a_short_run_is_compared_on_the_rows_of_its_batches(draft: Draft, sampler: str) -> None:
-    config, data, events = told(draft(steps=2, batch_size=6, task={"sampler": sampler}))
+    config, data, events = reported(draft(steps=2, batch_size=6, task={"sampler": sampler}))
     drawn = make_sampler(sampler, data.train.labels, 6, config.seed)
     rows = learned_rows(config, data.train.labels)
     assert set(rows) == {*drawn.rows(1), *drawn.rows(2)}
@@ -87,7 +87,7 @@ def test_of_very_many_rows_some_are_enough(draft: Draft, monkeypatch: pytest.Mon
 
 
 def test_it_is_read_between_steps_a_few_texts_at_a_time(draft: Draft) -> None:
-    config, data, events = told(draft(steps=30))
+    config, data, events = reported(draft(steps=30))
     texts = len(data.train) + len(data.validation) + len(data.test)
     at_once = max(baseline.TEXTS_AT_ONCE, -(-texts // 15))
     place = next(i for i, e in enumerate(events) if isinstance(e, Evaluation) and e.split == "baseline")
@@ -97,27 +97,27 @@ def test_it_is_read_between_steps_a_few_texts_at_a_time(draft: Draft) -> None:
 
 
 def test_it_changes_no_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, events = told(draft(steps=12))
+    _, _, events = reported(draft(steps=12))
     monkeypatch.setattr(Baseline, "between_steps", lambda self: iter(()))
     monkeypatch.setattr(Baseline, "to_the_end", lambda self: iter(()))
-    _, _, without = told(draft(steps=12))
+    _, _, without = reported(draft(steps=12))
     assert curve(events) == curve(without)
 
 
 def test_what_is_known_is_told_after_the_first_step(draft: Draft) -> None:
     cache = MemoryCache()
-    _, _, first = told(draft(steps=30), cache=cache)
-    _, _, again = told(draft(steps=30), cache=cache)
+    _, _, first = reported(draft(steps=30), cache=cache)
+    _, _, again = reported(draft(steps=30), cache=cache)
     kinds = [event.split if isinstance(event, Evaluation) else type(event).__name__ for event in again]
     assert kinds.index("baseline") < kinds.index("Step") + 4
     for split in ("baseline", "baseline_test"):
         assert scores(again, split) == scores(first, split)
-    _, _, fewer = told(draft(steps=1, batch_size=6), cache=cache)
+    _, _, fewer = reported(draft(steps=1, batch_size=6), cache=cache)
     assert scores(fewer, "baseline")["train_rows"] == 6
 
 
 def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
-    _, _, events = told(draft(steps=1))
+    _, _, events = reported(draft(steps=1))
     splits = [event.split for event in events if isinstance(event, Evaluation)]
     assert splits.index("baseline_test") < splits.index("test")
 
@@ -125,7 +125,7 @@ def test_a_run_of_one_step_has_it_before_its_end(draft: Draft) -> None:
 def test_a_resumed_run_reads_with_the_encoder_as_it_was(draft: Draft, tmp_path: Any) -> None:
     from core.training.checkpoints import Checkpoints
 
-    config, data, straight = told(draft(steps=30, optimiser={"learning_rate": 1e-2}))
+    config, data, straight = reported(draft(steps=30, optimiser={"learning_rate": 1e-2}))
     controls = StopAt(1)
     events: list[Event] = []
     for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path)):

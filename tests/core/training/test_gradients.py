@@ -107,8 +107,8 @@ def test_terms_that_read_different_outputs_share_a_direction_on_weights(draft: D
 
 
 def test_every_few_steps_of_a_phase_are_compared(draft: Draft) -> None:
-    told = take_steps(made_phase(draft()), 8)
-    assert [i for i, values in enumerate(told, start=1) if "shared_cosine" in values] == [1, 1 + EVERY_STEPS]
+    reported = take_steps(made_phase(draft()), 8)
+    assert [i for i, values in enumerate(reported, start=1) if "shared_cosine" in values] == [1, 1 + EVERY_STEPS]
 
 
 @pytest.mark.parametrize(

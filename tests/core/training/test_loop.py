@@ -586,7 +586,7 @@ def test_the_bundled_encoder_learns_the_bundled_task() -> None:
 def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) -> None:
     """Contrast on a frozen encoder: the run goes as without it, and a notice says so."""
 
-    def told(weight: float) -> tuple[list[str], list[float]]:
+    def reported(weight: float) -> tuple[list[str], list[float]]:
         terms = [{"loss": "supcon", "weight": weight}, {"loss": "cross_entropy"}]
         made = draft(objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"})
         config, data = prepare(made, gpu=False)
@@ -594,7 +594,7 @@ def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) 
         notices = [e.message for e in events if isinstance(e, Notice)]
         return notices, [e.values["loss.cross_entropy"] for e in events if isinstance(e, Step)]
 
-    (first, light), (second, heavy) = told(0.1), told(5.0)
+    (first, light), (second, heavy) = reported(0.1), reported(5.0)
     assert any("moves nothing" in message for message in first)
     assert first == second
     assert light == pytest.approx(heavy, rel=1e-6)

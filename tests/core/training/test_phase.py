@@ -175,7 +175,7 @@ def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     plain = without_cache(frozen_phase(draft, FROZEN[name], sampler=sampler))
     with texts_read(plain.encoder) as read:
         expected = take_steps(plain, STEPS)
-    # Reading the texts anew costs every pass its texts; R-Drop's two passes read them twice.
+    # Reading the texts again costs every pass its texts; R-Drop's two passes read them twice.
     assert sum(read) == STEPS * B * len(plain.plan.passes)
     made = frozen_phase(draft, FROZEN[name], sampler=sampler)
     rows = computed_rows(made, monkeypatch)
@@ -240,7 +240,7 @@ def test_frozen_blocks_run_without_dropout_and_the_others_with_it(draft: Draft) 
     assert made.encoder.blocks[1].training
 
 
-# What is told and what moves
+# What is reported and what moves
 
 
 def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft) -> None:

@@ -76,7 +76,7 @@ def prepared_preset(
 
 
 def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
-    """Names of the parts that a phase has to tell."""
+    """Names of the parts that a phase has to record."""
     keys = {term.key for term in plan_phase(config.phases[number].objective, blocks).terms}
     assert keys == set(config.phases[number].objective.keys)
     return {f"loss.{key}" for key in keys} | ({"loss.rdrop.ce", "loss.rdrop.kl"} if "rdrop" in keys else set())
@@ -101,12 +101,12 @@ def test_a_batch_is_learnt_by_heart_in_every_phase(
     steps = [event for event in events if isinstance(event, Step)]
     assert [step.step for step in steps] == list(range(1, length * phases + 1))
     for number in range(phases):
-        told = [step.values for step in steps if step.values["phase"] == number + 1]
-        assert len(told) == length
-        for values in told:  # a loss that is not finite would have ended the run
+        reported = [step.values for step in steps if step.values["phase"] == number + 1]
+        assert len(reported) == length
+        for values in reported:  # a loss that is not finite would have ended the run
             assert {key for key in values if key.startswith("loss.")} == expected_losses(config, number, 2)
-        losses = [values["loss"] for values in told]
-        # Round trips through random models leave little to tell two texts apart, and in sixteen dimensions a feature
+        losses = [values["loss"] for values in reported]
+        # Round trips through random models leave little to distinguish two texts, and in sixteen dimensions a feature
         # that is cut off changes a vector more than another text does.
         hard = number == 0 and name in ("cert", "consert")
         assert sum(losses[-8:]) < (0.97 if hard else 0.85) * sum(losses[:8])

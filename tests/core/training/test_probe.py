@@ -24,7 +24,7 @@ from tests.core.training.test_loop import Script
 PROBE = {"probe": {"size": 6, "train_size": 4, "frame_steps": [4]}}
 
 
-def told(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
     config, data = prepare(draft, gpu=False)
     return config, data, list(train(config, data, **arguments))
 
@@ -51,7 +51,7 @@ def alone(encoder: Encoder, tokenizer: Tokenizer, text: str) -> tuple[np.ndarray
 
 
 def test_the_probe_is_validation_rows_and_then_training_rows(draft: Draft) -> None:
-    _, data, events = told(draft(more=PROBE))
+    _, data, events = reported(draft(more=PROBE))
     (started,) = [event for event in events if isinstance(event, Started)]
     probe = started.probe
     assert probe.ids == tuple(range(10))
@@ -64,7 +64,7 @@ def test_the_probe_is_validation_rows_and_then_training_rows(draft: Draft) -> No
 
 
 def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(draft: Draft, tmp_path: Path) -> None:
-    config, data, events = told(draft(more=PROBE), checkpoints=Checkpoints(tmp_path))
+    config, data, events = reported(draft(more=PROBE), checkpoints=Checkpoints(tmp_path))
     (started,) = [event for event in events if isinstance(event, Started)]
     (tokens,) = [event for event in events if isinstance(event, Tokens)]
     assert tokens.rows == tuple(range(10))
@@ -86,7 +86,7 @@ def test_a_frame_holds_the_vectors_and_attention_of_exactly_these_texts(draft: D
 
 
 def test_words_are_those_of_the_text_with_their_tokens(draft: Draft) -> None:
-    _, _, events = told(draft(more=PROBE))
+    _, _, events = reported(draft(more=PROBE))
     (started,) = [event for event in events if isinstance(event, Started)]
     (tokens,) = [event for event in events if isinstance(event, Tokens)]
     for row, text in zip(tokens.rows, tokens.texts, strict=True):
@@ -97,13 +97,13 @@ def test_words_are_those_of_the_text_with_their_tokens(draft: Draft) -> None:
 
 
 def test_attention_of_texts_that_do_not_fit_is_not_kept(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, events = told(draft(more=PROBE))
+    _, _, events = reported(draft(more=PROBE))
     (whole,) = [event for event in events if isinstance(event, Tokens)]
     per_token = 2 * 2 * 2 * 3  # bytes, blocks, heads, frames
     fitting = sum(text.length for text in whole.texts[:3]) * per_token
     for size, kept in ((fitting, 3), (fitting - 1, 2), (0, 0)):
         monkeypatch.setattr(frames, "ATTENTION_BYTES_MAX", size)
-        _, _, events = told(draft(more=PROBE))
+        _, _, events = reported(draft(more=PROBE))
         (tokens,) = [event for event in events if isinstance(event, Tokens)]
         assert tokens.texts == whole.texts[:kept]
         columns = sum(text.length for text in tokens.texts)
@@ -113,7 +113,7 @@ def test_attention_of_texts_that_do_not_fit_is_not_kept(draft: Draft, monkeypatc
 
 def test_a_snapshot_is_the_model_of_its_frame(draft: Draft, tmp_path: Path) -> None:
     more = PROBE | {"checkpoint": {"snapshot_steps": [4]}}
-    config, data, events = told(draft(more=more), checkpoints=Checkpoints(tmp_path))
+    config, data, events = reported(draft(more=more), checkpoints=Checkpoints(tmp_path))
     assert snapshot_steps(tmp_path) == (4,)
     encoder, tokenizer = loaded(config, data)
     load_learned(snapshot_path(tmp_path, 4), encoder)
@@ -129,10 +129,10 @@ def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(dr
         "trainable": {"part": "lora", "lora_rank": 2, "lora_dropout": 0.0},
         "optimiser": {"learning_rate": 0.02},
     }
-    config, data, events = told(
+    config, data, events = reported(
         draft(more=PROBE | {"checkpoint": {"snapshot_steps": [4]}}, **lora), checkpoints=Checkpoints(tmp_path)
     )
-    _, _, without = told(draft(more=PROBE | {"checkpoint": {"snapshot_steps": []}}, **lora))
+    _, _, without = reported(draft(more=PROBE | {"checkpoint": {"snapshot_steps": []}}, **lora))
     np.testing.assert_array_equal(frames_of(events)[8].embeddings, frames_of(without)[8].embeddings)
     encoder, tokenizer = loaded(config, data)
     load_learned(snapshot_path(tmp_path, 4), encoder)
@@ -143,7 +143,7 @@ def test_a_snapshot_of_adapters_is_a_plain_model_and_leaves_the_run_as_it_was(dr
 
 
 def test_a_run_that_is_stopped_keeps_the_weights_it_stopped_with(draft: Draft, tmp_path: Path) -> None:
-    _, _, events = told(draft(more=PROBE), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=5))
+    _, _, events = reported(draft(more=PROBE), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=5))
     last = events[-1]
     assert isinstance(last, Finished)
     assert last.status == "stopped"

@@ -33,7 +33,7 @@ TWO_PHASES: dict[str, Any] = {
 }
 
 
-def told(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
+def reported(draft: RunConfig, **arguments: Any) -> tuple[RunConfig, TaskData, list[Event]]:
     config, data = prepare(draft, gpu=False)
     return config, data, list(train(config, data, **arguments))
 
@@ -60,8 +60,8 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
     made = draft(objective=CONTRAST, optimiser={"learning_rate": 5e-3}, more=PROBE)
     cache: VectorCache = MemoryCache()
     if cached:
-        told(made, cache=cache)
-    config, data, events = told(made, checkpoints=Checkpoints(tmp_path), cache=cache)
+        reported(made, cache=cache)
+    config, data, events = reported(made, checkpoints=Checkpoints(tmp_path), cache=cache)
     frames = {event.step: event for event in events if isinstance(event, Frame)}
     validation = evaluations(events, "validation")
     first, last = loaded(config, data), loaded(config, data)
@@ -78,7 +78,7 @@ def test_frames_of_contrast_alone_hold_a_linear_probe(draft: Draft, tmp_path: Pa
 
 def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp_path: Path) -> None:
     made = draft(objective=CONTRAST, optimiser={"learning_rate": 2e-2})
-    config, data, events = told(made, checkpoints=Checkpoints(tmp_path))
+    config, data, events = reported(made, checkpoints=Checkpoints(tmp_path))
     encoder, tokenizer = loaded(config, data)
     load_learned(Checkpoints(tmp_path).path, encoder)
     (test,) = evaluations(events, "test").values()
@@ -93,14 +93,17 @@ def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp
 
 def test_a_probe_is_fitted_on_so_many_rows_at_most(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.training.probe.PROBE_ROWS", 30)
-    _, _, events = told(draft(objective=CONTRAST, more=PROBE))
+    _, _, events = reported(draft(objective=CONTRAST, more=PROBE))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {30}
-    _, _, events = told(draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}}))
+    more = {"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}}
+    _, _, events = reported(draft(objective=CONTRAST, more=more))
+        draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}})
+    )
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {40}  # as many as are on the map
 
 
 def test_a_classifier_that_learns_is_scored_itself(draft: Draft) -> None:
-    _, _, events = told(draft(more=PROBE))
+    _, _, events = reported(draft(more=PROBE))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {None}
     assert evaluations(events, "test")[8].probe_rows is None
     assert not [event for event in events if isinstance(event, Notice)]
@@ -108,7 +111,7 @@ def test_a_classifier_that_learns_is_scored_itself(draft: Draft) -> None:
 
 def test_two_phases_are_scored_by_the_probe_and_then_by_the_classifier(draft: Draft) -> None:
     more = {"probe": {"size": 10, "train_size": 4, "frame_steps": [4, 5]}} | TWO_PHASES
-    _, data, events = told(draft(more=more))
+    _, data, events = reported(draft(more=more))
     by = {step: e.probe_rows for step, e in evaluations(events, "validation").items()}
     assert by == {0: len(data.train), 4: len(data.train), 5: None, 8: None}
     assert evaluations(events, "test")[8].probe_rows is None
@@ -116,7 +119,7 @@ def test_two_phases_are_scored_by_the_probe_and_then_by_the_classifier(draft: Dr
 
 def test_a_turn_of_lambda_makes_the_classifier_learn(draft: Draft) -> None:
     made = draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 4, "frame_steps": [4, 5]}})
-    _, data, events = told(made, controls=Script({5: ("lambda", 0.5)}))
+    _, data, events = reported(made, controls=Script({5: ("lambda", 0.5)}))
     assert [event for event in events if isinstance(event, KnobTurned)] == [KnobTurned(5, "lambda", 0.5)]
     by = {step: e.probe_rows for step, e in evaluations(events, "validation").items()}
     assert by == {0: len(data.train), 4: len(data.train), 5: None, 8: None}
@@ -124,16 +127,16 @@ def test_a_turn_of_lambda_makes_the_classifier_learn(draft: Draft) -> None:
 
 
 def test_the_run_says_that_its_classifier_never_learns(draft: Draft) -> None:
-    _, _, events = told(draft(objective=CONTRAST))
+    _, _, events = reported(draft(objective=CONTRAST))
     notices = [event.message for event in events if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "the classifier never learns" in notices[0]
-    _, _, events = told(draft(more=TWO_PHASES))
+    _, _, events = reported(draft(more=TWO_PHASES))
     assert ["learns from step 5" in e.message for e in events if isinstance(e, Notice)] == [True]
 
 
 def test_a_resumed_run_has_the_same_probes(draft: Draft, tmp_path: Path) -> None:
-    config, data, events = told(draft(objective=CONTRAST, more=PROBE))
+    config, data, events = reported(draft(objective=CONTRAST, more=PROBE))
     parts = in_attempts(config, data, tmp_path, (3, 4))
     for split in ("validation", "test"):
         assert evaluations(parts, split) == evaluations(events, split)

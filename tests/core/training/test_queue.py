@@ -26,7 +26,7 @@ def texts(rows: list[int]) -> list[Tokens]:
 
 
 def move(encoder: Encoder, seed: int) -> None:
-    """Stands for a step of the optimiser."""
+    """In place of a step of the optimiser."""
     torch.manual_seed(seed)
     with torch.no_grad():
         for parameter in (p for p in encoder.parameters() if p.requires_grad):

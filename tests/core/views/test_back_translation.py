@@ -75,7 +75,7 @@ def make_marian(folder: Path, seed: int) -> Path:
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         model = MarianMTModel(config)
-    # As in the published ones: beam search unless told otherwise, and padding is never written.
+    # As in the published ones: beam search unless reported otherwise, and padding is never written.
     model.generation_config.update(num_beams=4, bad_words_ids=[[padding]], max_length=POSITIONS)
     model.save_pretrained(folder)
     return folder

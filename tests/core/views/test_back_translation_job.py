@@ -16,11 +16,11 @@ from tests.core.views.test_back_translation import TEXTS, make_marian
 def test_it_gives_what_the_view_gives_and_keeps_it(tmp_path: Path) -> None:
     there, back = make_marian(tmp_path / "there", 1), make_marian(tmp_path / "back", 2)
     request: dict[str, Any] = {"forward": str(there), "backward": str(back), "temperature": 0.7, "seed": 3}
-    told: list[tuple[int, int | None, str]] = []
-    result = job(request | {"texts": TEXTS[:2]}, tmp_path, lambda *now: told.append(now))
+    reported: list[tuple[int, int | None, str]] = []
+    result = job(request | {"texts": TEXTS[:2]}, tmp_path, lambda *now: reported.append(now))
     trip = RoundTrip(str(there), str(back), temperature=0.7, seed=3, cache=MemoryTranslationCache())
     assert result == {"texts": [trip.translate([text])[0] for text in TEXTS[:2]]}
-    assert told
+    assert reported
     assert (tmp_path / "cache" / "translations.db").is_file()
 
 

@@ -1,4 +1,4 @@
-"""What views make of a text, told piece by piece."""
+"""What views make of a text, reported piece by piece."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def forget() -> None:
 
 
 class Wordnet:
-    """Stands in for nltk's reader; without synsets it behaves as where the corpus was never downloaded."""
+    """In place of nltk's reader; without synsets it behaves as where the corpus was never downloaded."""
 
     def __init__(self, synsets: Mapping[str, list[list[str]]] | None) -> None:
         self._synsets = synsets

@@ -194,10 +194,10 @@ def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_ph
     wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 2))
     values = {step.step: step.values for step in engine.store.steps(run_id)}
     assert list(values) == list(range(1, len(values) + 1))
-    for step, told in values.items():
-        losses = {name for name in told if name.startswith("loss.")}
+    for step, reported in values.items():
+        losses = {name for name in reported if name.startswith("loss.")}
         expected = {"loss.simcse"} if step <= 6 else {"loss.cross_entropy", "loss.supcon", "loss.supcon_2"}
-        assert (told["phase"], losses) == (1 if step <= 6 else 2, expected)
+        assert (reported["phase"], losses) == (1 if step <= 6 else 2, expected)
 
 
 def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: LocalEngine, draft: Any) -> None:

@@ -43,15 +43,15 @@ class TestHub:
         assert record.done == record.total == 80
         library = TaskLibrary(found.folder)
         [task] = library.tasks()
-        told = {"task": task.id, "name": "Tiny opinions", "was_here": False, "left_out": {}, "note": ""}
-        assert record.result == told
+        reported = {"task": task.id, "name": "Tiny opinions", "was_here": False, "left_out": {}, "note": ""}
+        assert record.result == reported
         assert task.name == "Tiny opinions"
         assert task.source.startswith("acme/tiny from the Hugging Face Hub, revision ")
         assert task.splits == {"train": 60, "test": 20}
         expected = [*opinions(60)["text"], *opinions(20, 72)["text"]]
         assert list(library.rows(task.id).texts) == expected
         again = wait_until(found, found.start("hub", TINY | {"name": "Other"}, "Other"), ended, timeout_s=60)
-        assert again.result == told | {"was_here": True}
+        assert again.result == reported | {"was_here": True}
 
     def test_a_request_that_cannot_be_met_fails_with_one_sentence(self, found: Jobs) -> None:
         wrong, unknown = (

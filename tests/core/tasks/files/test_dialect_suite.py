@@ -244,7 +244,7 @@ def test_what_was_found_reads_the_same_rows_again(text: str, columns: tuple[str,
 
 @pytest.mark.parametrize(("text", "columns", "rows"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_a_long_file_is_read_as_its_beginning(text: str, columns: tuple[str, ...], rows: Rows) -> None:
-    """So many rows that the beginning alone is looked at, and every row is read."""
+    """Too many rows to look at more than the beginning, and every row is read."""
     header = columns[0] != "column 1"
     table = opened(text)
     if not text.endswith(("\n", "\r")):

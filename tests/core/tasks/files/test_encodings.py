@@ -1,4 +1,4 @@
-"""Real-looking text in every encoding, short and long, is told apart."""
+"""Real-looking text in every encoding, short and long, is distinguished."""
 
 from __future__ import annotations
 

@@ -268,8 +268,8 @@ class TestProblems:
         assert reading.counts == {kind: count for kind, count in counts.items() if count}
         assert reading.rows == Rows(tuple(text for _, text, _ in kept), tuple(label for _, _, label in kept))
         assert list(reading.lines) == [line for line, _, _ in kept]
-        told = [problem.line for problem in reading.problems]
-        assert told == sorted(told)
+        reported = [problem.line for problem in reading.problems]
+        assert reported == sorted(reported)
         assert Counter(problem.kind for problem in reading.problems) == reading.counts
 
     def test_many_problems_are_all_counted_and_the_first_listed(self) -> None:

@@ -34,15 +34,15 @@ from core.tasks.hub.registry import HubRequest
 from core.config.validation import build
 
 def answer(request):
-    told, started = [], time.monotonic()
+    reported, started = [], time.monotonic()
     try:
-        fetched = hub_fetch.fetch(build(HubRequest, request), progress=lambda *a: told.append(a))
+        fetched = hub_fetch.fetch(build(HubRequest, request), progress=lambda *a: reported.append(a))
         rows = fetched.rows
         found = dict(texts=rows.texts, labels=rows.labels, seconds=rows.seconds, splits=rows.splits, kind=rows.kind,
                      source=fetched.source, left_out=fetched.left_out, note=fetched.note)
     except PlaygroundError as error:
         found = dict(error=str(error), kind=type(error).__name__)
-    return found | dict(told=told, elapsed_s=time.monotonic() - started)
+    return found | dict(reported=reported, elapsed_s=time.monotonic() - started)
 
 for line in sys.stdin:
     asked = json.loads(line)
@@ -204,11 +204,11 @@ class TestFetching:
 
     def test_progress_moves_and_ends_with_all_rows(self, new_client: Callable[..., Client]) -> None:
         [answer] = new_client().fetch(TINY)
-        done = [count for count, _, _ in answer["told"]]
+        done = [count for count, _, _ in answer["reported"]]
         assert done == sorted(done)
         assert (done[0], done[-1]) == (0, 92)
-        assert answer["told"][0][2] == "asking the Hub"
-        assert any("downloading train" in message for _, _, message in answer["told"])
+        assert answer["reported"][0][2] == "asking the Hub"
+        assert any("downloading train" in message for _, _, message in answer["reported"])
 
     def test_the_total_is_told_where_the_repository_says_it(self, client: Client) -> None:
         described = b"---\ndataset_info:\n  splits:\n  - name: train\n    num_examples: 60\n---\n"
@@ -217,8 +217,8 @@ class TestFetching:
         [all_rows, some] = client.fetch(
             *({"repository": "acme/counted", "text": "text", "label": "label", "max_rows": most} for most in (100, 20))
         )
-        assert all_rows["told"][-1][:2] == [60, 60]
-        assert some["told"][-1][:2] == [20, 20]
+        assert all_rows["reported"][-1][:2] == [60, 60]
+        assert some["reported"][-1][:2] == [20, 20]
 
 
 class TestLimit:
@@ -281,7 +281,7 @@ class TestLimit:
 
 
 def wordy_files(count: int, rows: int) -> dict[str, bytes]:
-    """Parquet files whose texts do not compress, so that their bytes tell how much was read."""
+    """Parquet files whose texts do not compress, so that their bytes show how much was read."""
     rng = random.Random(0)
     files = {}
     for k in range(count):

@@ -33,14 +33,14 @@ def test_other_files_are_not_taken_for_converted_ones(path: str) -> None:
 REQUEST = HubRequest(repository="acme/tiny", text="text", label="label", max_rows=10)
 
 
-def told(error: Exception) -> str:
+def reported(error: Exception) -> str:
     with pytest.raises(TaskError) as raised, plain_errors(REQUEST):
         raise error
     return str(raised.value)
 
 
 def test_a_full_disk_is_named() -> None:
-    assert told(OSError(errno.ENOSPC, "No space left on device")) == (
+    assert reported(OSError(errno.ENOSPC, "No space left on device")) == (
         "Data set 'acme/tiny' cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk."
     )
 
@@ -48,11 +48,11 @@ def test_a_full_disk_is_named() -> None:
 def test_a_lost_connection_is_known_below_another_error() -> None:
     error = ValueError("outer")
     error.__cause__ = ConnectionResetError("reset by peer")
-    assert "the Hub cannot be reached" in told(error)
+    assert "the Hub cannot be reached" in reported(error)
 
 
 def test_an_unknown_error_is_named_on_one_line() -> None:
-    assert told(ValueError("first line.\nsecond line")) == (
+    assert reported(ValueError("first line.\nsecond line")) == (
         "Data set 'acme/tiny' cannot be read (ValueError: first line): choose another."
     )
 
