@@ -31,15 +31,15 @@ def slow_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, margin: fl
     return total / len(labels)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("margin", [0.0, 0.35, 10.0])
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
-def test_it_equals_the_slow_loop(scale: float, margin: float, smoothing: float, dtype: torch.dtype) -> None:
-    logits = random_logits(4, 3, dtype=dtype) * scale
-    loss = cross_entropy_loss(logits, LABELS, label_smoothing=smoothing, margin=margin)
-    assert loss.dtype == dtype
-    assert loss.item() == pytest.approx(slow_loss(logits, LABELS, smoothing, margin), rel=1e-5)
+def test_it_equals_the_slow_loop(margin: float, smoothing: float) -> None:
+    for dtype in [torch.float32, torch.float64]:
+        for scale in [1e-3, 1.0, 100.0]:
+            logits = random_logits(4, 3, dtype=dtype) * scale
+            loss = cross_entropy_loss(logits, LABELS, label_smoothing=smoothing, margin=margin)
+            assert loss.dtype == dtype
+            assert loss.item() == pytest.approx(slow_loss(logits, LABELS, smoothing, margin), rel=1e-5)
 
 
 def test_the_gradient_passes_gradcheck() -> None:

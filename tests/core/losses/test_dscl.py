@@ -37,13 +37,13 @@ def slow_loss(features: Tensor, labels: Tensor, alpha: float | str, tau: float) 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("views", [2, 3])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("temperature", [0.01, 0.07, 1.0, 10.0])
-def test_it_equals_the_slow_double_loop(temperature: float, dtype: torch.dtype, views: int, alpha: Any) -> None:
-    features = random_features(6, views, 4, dtype=dtype)
-    loss = dscl_loss(features, LABELS, alpha=alpha, temperature=temperature)
-    assert loss.dtype == dtype
-    assert loss.item() == pytest.approx(slow_loss(features, LABELS, alpha, temperature), rel=1e-5)
+def test_it_equals_the_slow_double_loop(views: int, alpha: Any) -> None:
+    for dtype in [torch.float32, torch.float64]:
+        for temperature in [0.01, 0.07, 1.0, 10.0]:
+            features = random_features(6, views, 4, dtype=dtype)
+            loss = dscl_loss(features, LABELS, alpha=alpha, temperature=temperature)
+            assert loss.dtype == dtype
+            assert loss.item() == pytest.approx(slow_loss(features, LABELS, alpha, temperature), rel=1e-5)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

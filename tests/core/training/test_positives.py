@@ -43,17 +43,17 @@ def measured(
     return list(positives / anchors), list(lonely / anchors)
 
 
-@pytest.mark.parametrize("batch_size", [2, 3, 5, 8, 16, 33, 64])
 @pytest.mark.parametrize(
     "counts",
     [(70, 70), (20,) * 12, (60, 30, 8, 3), (9, 4, 1) + (3,) * 20],
     ids=["2 classes", "12 classes", "imbalance", "small classes"],
 )
 @pytest.mark.parametrize("sampler", ["random", "class_balanced"])
-def test_one_vector_of_a_text(counts: tuple[int, ...], batch_size: int, sampler: str) -> None:
-    positives, lonely = measured(counts, [1] * sum(counts), batch_size, sampler, steps=4000)
-    assert expected_positives(counts, batch_size, sampler) == pytest.approx(positives, abs=0.2)
-    assert anchors_without_positive(counts, batch_size, sampler) == pytest.approx(lonely, abs=0.07)
+def test_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
+    for batch_size in [2, 3, 5, 8, 16, 33, 64]:
+        positives, lonely = measured(counts, [1] * sum(counts), batch_size, sampler, steps=4000)
+        assert expected_positives(counts, batch_size, sampler) == pytest.approx(positives, abs=0.2)
+        assert anchors_without_positive(counts, batch_size, sampler) == pytest.approx(lonely, abs=0.07)
 
 
 def test_77_classes_in_a_batch_of_32() -> None:

@@ -91,14 +91,12 @@ def test_the_test_score_is_that_of_a_probe_of_the_last_vectors(draft: Draft, tmp
     assert (right & ~between).mean() <= test.values["accuracy"] <= (right | between).mean()
 
 
-def test_a_probe_is_fitted_on_so_many_rows_at_most(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_is_fitted_on_at_most_that_many_rows(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.training.probe.PROBE_ROWS", 30)
     _, _, events = reported(draft(objective=CONTRAST, more=PROBE))
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {30}
     more = {"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}}
     _, _, events = reported(draft(objective=CONTRAST, more=more))
-        draft(objective=CONTRAST, more={"probe": {"size": 10, "train_size": 40, "frame_steps": [4]}})
-    )
     assert {e.probe_rows for e in evaluations(events, "validation").values()} == {40}  # as many as are on the map
 
 
