@@ -1,6 +1,7 @@
 """The dialect of CSV and TSV as people write them: delimiter, quotes, escapes, and spaces in front of quotes.
 
 `clevercsv` proposes, the `csv` module reads, and a reading that does not give rows of one length is not believed.
+Alone it misreads 69 of the 231 files of `tests/core/tasks/files/test_dialect_suite.py`.
 """
 
 from __future__ import annotations
