@@ -1,4 +1,7 @@
-"""Modules that are imported when they are first used, for code that is read by processes that never run it."""
+"""Modules that are imported when they are first used, for code that is read by processes that never run it.
+
+What one function alone needs, and is heavy, is imported within it.
+"""
 
 from __future__ import annotations
 

@@ -1,29 +1,21 @@
 """Views: where the positives of contrastive learning come from, one kind per file.
 
 May import: errors, lazy, parameters, registry, and what tokens and model files are. When a view is drawn belongs to
-training. Names are loaded when first used, so that reading the registry does not import torch. `eda` and `synonyms`
-are named as their modules, which would take the names' place here once they are imported: take those two from their
-modules.
+training. torch is loaded when a view is first drawn. `eda` and `synonyms` are named as their modules, which would take
+the names' place here: take those two from their modules.
 """
 
-from __future__ import annotations
+from core.views.back_translation import RoundTrip, TranslationCache
+from core.views.draws import row_generator
+from core.views.synonyms import synonym_source
+from core.views.token_clusters import cluster_views
+from core.views.topk_tokens import topk_token_views
 
-from importlib import import_module
-from typing import Any
-
-_HOMES = {
-    "RoundTrip": "core.views.back_translation",
-    "TranslationCache": "core.views.back_translation",
-    "cluster_views": "core.views.token_clusters",
-    "row_generator": "core.views.draws",
-    "synonym_source": "core.views.synonyms",
-    "topk_token_views": "core.views.topk_tokens",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
-    return getattr(import_module(_HOMES[name]), name)
+__all__ = [
+    "RoundTrip",
+    "TranslationCache",
+    "cluster_views",
+    "row_generator",
+    "synonym_source",
+    "topk_token_views",
+]

@@ -77,8 +77,3 @@ def test_reading_the_registry_does_not_import_torch() -> None:
 
 def test_every_exported_name_exists() -> None:
     assert all(hasattr(core.losses, name) for name in core.losses.__all__)
-
-
-def test_an_unknown_export_names_what_exists() -> None:
-    with pytest.raises(AttributeError, match="supcon_loss"):
-        core.losses.triplet_loss  # noqa: B018
