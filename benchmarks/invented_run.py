@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.config import RunConfig, parse_config
 from core.events import Frame, Probe, Started, Step
@@ -42,10 +41,6 @@ def make_run(store: Store, name: str, steps: int, frames: int, points: int, widt
     attempt.evaluation(steps, "test", _scores(0.8))
     attempt.end(Status.FINISHED)
     return run_id
-
-
-def _drifted(numbers: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    return numbers + np.float32(DRIFT) * rng.standard_normal(numbers.shape, np.float32)
 
 
 def _started(config: RunConfig, data: TaskData, points: int) -> Started:

@@ -187,11 +187,6 @@ def contrastive_coefficients(
         return ContrastiveCoefficients(p, x, (p - x) / temperature)
 
 
-def collapse_line(candidates: int) -> float:
-    """The loss when every candidate looks alike, ln(M − 1) for M vectors: all equal, or all equidistant; nats."""
-    return math.log(candidates - 1) if candidates > 1 else 0.0
-
-
 def _softmax_over(logits: Tensor, allowed: Tensor) -> Tensor:
     """Softmax over the allowed entries of each row; a row that allows none is zero."""
     any_allowed = allowed.any(1, keepdim=True)

@@ -40,16 +40,6 @@ class PairAgreement:
     mcnemar_p: float
 
 
-class Agreement(NamedTuple):
-    """Attributes:
-    pairs: every two runs, (0, 1), (0, 2), …, (1, 2), ….
-    right_runs: [N] how many runs got each example right.
-    """
-
-    pairs: tuple[PairAgreement, ...]
-    right_runs: Whole
-
-
 class MeanStd(NamedTuple):
     """Mean and sample standard deviation (n − 1), which one value alone has not."""
 
@@ -57,8 +47,8 @@ class MeanStd(NamedTuple):
     std: float | None
 
 
-def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> Agreement:
-    """How runs agree, example by example.
+def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> tuple[PairAgreement, ...]:
+    """How every two runs agree, example by example: (0, 1), (0, 2), …, (1, 2), ….
 
     Args:
         correct: [R, N] bool, whether run r got example n right.
@@ -73,11 +63,10 @@ def agreement(correct: ArrayLike, predicted: ArrayLike | None = None) -> Agreeme
     given = None if predicted is None else np.asarray(predicted)
     if given is not None and given.shape != right.shape:
         raise ValueError(f"predicted = shape {list(given.shape)}: expected that of correct, {list(right.shape)}")
-    pairs = [
+    return tuple(
         _pair(right, first, second, None if given is None else _kappa(given[first], given[second]))
         for first, second in combinations(range(len(right)), 2)
-    ]
-    return Agreement(tuple(pairs), right.sum(0, dtype=np.int64))
+    )
 
 
 def mean_std(values: Sequence[float]) -> MeanStd:

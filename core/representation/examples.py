@@ -18,7 +18,6 @@ class ExampleScores:
     Attributes:
         predicted: the class of the highest logit, the first of equal ones.
         confidence: the probability of the prediction.
-        true_probability: that of the label, NaN where it is unknown.
         loss: cross-entropy in nats, NaN where the label is unknown.
         known: whether the label is known.
         correct: whether the prediction is the label; False where that is unknown.
@@ -26,7 +25,6 @@ class ExampleScores:
 
     predicted: Whole
     confidence: NDArray[np.float64]
-    true_probability: NDArray[np.float64]
     loss: NDArray[np.float64]
     known: NDArray[np.bool_]
     correct: NDArray[np.bool_]
@@ -49,7 +47,7 @@ def example_scores(logits: ArrayLike, labels: ArrayLike) -> ExampleScores:
     known, numbers = truth >= 0, np.arange(len(rows))
     of_truth = np.where(known, log_p[numbers, truth], np.nan)
     confidence = np.exp(log_p[numbers, predicted])
-    return ExampleScores(predicted, confidence, np.exp(of_truth), -of_truth, known, predicted == truth)
+    return ExampleScores(predicted, confidence, -of_truth, known, predicted == truth)
 
 
 def confusion(labels: ArrayLike, predicted: ArrayLike, classes: int) -> Whole:

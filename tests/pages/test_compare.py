@@ -542,9 +542,9 @@ def test_measures_are_listed_in_the_order_in_which_a_run_is_read() -> None:
 def test_a_test_without_differences_says_so() -> None:
     from core.representation.agreement import agreement
 
-    same = agreement([[True, False], [True, False]]).pairs[0]
+    same = agreement([[True, False], [True, False]])[0]
     assert "nothing to test" in mcnemar_sentence(same)
-    other = agreement([[True] * 5, [False] * 5]).pairs[0]
+    other = agreement([[True] * 5, [False] * 5])[0]
     assert "p = 0.0625" in mcnemar_sentence(other)  # 2 / 2⁵
     assert "5 to 0" in mcnemar_sentence(other)
 

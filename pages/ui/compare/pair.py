@@ -62,7 +62,7 @@ def compare_examples(
     said = [
         of_run[found.predicted[chosen]].astype(str) for of_run, found, chosen in zip(names, scores, rows, strict=True)
     ]
-    return agreement(right, said).pairs[0]
+    return agreement(right, said)[0]
 
 
 def mcnemar_sentence(found: PairAgreement) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 from core.losses import blockwise, supcon
 from core.losses.entry import Contrasted, TermInput
 from core.losses.evaluate import reference_lines
-from core.losses.supcon import collapse_line, contrastive_coefficients, supcon_loss
+from core.losses.supcon import contrastive_coefficients, supcon_loss
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 VARIANTS = ["out", "in"]
@@ -236,11 +236,11 @@ class TestIdentities:
         features = torch.ones(6, views, 4, dtype=torch.float64)
         loss = supcon_loss(features, LABELS, variant=variant).item()
         assert loss == pytest.approx(math.log(6 * views - 1))
-        assert loss == pytest.approx(collapse_line(6 * views))
+        assert loss == pytest.approx(math.log(6 * views - 1))
 
     def test_equidistant_vectors_stand_at_the_collapse_line_too(self, variant: str) -> None:
         loss = supcon_loss(torch.eye(6, dtype=torch.float64), LABELS, variant=variant)
-        assert loss.item() == pytest.approx(collapse_line(6))
+        assert loss.item() == pytest.approx(math.log(6 - 1))
 
     def test_the_loss_stays_above_its_lower_bound(self, variant: str) -> None:
         labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
@@ -480,11 +480,6 @@ def test_coefficients_refuse_what_the_loss_refuses(wrong: dict[str, Any]) -> Non
     given: dict[str, Any] = {"features": torch.ones(6, 4), "labels": LABELS, "temperature": 0.1} | wrong
     with pytest.raises(ValueError, match=next(iter(wrong))):
         contrastive_coefficients(**given)
-
-
-def test_one_vector_has_a_collapse_line_of_zero() -> None:
-    assert collapse_line(1) == 0.0
-    assert collapse_line(2) == 0.0
 
 
 def test_the_lower_bound_is_the_mean_log_of_the_positives() -> None:

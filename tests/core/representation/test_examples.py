@@ -21,7 +21,6 @@ def test_every_score_equals_plain_arithmetic() -> None:
         best = row.index(max(row))
         assert found.predicted[n] == best
         assert found.confidence[n] == pytest.approx(shares[best])
-        assert found.true_probability[n] == pytest.approx(shares[labels[n]])
         assert found.loss[n] == pytest.approx(-math.log(shares[labels[n]]))
         assert found.correct[n] == (best == labels[n])
     assert found.known.all()
@@ -41,7 +40,6 @@ def test_an_unknown_label_has_a_prediction_but_nothing_to_be_right_about() -> No
     assert found.known.tolist() == [False, True]
     assert found.correct.tolist() == [False, True]
     assert np.isnan(found.loss).tolist() == [True, False]
-    assert np.isnan(found.true_probability).tolist() == [True, False]
     assert found.confidence[0] == pytest.approx(1 / (1 + math.exp(-1)))
 
 

@@ -19,7 +19,6 @@ from core.config.presets import PRESETS
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
 from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, TurnRefused
-from core.losses.supcon import collapse_line
 from core.tasks import TaskData
 from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
@@ -94,7 +93,6 @@ def test_total_is_the_weighted_sum_of_the_parts(draft: Draft) -> None:
         parts = 0.3 * step.values["loss.cross_entropy"] + 0.7 * step.values["loss.supcon"]
         assert step.values["loss"] == pytest.approx(parts, rel=1e-5)
         assert step.values["collapse_line.supcon"] == pytest.approx(math.log(7))
-        assert collapse_line(8) == math.log(7)
 
 
 def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(draft: Draft) -> None:
