@@ -29,13 +29,13 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.config.validation import build
 from core.encoders.model import load_encoder
-from core.encoders.trainable import apply_trainable, training_mode
 from core.losses import scl_objective
 from core.tasks import TaskData
 from core.training import step as step_module
 from core.training.batches import make_sampler
 from core.training.gradients import EVERY_STEPS
 from core.training.schedule import learning_rate_factor
+from core.training.trainable import apply_trainable, training_mode
 from core.training.untrained import MemoryCache
 
 WEIGHT = 0.5

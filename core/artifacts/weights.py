@@ -131,7 +131,7 @@ def _untrained(start: _Start) -> tuple[Encoder, Tokenizer]:
     import torch
 
     from core.encoders.model import load_encoder
-    from core.encoders.trainable import reinitialise
+    from core.training.trainable import reinitialise
 
     config = start.config
     with torch.random.fork_rng(devices=[]):

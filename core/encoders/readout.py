@@ -8,7 +8,7 @@ from torch import Tensor
 from core.encoders.own_pooling import Pooling
 from core.encoders.packing import NO_TEXT, PackedBatch
 from core.encoders.taps import TokenViews
-from core.views.topk_tokens import topk_token_views
+from core.encoders.topk_tokens import topk_token_views
 
 
 def pooled_vectors(hidden: Tensor, batch: PackedBatch, pooling: Pooling) -> Tensor:

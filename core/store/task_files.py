@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from core.errors import TaskError
-from core.store.library import TASK_ID, entry_of, task_id_of
+from core.store.task_entry import TASK_ID, entry_of, task_id_of
 from core.tasks.rows import Kind, read_rows_file
 
 TEXTS, NUMBERS, OBJECTS = ("name", "source"), ("rows", "created_at"), ("classes", "splits")

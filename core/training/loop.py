@@ -14,7 +14,6 @@ from torch import Tensor
 from core.config import KnobTurn, RunConfig, check_turn
 from core.config.turns import objective_at
 from core.encoders.model import Encoder, Tokenizer, load_encoder
-from core.encoders.trainable import merge_adapters, merged_names, plain_name, reinitialise
 from core.errors import ConfigError, TrainingError
 from core.events import (
     GRADIENT_NORM,
@@ -51,6 +50,8 @@ from core.training.probe import ProbeFrames
 from core.training.score_source import classifier_learned, classifier_note
 from core.training.scores import classification_scores
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
+from core.training.step import commit_step, compute_step
+from core.training.trainable import merge_adapters, merged_names, plain_name, reinitialise
 from core.training.untrained import (
     MemoryCache,
     Untrained,
@@ -275,9 +276,10 @@ class _Run:
 
     def take_step(self) -> Step:
         step = self.step + 1
-        values = self.phase.take_step(step - self.offset)
+        computed = compute_step(self.phase, step - self.offset)
+        values = computed.values
         self._check_finite(step, values)
-        values["step_s"] = self.phase.commit()
+        values["step_s"] = commit_step(self.phase, computed)
         self.step = step
         self._recent.append(values)
         return Step(step, values)

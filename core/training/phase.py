@@ -11,12 +11,6 @@ from torch import Tensor, nn
 from core.config import PhaseConfig, RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
 from core.encoders.model import Encoder, Tokenizer
-from core.encoders.trainable import (
-    apply_trainable,
-    frozen_blocks,
-    plain_name,
-    set_gradient_checkpointing,
-)
 from core.errors import TrainingError
 from core.losses.evaluate import Objective, Term
 from core.parameters import number, whole
@@ -34,7 +28,12 @@ from core.training.plan import Plan, plan_phase
 from core.training.queue import MomentumQueue
 from core.training.row_gradients import RowGradients
 from core.training.schedule import learning_rate_factor
-from core.training.step import Computed, commit_step, compute_step
+from core.training.trainable import (
+    apply_trainable,
+    frozen_blocks,
+    plain_name,
+    set_gradient_checkpointing,
+)
 
 
 class Phase:
@@ -67,7 +66,6 @@ class Phase:
         self.triplets: Sampler | None = RandomSampler(len(data.triplets), size, config.seed) if data.triplets else None
         self.queues = self._queues(self.config.objective)
         self.rate_factor = 1.0
-        self._computed: Computed
         self.plan = plan_phase(self.config.objective, len(encoder.blocks))
         self.passes = self._passes(self.plan)
         self.set_objective(self.config.objective)
@@ -120,19 +118,7 @@ class Phase:
             translations=self.translations,
         )
 
-    # One step, see `core.training.step`
-
-    def take_step(self, step: int) -> dict[str, float]:
-        """Step 1, 2, … of this phase; returns what was measured in it.
-
-        The optimiser moves only when `commit` is called, so that a loss that is not finite changes nothing.
-        """
-        self._computed = compute_step(self, step)
-        return self._computed.values
-
-    def commit(self) -> float:
-        """Let the optimiser take the step that was computed; returns the seconds of the whole step."""
-        return commit_step(self, self._computed)
+    # What `core.training.step` reads of a step
 
     def batch(self, step: int) -> Batch:
         """What is read at a step."""

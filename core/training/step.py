@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from core.encoders.trainable import training_mode
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, reference_lines
 from core.training.gradients import EVERY_STEPS, shared_gradients
 from core.training.optimisers import set_rates, take_clipped_step
 from core.training.outputs import Reader
 from core.training.passes import Batch
-
-if TYPE_CHECKING:
-    from core.training.phase import Phase
+from core.training.phase import Phase
+from core.training.trainable import training_mode
 
 
 class Computed(NamedTuple):

@@ -5,11 +5,11 @@ training. torch is loaded when a view is first drawn. `eda` and `synonyms` are n
 the names' place here: take those two from their modules.
 """
 
+from core.encoders.topk_tokens import topk_token_views
 from core.views.back_translation import RoundTrip, TranslationCache
 from core.views.draws import row_generator
 from core.views.synonyms import synonym_source
 from core.views.token_clusters import cluster_views
-from core.views.topk_tokens import topk_token_views
 
 __all__ = [
     "RoundTrip",

@@ -28,8 +28,8 @@ from core.encoders.families import FAMILIES
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
 from core.encoders.source import MODEL_TYPES
-from core.encoders.trainable import apply_trainable, training_mode
 from core.errors import ConfigError, EncoderError
+from core.training.trainable import apply_trainable, training_mode
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.store.library import TaskLibrary, task_id_of
+from core.store.library import TaskLibrary
+from core.store.task_entry import task_id_of
 from core.tasks.rows import Rows, write_rows
 
 ROWS = Rows(("a cat", "a dog", "an emu", "a dog again"), ("x", "y", "x", "x"))

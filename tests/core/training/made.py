@@ -19,6 +19,7 @@ from core.training.loop import train
 from core.training.passes import Machine
 from core.training.phase import Phase
 from core.training.prepare import prepare
+from core.training.step import commit_step, compute_step
 from tests.conftest import FILLERS, WORDS
 
 Draft = Callable[..., RunConfig]
@@ -55,8 +56,9 @@ def take_steps(phase: Phase, count: int, first: int = 1) -> list[dict[str, float
     """Steps `first`, … of a phase, each with the optimiser's move."""
     values = []
     for step in range(first, first + count):
-        values.append(phase.take_step(step))
-        phase.commit()
+        computed = compute_step(phase, step)
+        commit_step(phase, computed)
+        values.append(computed.values)
     return values
 
 

@@ -15,6 +15,7 @@ from core.encoders.taps import Taps
 from core.training.gradient_cache import GradientCache
 from core.training.outputs import Outputs, Reader, joined, outputs_of
 from core.training.phase import Phase
+from core.training.step import compute_step
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_same_gradients, made
 from tests.core.training.made import Draft, made_phase, preset_phases
@@ -122,7 +123,7 @@ def test_vectors_that_no_weight_lies_behind_are_passed_over() -> None:
 
 
 def step_gradients(phase: Phase) -> tuple[dict[str, float], dict[str, Tensor]]:
-    values = phase.take_step(1)
+    values = compute_step(phase, 1).values
     return values, {name: p.grad.clone() for name, p in phase.encoder.named_parameters() if p.grad is not None}
 
 

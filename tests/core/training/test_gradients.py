@@ -14,6 +14,7 @@ from core.config import RunConfig
 from core.training.gradients import EVERY_STEPS
 from core.training.outputs import Reader
 from core.training.phase import Phase
+from core.training.step import compute_step
 from tests.core.training.made import Draft, made_phase, preset_phases, take_steps
 
 SCL = {"loss": "supcon", "weight": 0.7, "temperature": 0.3}
@@ -81,7 +82,7 @@ def at_step(draft: RunConfig, step: int) -> tuple[dict[str, float], Phase]:
     take_steps(phase, step - 1)
     before = copy.deepcopy(phase)
     torch.manual_seed(7)  # for dropout in front of the loss
-    values = phase.take_step(step)
+    values = compute_step(phase, step).values
     return values, before
 
 

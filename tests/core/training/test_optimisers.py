@@ -15,7 +15,6 @@ from transformers import Adafactor
 
 from core.config import OptimiserConfig, TrainableConfig
 from core.encoders.model import Encoder
-from core.encoders.trainable import apply_trainable
 from core.training.optimisers import (
     make_optimiser,
     optimiser_state,
@@ -24,6 +23,7 @@ from core.training.optimisers import (
     set_rates,
     take_clipped_step,
 )
+from core.training.trainable import apply_trainable
 from tests.core.encoders.test_model import CONFIGS, made
 
 CPU = torch.device("cpu")

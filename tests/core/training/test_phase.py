@@ -13,9 +13,10 @@ import torch
 from core.encoders import model as model_module
 from core.encoders.model import Encoder
 from core.encoders.packing import Tokens
-from core.encoders.trainable import training_mode
 from core.training import frozen
 from core.training.phase import Phase
+from core.training.step import commit_step, compute_step
+from core.training.trainable import training_mode
 from tests.core.training.made import Draft, made_phase, preset_phases, take_steps, weights
 
 B = 8
@@ -271,10 +272,10 @@ def test_every_term_tells_its_parts_its_lines_and_what_it_asks_for(draft: Draft)
 def test_a_step_moves_nothing_before_it_is_committed(draft: Draft) -> None:
     made = made_phase(draft(objective=objective(CE, {"loss": "supcon", "queue": 8}), optimiser={"learning_rate": 0.01}))
     before = weights(made.encoder)
-    made.take_step(1)
+    computed = compute_step(made, 1)
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights(made.encoder).items())
     assert made.queues["supcon"].held is None
-    made.commit()
+    commit_step(made, computed)
     assert not torch.equal(weights(made.encoder)["model.classifier.weight"], before["model.classifier.weight"])
     assert made.queues["supcon"].held is not None
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from core.config import TrainableConfig
 from core.encoders.model import Encoder
 from core.encoders.packing import Tokens
-from core.encoders.trainable import apply_trainable
 from core.losses import supcon_loss
 from core.training.queue import MomentumQueue
+from core.training.trainable import apply_trainable
 from tests.core.encoders.test_model import TEXTS, made
 from tests.core.training.made import CPU, Draft, made_phase, take_steps
 

@@ -15,7 +15,8 @@ from core.config import TrainableConfig
 from core.encoders.first_token import first_tokens_only
 from core.encoders.model import Encoder, load_encoder, save_model
 from core.encoders.taps import Taps
-from core.encoders.trainable import (
+from core.errors import ConfigError
+from core.training.trainable import (
     apply_trainable,
     frozen_blocks,
     merge_adapters,
@@ -23,7 +24,6 @@ from core.encoders.trainable import (
     set_gradient_checkpointing,
     training_mode,
 )
-from core.errors import ConfigError
 from tests.core.encoders import test_model
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.views.topk_tokens import topk_token_views
+from core.encoders.topk_tokens import topk_token_views
 
 
 def by_hand(attention: Tensor, mask: Tensor, special: Tensor, k: int) -> tuple[list[list[int]], list[list[bool]]]:
