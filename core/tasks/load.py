@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
+from core.quantities import counted
 from core.tasks.dataset import Split, TaskData
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import read_file
@@ -248,7 +249,8 @@ def _crossing(train: Split, validation: Split, test: Split) -> tuple[str, ...]:
     count = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
     if not count:
         return ()
-    return (f"{count:,} validation or test rows have a text that is learned from, which makes scores look better.",)
+    rows = counted(count, "validation or test row has", "validation or test rows have")
+    return (f"{rows} a text that is learned from, which makes scores look better.",)
 
 
 def _those(rows: Rows, split: str) -> list[int]:

@@ -195,7 +195,7 @@ def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: 
             )
         return
     raise ConfigError(
-        f"{where}trainable",
+        f"{where}trainable.part",
         "classifier",
         "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a cross-entropy.",
     )

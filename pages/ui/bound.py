@@ -48,7 +48,11 @@ class Tied:
 
 
 def bound(
-    item: Item[Value], options: Collection[Value], default: Value | None = None, problem: str = ""
+    item: Item[Value],
+    options: Collection[Value],
+    default: Value | None = None,
+    problem: str = "",
+    labels: Collection[str] = (),
 ) -> tuple[Value, Tied]:
     """What a control holds, and what its widget takes for it.
 
@@ -57,11 +61,12 @@ def bound(
 
     Args:
         default, problem: where they depend on what is shown; otherwise the item's own.
+        labels: of the options, where they depend on what is shown: a browser knows a choice by its label alone.
     """
     listed = list(options)
     usual = item.default if default is None else default
     assert usual is not None
-    value, tied = _tied(item, listed, lambda: item.choice(listed, usual, problem))
+    value, tied = _tied(item, listed, lambda: item.choice(listed, usual, problem), labels)
     item.put(value, usual)
     return value, tied
 
@@ -178,9 +183,11 @@ class _Control:
         return f"{self.family}.{self.number}"
 
 
-def _tied(item: Item[Any], options: Sequence[Any], start: Callable[[], Any]) -> tuple[Any, Tied]:
+def _tied(
+    item: Item[Any], options: Sequence[Any], start: Callable[[], Any], labels: Collection[str] = ()
+) -> tuple[Any, Tied]:
     """What a control holds; it is another widget where it has other options, was left, or is to start again."""
-    family = f"bound.{item.name}.{crc32(repr(options).encode()):08x}"
+    family = f"bound.{item.name}.{crc32(repr((options, *labels)).encode()):08x}"
     control = _controls().get(item.name)
     held = None
     if control is not None and control.family == family and not control.renew:

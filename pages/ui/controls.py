@@ -174,6 +174,6 @@ def offer_undo(engine: Engine) -> None:
 
     names = ", ".join(escaped(title) for _, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = f"This can be undone for {UNDO_S / 60:.0f} minutes; then {size_text(freed)} is free."
+        words = f"This can be undone for {UNDO_S / 60:.0f} minutes; then {size_text(freed)} will be freed."
         st.markdown(f"Deleted {names}. {words}", width="content")
         st.button("Undo", key="undo", icon=":material/undo:", on_click=undo)

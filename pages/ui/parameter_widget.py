@@ -16,6 +16,8 @@ from pages.ui.number_field import number_field
 CHOSEN = "chosen"
 # A span that hundredths would leave too few places in.
 NARROW = 0.2
+# A span in which whole numbers are fine enough.
+WIDE = 50.0
 
 
 def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
@@ -121,7 +123,9 @@ class Scale(NamedTuple):
 def slider_scale(span: tuple[float, float], values: Sequence[float]) -> Scale:
     """The scale on which a slider can show each of these values: wider than its span, or finer, where it must be."""
     low, high = min(span[0], *values), max(span[1], *values)
-    fits = {digits: all(round(value, digits) == value for value in values) for digits in (2, 3)}
+    fits = {digits: all(round(value, digits) == value for value in values) for digits in (0, 2, 3)}
+    if high - low > WIDE and fits[0] and low == round(low) and high == round(high):
+        return Scale(low, high, 0)
     return Scale(low, high, 2 if high - low > NARROW and fits[2] else 3 if fits[3] else 4)
 
 

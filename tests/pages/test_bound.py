@@ -85,3 +85,26 @@ def test_a_control_that_was_not_drawn_for_a_while_comes_back_as_it_was() -> None
     assert app.text[0].value == "k is 5"
     app.checkbox[0].check().run()
     assert (app.text[0].value, app.slider[0].value, in_address(app)) == ("k is 5", 5, "5")
+
+
+def relabelled() -> None:
+    import streamlit as st
+
+    from pages.ui.address import Item
+    from pages.ui.bound import bound
+
+    names = {"a": "First", "b": "Second" if st.checkbox("Rename") else "Other"}
+    value, tied = bound(Item("which", str, "a"), names, labels=names.values())
+    st.radio("Which", list(names), format_func=names.__getitem__, **tied.by_index)
+    st.text(f"it is {value}")
+
+
+def test_a_choice_whose_label_changes_stays_chosen() -> None:
+    """A browser knows a choice by its label alone, and one that it does not find is lost."""
+    app = AppTest.from_function(relabelled).run()
+    app.radio[0].set_value("b").run()
+    assert app.text[0].value == "it is b"
+    app.checkbox[0].check().run()
+    assert app.text[0].value == "it is b"
+    assert app.radio[0].value == "b"
+    assert app.radio[0].options == ["First", "Second"]

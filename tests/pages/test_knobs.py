@@ -133,6 +133,8 @@ def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, 
         ((0.02, 1.0), [0.3, 0.075], Scale(0.02, 1.0, 3)),
         ((0.0, 0.1), [0.05], Scale(0.0, 0.1, 3)),
         ((0.0, 1.0), [0.12345], Scale(0.0, 1.0, 4)),
+        ((5.0, 100.0), [30.0], Scale(5.0, 100.0, 0)),
+        ((5.0, 100.0), [29.5], Scale(5.0, 100.0, 2)),
     ],
 )
 def test_a_scale_has_a_place_for_every_value(span: tuple[float, float], values: list[float], scale: Scale) -> None:

@@ -84,7 +84,7 @@ def _choose(runs: Sequence[Shown]) -> tuple[int, int]:
     for column, item, label, start in zip(st.columns(2), (Compare.A, Compare.B), ("A", "B"), ids[:2], strict=True):
         if item.text not in ids:
             item.forget()
-        chosen, tied = bound(item, ids, start)
+        chosen, tied = bound(item, ids, start, labels=names.values())
         column.selectbox(f"Run {label}", ids, format_func=names.__getitem__, **tied.by_index)
         found.append(ids.index(chosen))
     return found[0], found[1]

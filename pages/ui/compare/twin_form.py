@@ -101,20 +101,21 @@ def _original(runs: Sequence[Compared]) -> Compared:
     if len(runs) == 1:
         st.text_input("Twin of", runs[0].name, disabled=True, key="compare.only")
         return runs[0]
-    chosen, tied = bound(Compare.TWIN, by_id, runs[0].run.id)
+    chosen, tied = bound(Compare.TWIN, by_id, runs[0].run.id, labels=[one.name for one in runs])
     st.selectbox("Twin of", list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
     return by_id[chosen]
 
 
 def _change(config: RunConfig) -> TwinSetting:
     changes = changes_of(config)
+    labels = {path: f"{one.label}: {one.text}" for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # of another run
         Compare.CHANGE.forget()
-    chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)))
+    chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
     st.selectbox(
         "Setting to change",
         list(changes),
-        format_func=lambda path: f"{changes[path].label}: {changes[path].text}",
+        format_func=labels.__getitem__,
         **tied.by_index,
     )
     return changes[chosen]

@@ -45,7 +45,9 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     method, to_method = bound(Explore.MAP, still())
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
-    layout, to_layout = bound(Explore.LAYOUT, (OURS, LIBRARY))
+    other = by_library().get(method)
+    layouts = {OURS: "This app, so that it holds still", LIBRARY: other.library if other else ""}
+    layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
     _, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
     mode, to_mode = bound(Explore.MODE, MODES)
     frames = _frame_options(steps_with_weights)
@@ -73,7 +75,7 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
             **to_search.by_value,
         )
         with st.popover("More", icon=":material/tune:", key="explore.more"):
-            values = _more(method, layout, to_layout, to_mode, parameters)
+            values = _more(method, layouts, layout, to_layout, to_mode, parameters)
             st.selectbox(
                 "Frames are",
                 list(frames),
@@ -82,8 +84,8 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
                 **to_layers.by_index,
             )
             missing_weights(run)
-    other = by_library().get(method) if layout == LIBRARY else None
-    spec = _spec(other.name if other else method, int(dims), mode, values)
+    laid_out = other.name if other and layout == LIBRARY else method
+    spec = _spec(laid_out, int(dims), mode, values)
     return Choices(spec, colour, search, int(layers) if layers else None)
 
 
@@ -99,6 +101,7 @@ def _spec(method: str, dims: int, mode: str, values: Mapping[str, Any]) -> MapSp
 
 def _more(
     method: str,
+    layouts: Mapping[str, str],
     layout: str,
     to_layout: Tied,
     to_mode: Tied,
@@ -107,8 +110,7 @@ def _more(
     """Draw what is seldom changed; the parameters of the map."""
     other = by_library().get(method)
     if other is not None:
-        names = {OURS: "This app, so that it holds still", LIBRARY: other.library}
-        st.radio("Laid out by", list(names), format_func=names.__getitem__, **to_layout.by_index)
+        st.radio("Laid out by", list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
     entry = other if other is not None and layout == LIBRARY else still()[method]
     if len(entry.modes) > 1:
         st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode.by_index)

@@ -105,7 +105,7 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> None:
         return
     st.caption(
         f"**Trustworthiness {known.trustworthiness:.2f} · {known.k}-NN overlap {percent(known.overlap)}** · at 1 and "
-        "100% neighbours on this map would be exactly the neighbours in all dimensions (cosine)."
+        "100%, neighbours on this map would be exactly the neighbours in all dimensions (cosine)."
     )
 
 
@@ -119,9 +119,11 @@ def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices
         else f"each {what} is turned onto the one before, so points move because the vectors moved"
     )
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in spec.parameters)
-    waiting = f"{PROJECTIONS[wanted.method].label} is being computed; this is PCA." if spec != wanted else ""
+    waiting = (
+        f"**{PROJECTIONS[wanted.method].label} is being computed; until then, this is PCA.**" if spec != wanted else ""
+    )
     made = f"{entry.label}, {spec.dims}-D{f' ({settings})' if settings else ''}, normalised vectors; {how}."
-    words = [COLOURINGS[choices.colour].about, made, waiting, entry.caution, "Open symbols were trained on."]
+    words = [waiting, COLOURINGS[choices.colour].about, made, entry.caution, "Open symbols were trained on."]
     return " ".join(word for word in words if word)
 
 
