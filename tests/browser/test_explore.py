@@ -42,7 +42,8 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     page.get_by_text("Neighbours", exact=True).click()
     expect(page.get_by_text(re.compile(r"Of its 10 nearest, \d+ were among them at step 0"))).to_be_visible()
     expect(page.locator(f"{TABLE} tbody")).to_have_count(10)
-    assert page.evaluate("document.querySelector('.map-view').map.lit.size") == 10
+    # The answer to a click is drawn before the map.
+    page.wait_for_function("document.querySelector('.map-view').map.lit?.size === 10")
     slider = page.get_by_label("Step", exact=True)
     slider.focus()
     page.keyboard.press("Home")
