@@ -30,13 +30,10 @@ drop_option = click.option(
 )
 
 
-def setting_option(
-    flag: str, section: type[BaseModel], name: str, to: str | None = None, **more: Any
-) -> Callable[[Command], Command]:
+def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) -> Callable[[Command], Command]:
     """The option for a field of a config: its type, help and default come from there.
 
     Args:
-        to: what the option is called in the command; after its flag by default.
         more: as `click.option` takes it; `default_text` says what is taken where the field does not.
     """
     field = fields_of(section)[name]
@@ -47,7 +44,7 @@ def setting_option(
     more = {"type": kinds.get(field.kind), "help": about} | more
     if field.choices:
         more = {"metavar": "|".join(field.choices)} | more
-    return click.option(flag, *([to] if to else []), **more)
+    return click.option(flag, **more)
 
 
 def column_options(default: str = "") -> Callable[[Command], Command]:

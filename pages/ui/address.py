@@ -144,7 +144,7 @@ class Data(Address):
 
 
 class Explore(Address):
-    """Of the parameters of a map, the names are the registry's, see `parameter_item`."""
+    """Beside these, the parameters of a map under their names in the registry, see `bound.bound_parameter`."""
 
     RUN = Item("run", str, problem=NO_RUN)
     FRAME = Item("frame", int, problem="the run has no frame at that step", of="run")

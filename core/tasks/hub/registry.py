@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from core.config.fields import Shown
+from core.config import ReadingConfig
+from core.config.fields import Shown, fields_of
 from core.config.validation import Section
 from core.errors import ConfigError
 from core.settings import settings
@@ -68,6 +69,12 @@ class HubEntry:
     label_names: Mapping[str, str] = field(default_factory=dict)
 
 
+def _as_of_a_file(name: str, **bounds: int) -> Any:
+    """What a column is called and does is the same as in a person's own file."""
+    field = fields_of(ReadingConfig)[name]
+    return Field(title=field.label, description=field.help, **bounds)  # type: ignore[call-overload]
+
+
 class HubRequest(Section):
     """What to fetch: a repository, its columns, and the splits that serve as ours.
 
@@ -88,13 +95,9 @@ class HubRequest(Section):
     revision: Annotated[
         str | None, Field(title="Revision", description="A branch, tag or commit."), Shown({None: "main"})
     ] = None
-    text: Annotated[str, Field(min_length=1, title="Text column", description="Column with the texts.")]
-    text_b: Annotated[
-        str | None,
-        Field(min_length=1, title="Second text’s column", description="Column with the second texts of pairs."),
-        Shown({None: "None"}),
-    ] = None
-    label: Annotated[str, Field(min_length=1, title="Label column", description="Column with the labels.")]
+    text: Annotated[str, _as_of_a_file("text", min_length=1)]
+    text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), Shown({None: "None"})] = None
+    label: Annotated[str, _as_of_a_file("label", min_length=1)]
     train: Annotated[str, Field(title="Training split", description="As the Hub calls it.")] = "train"
     validation: Annotated[
         str | None,
@@ -115,14 +118,7 @@ class HubRequest(Section):
         ),
         Shown(unit="rows"),
     ]
-    kind: Annotated[
-        Kind,
-        Field(
-            title="Kind of labels",
-            description="Similarity scores, as in STS-B, are measured against and not learned.",
-        ),
-        Shown({"classes": "Classes", "similarity": "Similarity scores"}),
-    ] = "classes"
+    kind: Annotated[Kind, _as_of_a_file("kind"), Shown(fields_of(ReadingConfig)["kind"].choices or {})] = "classes"
     label_names: dict[str, str] = Field(default_factory=dict)
     name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
 
