@@ -24,7 +24,7 @@ from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS
 from core.workers.threads import ONE_THREAD, PATIENT
 from tests.core.workers.conftest import PROGRAM
-from tests.core.workers.watching import ended, is_gone, process_of, processes_on, wait_for, wait_until
+from tests.core.workers.watching import ended, is_gone, only_process_on, process_of, processes_on, wait_for, wait_until
 
 LARGE_LIBRARY = "import time, pathlib\ntime.sleep(1)\n"
 
@@ -108,7 +108,7 @@ class TestOneProcess:
         with ThreadPoolExecutor(4) as pool:
             ids = list(pool.map(lambda n: servers[n].start("look", {"n": n}, "Look"), range(4)))
         assert len({result_of(own_jobs, job_id)["pid"] for job_id in ids}) == 1
-        assert len(processes_on(own_jobs.folder)) == 1
+        assert only_process_on(own_jobs.folder)
 
     def test_one_that_was_started_besides_leaves(self, own_jobs: Jobs, store_folder: Path) -> None:
         pid = looked(own_jobs)["pid"]
@@ -171,7 +171,7 @@ class TestWarmUp:
         own_jobs.warm_up("one")
         table = JobTable(own_jobs.folder)
         wait_for(lambda: (process := table.warm_process("one")) is not None and process.doing == "")
-        [process] = processes_on(own_jobs.folder)
+        process = only_process_on(own_jobs.folder)
         own_jobs.warm_up("one")
         began = time.monotonic()
         found = looked(own_jobs)
@@ -276,15 +276,15 @@ class TestDeath:
         assert record.status == "interrupted"
         assert record.message == "The job's process ended before it was done: start it again."
         assert result_of(own_jobs, waiting)["pid"] != process.pid
-        assert len(processes_on(own_jobs.folder)) == 1
+        assert only_process_on(own_jobs.folder)
 
     def test_looking_at_all_jobs_brings_it_back_too(self, own_jobs: Jobs) -> None:
         own_jobs.warm_up("one")
-        [process] = processes_on(own_jobs.folder)
+        process = only_process_on(own_jobs.folder)
         process.kill()
         wait_for(lambda: is_gone(process.pid))
         own_jobs.warm_up("one")
-        [named] = processes_on(own_jobs.folder)
+        named = only_process_on(own_jobs.folder)
         named.kill()
         wait_for(lambda: is_gone(named.pid))
         job_id = JobTable(own_jobs.folder).add("look", {}, "Look", "one")  # as if it had died before it took it

@@ -55,3 +55,10 @@ def processes_on(store_folder: Path) -> list[psutil.Process]:
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue  # gone meanwhile, or somebody else's
     return found
+
+
+def only_process_on(store_folder: Path) -> psutil.Process:
+    """The one process of a store's folder; one that was started a moment ago may not have its command line yet."""
+    wait_for(lambda: processes_on(store_folder) != [])
+    [process] = processes_on(store_folder)
+    return process
