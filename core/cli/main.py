@@ -28,10 +28,9 @@ from core.cli.options import (
 from core.cli.tasks import tasks
 from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
-from core.config.objective import ObjectiveConfig
+from core.config.changes import put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
 from core.config.turns import as_ended, as_launched
-from core.config.validation import build
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.quantities import percent
 from core.settings import settings
@@ -298,23 +297,9 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
 def _turn(phases: list[dict[str, Any]], options: dict[str, Any]) -> None:
     """Put --lambda and --temperature where the preset has them."""
     if "weight" in options:
-        objective = build(ObjectiveConfig, phases[0]["objective"])
-        if objective.weight is None:
-            where = "phases.0." if len(phases) > 1 else ""
-            raise ConfigError(
-                "lambda",
-                options["weight"],
-                f"this preset has no λ; set a weight, such as --set {where}objective.terms.0.weight=1.",
-            )
-        phases[0]["objective"] = objective.turned("lambda", options["weight"]).model_dump(mode="json")
+        put_lambda(phases, options["weight"])
     if "temperature" in options:
-        terms = [t for phase in phases for t in phase["objective"]["terms"] if "temperature" in t]
-        if not terms and "preset" in options:
-            raise ConfigError(
-                "temperature", options["temperature"], "this preset has no contrastive loss; leave it out."
-            )
-        for term in terms:
-            term["temperature"] = options["temperature"]
+        put_temperature(phases, options["temperature"])
 
 
 def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:

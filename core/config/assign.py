@@ -84,6 +84,7 @@ def with_full_objective(phase: dict[str, Any]) -> dict[str, Any]:
 
 
 PHASE_FIELDS = tuple(PhaseConfig.model_fields)
+HOW = "give FIELD=VALUE, such as objective.terms.0.temperature=0.1."
 
 
 def assign(config: dict[str, Any], setting: str) -> None:
@@ -92,9 +93,19 @@ def assign(config: dict[str, Any], setting: str) -> None:
     Raises: ConfigError naming the path and what would work.
     """
     path, equals, text = setting.partition("=")
+    if not equals:
+        raise ConfigError("set", setting, HOW)
+    put(config, path, _value(text))
+
+
+def put(config: dict[str, Any], path: str, value: Any) -> None:
+    """Set one field of a config in its JSON form to a value in that form; paths are as `assign` takes them.
+
+    Raises: ConfigError naming the path and what would work.
+    """
     names = path.strip().split(".")
-    if not equals or not all(names):
-        raise ConfigError("set", setting, "give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
+    if not all(names):
+        raise ConfigError("set", path, HOW)
     if names[0] in PHASE_FIELDS:
         names = ["phases", _phase_with(config["phases"], names, path), *names]
     place: Any = config
@@ -104,7 +115,7 @@ def assign(config: dict[str, Any], setting: str) -> None:
     if names[-1] in KEPT_BESIDE:  # another loss or view has settings of its own
         for name in place.keys() - KEPT_BESIDE[names[-1]]:
             del place[name]
-    place[int(names[-1]) if isinstance(place, list) else names[-1]] = _value(text)
+    place[int(names[-1]) if isinstance(place, list) else names[-1]] = value
 
 
 def _phase_with(phases: Any, names: list[str], path: str) -> str:

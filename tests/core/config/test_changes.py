@@ -1,0 +1,99 @@
+"""Several settings of a draft changed at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.config.changes import changed
+from core.config.presets import PRESETS
+from core.errors import ConfigError
+
+
+def test_nothing_changed_is_the_same_draft() -> None:
+    assert changed(RunConfig(), {}) == RunConfig()
+
+
+def test_fields_are_set_with_and_without_their_phase() -> None:
+    found = changed(RunConfig(), {"batch_size": 8, "phases.0.steps": 5, "task.train_size": 20, "seed": 3})
+    assert (found.phases[0].batch_size, found.phases[0].steps) == (8, 5)
+    assert (found.task.train_size, found.seed) == (20, 3)
+
+
+def test_lambda_keeps_a_convex_sum() -> None:
+    objective = changed(RunConfig(), {"lambda": 0.3}).phases[0].objective
+    assert {term.loss: term.weight for term in objective.terms} == {"supcon": 0.3, "cross_entropy": 0.7}
+
+
+@pytest.mark.parametrize("order", [("preset", "temperature", "batch_size"), ("batch_size", "temperature", "preset")])
+def test_a_preset_comes_first_whatever_the_order(order: tuple[str, ...]) -> None:
+    wanted: dict[str, Any] = {"preset": "dscl", "temperature": 0.2, "batch_size": 4}
+    phase = changed(RunConfig(), {name: wanted[name] for name in order}).phases[0]
+    assert {term.loss for term in phase.objective.terms} == {"dscl", "cross_entropy"}
+    assert phase.objective.temperature == 0.2
+    assert phase.batch_size == 4
+
+
+def test_a_preset_of_two_phases_shares_the_steps_and_one_of_one_phase_has_them_all() -> None:
+    base = changed(RunConfig(), {"steps": 30, "batch_size": 8})
+    two = changed(base, {"preset": "simcse"})
+    assert [phase.steps for phase in two.phases] == [15, 15]
+    assert [phase.batch_size for phase in two.phases] == [8, 8]
+    assert changed(two, {"preset": "ce"}).phases[0].steps == 30
+
+
+def test_a_temperature_reaches_every_contrastive_loss() -> None:
+    found = changed(RunConfig(), {"preset": "simcse", "temperature": 0.4})
+    assert found.phases[0].objective.temperature == 0.4
+
+
+def test_rows_that_may_change_lose_their_hash() -> None:
+    base = RunConfig().model_copy(update={"task": RunConfig().task.model_copy(update={"content_hash": "0" * 64})})
+    assert changed(base, {"batch_size": 4}).task.content_hash == "0" * 64
+    assert changed(base, {"seed": 1}).task.content_hash is None
+    assert changed(base, {"task.label_noise": 0.2}).task.content_hash is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"preset": "nonsense"}, "preset = 'nonsense' cannot be used: choose one of"),
+        ({"preset": 3}, "preset = 3 cannot be used"),
+        ({"preset": "ce", "lambda": 0.5}, "lambda = 0.5 cannot be used: this objective has no λ"),
+        ({"lambda": "half"}, "lambda = 'half' cannot be used: give a number"),
+        ({"lambda": True}, "lambda = True cannot be used: give a number"),
+        ({"lambda": 2}, "lambda = 2 cannot be used: give a number from 0 to 1"),
+        ({"preset": "ce", "temperature": 0.5}, "temperature = 0.5 cannot be used: this objective has no contrastive"),
+        ({"temperature": 0}, "temperature = 0"),
+        ({"objective.terms.5.k": 3}, "objective.terms has 2"),
+        ({"no.such.field": 3}, "no = "),
+        ({"": 3}, "give FIELD=VALUE"),
+    ],
+)
+def test_what_cannot_be_set_is_one_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        changed(RunConfig(), settings)
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_a_change(name: str) -> None:
+    found = changed(RunConfig(), {"preset": name, "steps": 12})
+    assert len(found.phases) == len(PRESETS[name].objectives)
+    assert found.steps == 12
+
+
+def test_epochs_take_the_place_of_steps() -> None:
+    by_steps = changed(RunConfig(), {"steps": 12})
+    by_epochs = changed(by_steps, {"epochs": 2.0})
+    assert (by_epochs.phases[0].steps, by_epochs.phases[0].epochs) == (None, 2.0)
+    assert changed(by_epochs, {"steps": 3}).phases[0].epochs is None
+
+
+def test_of_two_phases_one_has_to_be_named() -> None:
+    two = changed(RunConfig(), {"preset": "simcse", "steps": 12})
+    with pytest.raises(ConfigError, match="there are two phases"):
+        changed(two, {"steps": 4})
+    assert changed(two, {"phases.1.steps": 4}).steps == 10
