@@ -163,6 +163,18 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Predictions:
+    """What the model says of every row of a split at the end: logits [N, C] as in `Frame`, and the labels [N].
+
+    So two runs can be compared row by row.
+    """
+
+    split: str
+    logits: FloatArray
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KnobTurned:
     """A knob was turned; `step` is the first step that uses the value."""
 
@@ -203,4 +215,16 @@ class Finished:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-Event = Started | Tokens | Step | Frame | Evaluation | KnobTurned | TurnRefused | Checkpointed | Notice | Finished
+Event = (
+    Started
+    | Tokens
+    | Step
+    | Frame
+    | Evaluation
+    | Predictions
+    | KnobTurned
+    | TurnRefused
+    | Checkpointed
+    | Notice
+    | Finished
+)

@@ -1,13 +1,17 @@
-"""Where runs, jobs and the tasks that people brought live: one SQLite file, and files for what is large.
+"""Where runs, experiments, jobs and the tasks that people brought live: one SQLite file, and files for what is large.
 
 May import: config, errors, events, settings, tasks, the maps that a run keeps. Who executes a run belongs to workers.
 """
 
+from core.store.experiment_table import Experiment, ExperimentRun, ExperimentTable
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.records import Liveness, RunRecord, RunSummary, Status
 from core.store.store import Store, default_folder, rows_path
 
 __all__ = [
+    "Experiment",
+    "ExperimentRun",
+    "ExperimentTable",
     "LibraryTask",
     "Liveness",
     "RunRecord",

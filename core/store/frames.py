@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from core.atomic import atomic_write
 from core.errors import StoreError
-from core.events import FloatArray, Frame, Tokens, TokenText, Word
+from core.events import FloatArray, Frame, Predictions, Tokens, TokenText, Word
 from core.representation.projections import Points
 
 TOKENS = "tokens.json"
@@ -101,6 +101,36 @@ def tokens_from_text(text: str) -> Tokens:
         for sides, words, length in given["texts"]
     )
     return Tokens(tuple(given["rows"]), tuple(texts))
+
+
+def predictions_name(split: str) -> str:
+    return f"predictions-{split}.safetensors"
+
+
+def write_predictions(path: Path, predictions: Predictions) -> None:
+    """Raises: StoreError when the disk is full or the folder cannot be written."""
+    arrays: dict[str, NDArray[Any]] = {
+        "logits": np.ascontiguousarray(predictions.logits, np.float32),
+        "labels": np.asarray(predictions.labels, np.int32),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as partial:
+            save_file(arrays, partial)
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            f"The predictions of the {predictions.split} split could not be written ({error}): make room on the disk."
+        ) from error
+
+
+def read_predictions(path: Path, split: str) -> Predictions | None:
+    """Of a file that is not there: None. Raises: StoreError for a damaged one."""
+    if not path.exists():
+        return None
+    logits, labels = _read(path, "logits"), _read(path, "labels")
+    if logits is None or labels is None or len(logits) != len(labels):
+        raise StoreError(f"The file {path.name} is damaged; the frames are not.")
+    return Predictions(split, logits, tuple(map(int, labels)))
 
 
 def read_frame(path: Path, step: int) -> Frame:

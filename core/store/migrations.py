@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlite_utils import Database, Migrations
 
+from core.config.identity import config_hash
 from core.store.job_files import read_job_files
 from core.store.task_files import read_task_files
 
@@ -189,6 +190,44 @@ def m007_tasks(db: Database) -> None:
         """
     )
     _insert(db, "tasks", read_task_files(_folder(db) / "tasks"))
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m008_experiments(db: Database) -> None:
+    """Experiments, the runs of their cells, and by what a run is known to be the same as another."""
+    for statement in (
+        "ALTER TABLE runs ADD COLUMN config_hash TEXT",
+        # Runs of experiments wait behind those that somebody started one by one.
+        "ALTER TABLE runs ADD COLUMN background INTEGER NOT NULL DEFAULT 0",
+        "CREATE INDEX runs_config_hash ON runs (config_hash)",
+        """
+        CREATE TABLE experiments (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL,
+            design TEXT NOT NULL,
+            wanted INTEGER NOT NULL,
+            created_at REAL NOT NULL,
+            discarded_at REAL
+        )
+        """,
+        """
+        CREATE TABLE experiment_runs (
+            experiment_id TEXT NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
+            cell INTEGER NOT NULL,
+            seed INTEGER NOT NULL,
+            run_id TEXT REFERENCES runs (id) ON DELETE SET NULL,
+            own INTEGER NOT NULL DEFAULT 0,
+            problem TEXT,
+            PRIMARY KEY (experiment_id, cell, seed)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX experiment_runs_run ON experiment_runs (run_id)",
+    ):
+        db.conn.execute(statement)
+    # Runs that were opened from a file were carried out on another machine, where the same config gives other curves.
+    for row in db.conn.execute("SELECT id, config FROM runs WHERE tags NOT LIKE '%\"replay\"%'").fetchall():
+        db.conn.execute("UPDATE runs SET config_hash = ? WHERE id = ?", (config_hash(row["config"]), row["id"]))
 
 
 def _folder(db: Database) -> Path:

@@ -13,7 +13,7 @@ Dropped = Literal["snapshots", "weights"]
 # A folder whose date is younger than this may change again without its date showing it: file systems count in ticks.
 SETTLED_NS = 1_000_000_000
 CHECKPOINT, SNAPSHOT = "checkpoint.", "snapshot-"
-FRAMES = ("frame-", "tokens.")
+FRAMES = ("frame-", "tokens.", "predictions-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class RunSize:
     Attributes:
         weights: the checkpoint; of a finished run, the weights of its last step.
         snapshots: copies of the weights at earlier steps.
-        frames: vectors, logits, maps and attention at every frame, with the tokens.
+        frames: vectors, logits, maps and attention at every frame, with the tokens and the predictions of the test.
         others: what was computed afterwards (maps, measures, layers, texts), and the log.
     """
 

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import KnobTurn, RunConfig, check_turn, parse_config
+from core.config.identity import config_hash
 from core.errors import EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
-from core.events import Evaluation, FloatArray, Frame, Probe, Started, Step, Tokens
+from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Started, Step, Tokens
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
@@ -72,17 +73,51 @@ class Store(Database):
 
     # Runs
 
-    def create(self, config: RunConfig) -> str:
-        """Queue a prepared run; returns its id."""
+    def create(self, config: RunConfig, cell: tuple[str, int, int] | None = None) -> str:
+        """Queue a prepared run; returns its id.
+
+        Args:
+            cell: an experiment's id, and the cell and seed there that the run is of; it then waits behind runs that
+                somebody started one by one.
+        """
         run_id = new_id()
-        now = time.time()
+        now, text = time.time(), config.to_json()
         with self.transaction() as db:
             db.execute(
-                "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (run_id, config.name, config.to_json(), now, now, Status.QUEUED, config.steps),
+                "INSERT INTO runs (id, name, config, config_hash, created_at, queued_at, status, steps, background) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    config.name,
+                    text,
+                    config_hash(text),
+                    now,
+                    now,
+                    Status.QUEUED,
+                    config.steps,
+                    cell is not None,
+                ),
             )
+            if cell is not None:
+                db.execute(
+                    "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) "
+                    "VALUES (?, ?, ?, ?, 1)",
+                    (*cell, run_id),
+                )
         return run_id
+
+    def same_as(self, config: RunConfig) -> str | None:
+        """The newest run that computes what this prepared config says, whatever became of it; None where there is none.
+
+        A run whose knobs were turned computed something else.
+        """
+        rows = self.all(
+            "SELECT id FROM runs WHERE config_hash = ? AND discarded_at IS NULL "
+            "AND NOT EXISTS (SELECT 1 FROM knob_turns WHERE run_id = id) "
+            "ORDER BY status = 'finished' DESC, number DESC LIMIT 1",
+            (config_hash(config.to_json()),),
+        )
+        return str(rows[0]["id"]) if rows else None
 
     def adopt(self, run_id: str, config: RunConfig, name: str, worked_s: float) -> Attempt:
         """Add a run that was carried out elsewhere, and return the attempt that writes what it recorded.
@@ -98,6 +133,7 @@ class Store(Database):
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 raise StoreError(f"Run {run_id} is here already: open it from the list of runs.")
+            # It has no hash: the same config gives other curves on another machine.
             db.execute(
                 "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
                 "heartbeat_at, worked_s) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
@@ -321,6 +357,10 @@ class Store(Database):
         """The flat map [N, 2] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), frame_files.MAP)
 
+    def predictions(self, run_id: str, split: str = "test") -> Predictions | None:
+        """The logits of a split's rows at the end of a run; None of a run that kept none. Raises: StoreError."""
+        return frame_files.read_predictions(self.run_folder(run_id) / frame_files.predictions_name(split), split)
+
     def embeddings(self, run_id: str, step: int) -> FloatArray:
         """The pooled vectors [N, H] of a frame. Raises: StoreError for a frame that is missing or damaged."""
         return frame_files.read_array(self._frame_path(run_id, step), "embeddings")
@@ -404,7 +444,7 @@ class Store(Database):
             taken = {row["slot"] for row in running if _observed(row).active}
             free = [slot for slot in slots if slot not in taken]
             waiting = db.execute(
-                "SELECT id, attempt FROM runs WHERE status = 'queued' ORDER BY queued_at, number LIMIT 1"
+                "SELECT id, attempt FROM runs WHERE status = 'queued' ORDER BY background, queued_at, number LIMIT 1"
             )
             row = waiting.fetchone() if free else None
             if row is None:
@@ -541,6 +581,11 @@ class Attempt:
                 "INSERT OR REPLACE INTO evaluations (run_id, step, split, measures) VALUES (?, ?, ?, ?)",
                 (self.run_id, step, split, json.dumps(dict(values))),
             )
+
+    def predictions(self, event: Predictions) -> None:
+        """Keep what the model says of the rows of a split."""
+        self.check()
+        frame_files.write_predictions(self.folder / frame_files.predictions_name(event.split), event)
 
     def frame(self, frame: Frame, points: Points) -> None:
         """The file first, then its row: a row always has a whole file."""

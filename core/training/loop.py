@@ -22,8 +22,10 @@ from core.events import (
     Evaluation,
     Event,
     Finished,
+    FloatArray,
     KnobTurned,
     Notice,
+    Predictions,
     Started,
     Step,
     TurnRefused,
@@ -346,21 +348,27 @@ class _Run:
         logits = None if by_probe else found.logits.cpu().numpy()
         yield from self.frames.events(self.step, found.pooled.cpu().numpy(), logits, found.attention)
 
-    def test(self) -> Iterator[Evaluation]:
+    def test(self) -> Iterator[Evaluation | Predictions]:
         """Scores of the test split: of the linear probe to beat, where the run was too short for it, and of the run."""
         yield from self._baseline.to_the_end()
-        yield self._tested()
+        labels = self.data.test.labels
+        logits, probe_rows = self._test_logits()
+        yield Predictions("test", logits, labels)
+        scores = classification_scores(logits, labels)
+        scores |= {} if probe_rows is None else {"train_rows": float(probe_rows)}
+        yield Evaluation(self.step, "test", scores)
 
-    def _tested(self) -> Evaluation:
-        """Of a linear probe where the classifier has learned nothing."""
-        texts, labels = self.data.test.inputs, self.data.test.labels
+    def _test_logits(self) -> tuple[FloatArray, int | None]:
+        """Of the test rows; of a linear probe where no classifier learned, and then how many rows it was fitted on."""
+        texts = self.data.test.inputs
         if classifier_learned(self.config, self.step):
             found = encode(self.encoder, self.tokenizer, texts, autocast=self.machine.autocast)
-            return Evaluation(self.step, "test", classification_scores(found.logits.cpu().numpy(), labels))
+            return found.logits.cpu().numpy(), None
         fitting = self.frames.fitting_texts
         found = encode(self.encoder, self.tokenizer, (*fitting, *texts), autocast=self.machine.autocast)
         train, vectors = np.split(found.pooled.cpu().numpy(), [len(fitting)])
-        return Evaluation(self.step, "test", self.frames.fitted(train).scores(vectors, labels))
+        probe = self.frames.fitted(train)
+        return probe.logits(vectors), probe.rows
 
     # Checkpoints
 

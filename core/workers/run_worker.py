@@ -24,6 +24,7 @@ from core.events import (
     Frame,
     KnobTurned,
     Notice,
+    Predictions,
     Started,
     Step,
     Tokens,
@@ -184,6 +185,8 @@ class Recorder:
                 self._frames.add(event.step)
             case Evaluation():
                 attempt.evaluation(event.step, event.split, event.values)
+            case Predictions():
+                attempt.predictions(event)
             case KnobTurned():
                 attempt.knob_turned(event.step, event.name, event.value)
             case Checkpointed():

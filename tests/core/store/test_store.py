@@ -17,7 +17,7 @@ import pytest
 
 from core.config import KnobTurn, RunConfig, parse_config
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError
-from core.events import Frame, Probe, Started, Step, Tokens, TokenText, Word
+from core.events import Frame, Predictions, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, liveness
 from core.store.database import MIGRATIONS
@@ -707,3 +707,54 @@ def test_a_worker_that_ends_while_its_row_is_read_has_not_been_interrupted(
     assert store.claim_next([0]) is not None
     again.register()
     assert {run.status for run in store.runs()} == {Status.FINISHED, Status.INTERRUPTED}
+
+
+class TestPredictions:
+    def test_they_come_back_as_they_were(self, store: Store) -> None:
+        attempt = claimed(store)
+        logits = np.array([[0.5, -1.0], [2.0, 3.0]], np.float32)
+        attempt.predictions(Predictions("test", logits, (1, 0)))
+        found = store.predictions(attempt.run_id)
+        assert found is not None
+        np.testing.assert_array_equal(found.logits, logits)
+        assert (found.split, found.labels) == ("test", (1, 0))
+
+    def test_a_run_that_kept_none_has_none(self, store: Store) -> None:
+        assert store.predictions(claimed(store).run_id) is None
+
+    def test_a_damaged_file_is_one_sentence(self, store: Store) -> None:
+        attempt = claimed(store)
+        attempt.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0)))
+        path = attempt.folder / "predictions-test.safetensors"
+        path.write_bytes(path.read_bytes()[:-3])
+        with pytest.raises(StoreError, match=r"predictions-test\.safetensors"):
+            store.predictions(attempt.run_id)
+
+    def test_an_attempt_that_is_over_writes_none(self, store: Store) -> None:
+        attempt = claimed(store)
+        attempt.end(Status.STOPPED)
+        with pytest.raises(StaleAttemptError):
+            attempt.predictions(Predictions("test", np.zeros((2, 2), np.float32), (1, 0)))
+        assert store.predictions(attempt.run_id) is None
+
+
+class TestSameRun:
+    def test_it_is_found_by_its_config_whatever_it_is_called(self, store: Store) -> None:
+        first = store.create(config())
+        assert store.same_as(config().model_copy(update={"name": "Another"})) == first
+        assert store.same_as(config(7)) is None
+
+    def test_one_that_finished_comes_before_newer_ones(self, store: Store) -> None:
+        attempt = claimed(store)
+        attempt.end(Status.FINISHED)
+        store.create(config())
+        assert store.same_as(config()) == attempt.run_id
+
+    def test_deleted_runs_and_runs_from_elsewhere_do_not_count(self, store: Store) -> None:
+        store.adopt("abcdefghijkm", config(), "Replay", 1.0)
+        gone = claimed(store)
+        gone.end(Status.FINISHED)
+        store.discard(gone.run_id)
+        assert store.same_as(config()) is None
+        store.restore(gone.run_id)
+        assert store.same_as(config()) == gone.run_id

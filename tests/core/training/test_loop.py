@@ -18,7 +18,19 @@ from core.config.objective import mixed_objective
 from core.config.presets import PRESETS
 from core.encoders.model import Encoder, load_encoder
 from core.errors import TrainingError
-from core.events import Checkpointed, Evaluation, Event, Finished, Frame, KnobTurned, Notice, Started, Step, TurnRefused
+from core.events import (
+    Checkpointed,
+    Evaluation,
+    Event,
+    Finished,
+    Frame,
+    KnobTurned,
+    Notice,
+    Predictions,
+    Started,
+    Step,
+    TurnRefused,
+)
 from core.tasks import TaskData
 from core.training import frozen
 from core.training.checkpoints import Checkpoints, load_learned
@@ -601,3 +613,25 @@ def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) 
 def test_the_classifier_of_the_two_stages_learns_on_a_frozen_encoder(draft: Draft) -> None:
     phases = PRESETS["scl-classifier"].phases({"steps": 6, "batch_size": 8})
     assert [phase.get("trainable", {}).get("part", "all") for phase in phases] == ["all", "classifier"]
+
+
+def test_the_predictions_of_the_test_are_those_that_are_scored(draft: Draft) -> None:
+    config, data = prepare(draft(), gpu=False)
+    events = list(train(config, data))
+    [predictions] = [event for event in events if isinstance(event, Predictions)]
+    [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
+    assert predictions.labels == data.test.labels
+    assert predictions.logits.shape == (len(data.test), len(data.classes))
+    right = sum(int(row.argmax()) == label for row, label in zip(predictions.logits, data.test.labels, strict=True))
+    assert scored.values["accuracy"] == right / len(data.test)
+    assert events.index(predictions) < events.index(scored)
+
+
+def test_where_no_classifier_learned_the_probes_predictions_are_kept(draft: Draft) -> None:
+    config, data = prepare(draft(objective={"terms": [{"loss": "supcon"}], "combine": "additive"}), gpu=False)
+    events = list(train(config, data))
+    [predictions] = [event for event in events if isinstance(event, Predictions)]
+    [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
+    assert scored.probe_rows is not None
+    np.testing.assert_allclose(np.exp(predictions.logits).sum(1), 1.0, rtol=1e-4)
+    assert scored.values["accuracy"] == np.mean(predictions.logits.argmax(1) == np.asarray(predictions.labels))

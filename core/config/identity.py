@@ -1,0 +1,19 @@
+"""When two runs are one: a hash of what a prepared config says about what is computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+
+def config_hash(text: str) -> str:
+    """A hash of a prepared config in its JSON form, its names and the pace of its checkpoints aside.
+
+    Two runs with the same hash on one machine have the same curves. It reads JSON and no RunConfig, so that a store
+    can hash what older versions wrote.
+    """
+    given = json.loads(text)
+    for part in (given, given["task"]):
+        part.pop("name", None)
+    given.get("checkpoint", {}).pop("every_steps", None)
+    return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]

@@ -1,0 +1,248 @@
+"""Experiments as rows: what was designed, which run each cell has under each seed, and how far those are."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.errors import StoreError, shown
+from core.events import Evaluation
+from core.store.database import Database
+from core.store.liveness import from_json, observed
+from core.store.names import checked_name, new_id
+from core.store.records import Status
+
+RUNS_OF = (
+    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, r.number, r.status, r.worker, r.heartbeat_at, r.last_step, "
+    "r.steps, r.worked_s, r.working_since, r.ended_at, r.message, r.discarded_at, r.begun_attempt "
+    "FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment.
+
+    Attributes:
+        design: its design in JSON form, which `core.experiments` reads.
+        wanted: whether its runs are to be carried out; False once somebody stopped it.
+        created_at: seconds since the epoch.
+    """
+
+    id: str
+    number: int
+    name: str
+    design: str
+    wanted: bool
+    created_at: float
+
+    @property
+    def title(self) -> str:
+        return self.name or f"Experiment {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRun:
+    """The run of a cell under a seed.
+
+    Attributes:
+        run_id: None where there is none: it could not be made (`problem` says why), or was deleted.
+        own: whether the experiment started it; another experiment, or somebody, may have run the same before.
+        problem: why no run could be made, in a sentence.
+        begun_attempt: with the run's id and status it says which scores are there.
+        seconds: that it has worked.
+    """
+
+    cell: int
+    seed: int
+    run_id: str | None = None
+    own: bool = False
+    problem: str | None = None
+    number: int | None = None
+    status: Status | None = None
+    last_step: int = 0
+    steps: int = 0
+    begun_attempt: int = 0
+    seconds: float = 0.0
+    message: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes of it by itself."""
+        return self.status is None or self.status.ended
+
+
+class ExperimentTable(Database):
+    """The experiments of a database."""
+
+    def create(self, name: str, design: str) -> str:
+        """Add an experiment whose runs are wanted; returns its id. Raises: ConfigError for a name that is too long."""
+        experiment_id = new_id()
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO experiments (id, name, design, wanted, created_at) VALUES (?, ?, ?, 1, ?)",
+                (experiment_id, checked_name(name), design, time.time()),
+            )
+        return experiment_id
+
+    def experiments(self) -> list[Experiment]:
+        """All that were not discarded, the newest first."""
+        rows = self.all("SELECT * FROM experiments WHERE discarded_at IS NULL ORDER BY number DESC")
+        return [_experiment(row) for row in rows]
+
+    def experiment(self, experiment_id: str) -> Experiment:
+        """Raises: StoreError where there is none with that id."""
+        rows = self.all("SELECT * FROM experiments WHERE id = ? AND discarded_at IS NULL", (experiment_id,))
+        if not rows:
+            raise StoreError(f"Experiment {shown(experiment_id)} does not exist: choose one from the list.")
+        return _experiment(rows[0])
+
+    def find(self, text: str) -> str:
+        """The id of an experiment given by id or number. Raises: StoreError."""
+        rows = self.all("SELECT id, number FROM experiments WHERE discarded_at IS NULL")
+        found = [str(row["id"]) for row in rows if text in (row["id"], str(row["number"]))]
+        if len(found) != 1:
+            raise StoreError(f"Experiment {shown(text)} does not exist: give an id or a number from the list.")
+        return found[0]
+
+    def with_design(self, design: str) -> str | None:
+        """The newest experiment that has exactly this design; None where there is none."""
+        rows = self.all(
+            "SELECT id FROM experiments WHERE design = ? AND discarded_at IS NULL ORDER BY number DESC LIMIT 1",
+            (design,),
+        )
+        return str(rows[0]["id"]) if rows else None
+
+    def rename(self, experiment_id: str, name: str) -> None:
+        """Call it something else; "" goes back to its number. Raises: StoreError, ConfigError."""
+        self._change(experiment_id, "name = ?", checked_name(name))
+
+    def redesign(self, experiment_id: str, design: str) -> None:
+        """Give it another design, whose cells have the same numbers. Raises: StoreError."""
+        self._change(experiment_id, "design = ?", design)
+
+    def want(self, experiment_id: str, wanted: bool) -> None:
+        """Have its runs be carried out, or not. Raises: StoreError."""
+        self._change(experiment_id, "wanted = ?", wanted)
+
+    def is_wanted(self, experiment_id: str) -> bool:
+        """Whether it is there, and nobody stopped it."""
+        wanted = "SELECT 1 FROM experiments WHERE id = ? AND wanted AND discarded_at IS NULL"
+        return bool(self.all(wanted, (experiment_id,)))
+
+    def discard(self, experiment_id: str) -> None:
+        """Take it out of sight; its runs stay. `restore` brings it back."""
+        self._change(experiment_id, "discarded_at = ?", time.time())
+
+    def restore(self, experiment_id: str) -> None:
+        """Undo `discard`. Raises: StoreError when it is gone for good."""
+        with self.transaction() as db:
+            if not db.execute("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
+                raise StoreError(f"Experiment {shown(experiment_id)} is deleted for good: it cannot be brought back.")
+
+    def purge_discarded(self, older_than_s: float) -> None:
+        """Delete those that were discarded longer ago than that, for good; their runs stay."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM experiments WHERE discarded_at <= ?", (time.time() - older_than_s,))
+
+    # Runs
+
+    def runs(self, experiment_id: str) -> list[ExperimentRun]:
+        """The runs that it has so far, by cell and seed."""
+        rows = self.all(RUNS_OF, (experiment_id,))
+        if any(row["status"] is not None and _observed(row) == Status.INTERRUPTED for row in rows):
+            # A worker may have ended since its row was read, once it had written how its run ended.
+            rows = self.all(RUNS_OF, (experiment_id,))
+        return [_run(row) for row in rows]
+
+    def put_run(self, experiment_id: str, cell: int, seed: int, run_id: str) -> None:
+        """A run that was there before is that of a cell under a seed."""
+        self._put(experiment_id, cell, seed, run_id, None)
+
+    def put_problem(self, experiment_id: str, cell: int, seed: int, problem: str) -> None:
+        """There can be no run of a cell under a seed."""
+        self._put(experiment_id, cell, seed, None, problem)
+
+    def forget_missing(self, experiment_id: str) -> None:
+        """Have cells without a run be as if nobody had tried to make it: those with a problem, and deleted runs."""
+        with self.transaction() as db:
+            db.execute(
+                "DELETE FROM experiment_runs WHERE experiment_id = ? AND (run_id IS NULL OR run_id IN "
+                "(SELECT id FROM runs WHERE discarded_at IS NOT NULL))",
+                (experiment_id,),
+            )
+
+    def scores(self, experiment_id: str, split: str) -> dict[str, Evaluation]:
+        """The newest evaluation of a split of every run that has one, by run id."""
+        # Beside max(), SQLite takes the other columns from the row that has it.
+        newest = (
+            "SELECT run_id, max(step) AS step, measures FROM evaluations WHERE split = ? AND run_id IN "
+            "(SELECT run_id FROM experiment_runs WHERE experiment_id = ?) GROUP BY run_id"
+        )
+        rows = self.all(newest, (split, experiment_id))
+        return {row["run_id"]: Evaluation(row["step"], split, json.loads(row["measures"])) for row in rows}
+
+    def of_run(self, run_id: str) -> list[Experiment]:
+        """The experiments that a run belongs to, the newest first."""
+        rows = self.all(
+            "SELECT x.* FROM experiments x JOIN experiment_runs e ON e.experiment_id = x.id "
+            "WHERE e.run_id = ? AND x.discarded_at IS NULL ORDER BY x.number DESC",
+            (run_id,),
+        )
+        return [_experiment(row) for row in rows]
+
+    def needed_by_others(self, experiment_id: str, run_ids: Sequence[str]) -> set[str]:
+        """Those of these runs that another experiment whose runs are wanted has too."""
+        rows = self.all(
+            "SELECT DISTINCT e.run_id FROM experiment_runs e JOIN experiments x ON x.id = e.experiment_id "
+            "WHERE x.id != ? AND x.wanted AND x.discarded_at IS NULL",
+            (experiment_id,),
+        )
+        return {row["run_id"] for row in rows} & set(run_ids)
+
+    def _put(self, experiment_id: str, cell: int, seed: int, run_id: str | None, problem: str | None) -> None:
+        with self.transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, problem) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (experiment_id, cell, seed, run_id, problem),
+            )
+
+    def _change(self, experiment_id: str, setting: str, value: object) -> None:
+        with self.transaction() as db:
+            changed = f"UPDATE experiments SET {setting} WHERE id = ? AND discarded_at IS NULL"
+            if not db.execute(changed, (value, experiment_id)).rowcount:
+                raise StoreError(f"Experiment {shown(experiment_id)} does not exist: choose one from the list.")
+
+
+def _experiment(row: sqlite3.Row) -> Experiment:
+    return Experiment(row["id"], row["number"], row["name"], row["design"], bool(row["wanted"]), row["created_at"])
+
+
+def _observed(row: sqlite3.Row) -> Status:
+    return observed(Status(row["status"]), from_json(row["worker"]), row["heartbeat_at"])
+
+
+def _run(row: sqlite3.Row) -> ExperimentRun:
+    cell, seed, problem = row["cell"], row["seed"], row["problem"]
+    if row["number"] is None or row["discarded_at"] is not None:
+        return ExperimentRun(cell, seed, problem=problem)
+    since = row["working_since"]
+    working_s = 0.0 if since is None else max(0.0, (row["ended_at"] or time.time()) - since)
+    return ExperimentRun(
+        cell,
+        seed,
+        run_id=row["run_id"],
+        own=bool(row["own"]),
+        problem=problem,
+        number=row["number"],
+        status=_observed(row),
+        last_step=row["last_step"],
+        steps=row["steps"],
+        begun_attempt=row["begun_attempt"],
+        seconds=row["worked_s"] + working_s,
+        message=row["message"],
+    )

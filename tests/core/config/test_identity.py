@@ -1,0 +1,39 @@
+"""Which configs are one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig, parse_config
+from core.config.changes import changed
+from core.config.identity import config_hash
+
+
+def hashed(**more: Any) -> str:
+    return config_hash(changed(RunConfig(), more).to_json())
+
+
+@pytest.mark.parametrize("more", [{"name": "another"}, {"task.name": "Mine"}, {"checkpoint.every_steps": 7}])
+def test_names_and_the_pace_of_checkpoints_do_not_count(more: dict[str, Any]) -> None:
+    assert hashed(**more) == hashed()
+
+
+@pytest.mark.parametrize(
+    "more", [{"seed": 1}, {"lambda": 0.5}, {"task.train_size": 20}, {"device": "cpu"}, {"probe.size": 20}]
+)
+def test_everything_else_counts(more: dict[str, Any]) -> None:
+    assert hashed(**more) != hashed()
+
+
+def test_the_order_of_keys_does_not_count() -> None:
+    text = RunConfig().to_json()
+    backwards = json.dumps(dict(reversed(json.loads(text).items())))
+    assert config_hash(backwards) == config_hash(text)
+
+
+def test_a_config_hashes_alike_before_and_after_it_was_kept() -> None:
+    text = changed(RunConfig(), {"preset": "simcse"}).to_json()
+    assert config_hash(parse_config(text).to_json()) == config_hash(text)
