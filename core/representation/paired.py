@@ -1,0 +1,173 @@
+"""Whether a difference between two ways of training is more than chance, over the same seeds and the same examples."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CONFIDENCE, LEVEL, POWER = 0.95, 0.05, 0.8
+RESAMPLES = 9_999
+# Every result can be computed again to the last digit.
+RESAMPLING_SEED = 0
+# Beyond this, more seeds are no answer.
+MOST_SEEDS = 1_000
+# Differences that are as good as none: scores are means of many, and add up in another order.
+NOTHING = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """A score minus that of what it is compared with, seed by seed.
+
+    Attributes:
+        differences: one per seed.
+        examples: how many examples each seed was scored on, the same ones; 0 where only the scores are known.
+        mean: over seeds, in the score's unit.
+        std: sample standard deviation over seeds, n − 1; None for one seed.
+        low, high: 95 % bootstrap interval of the mean; None for one seed.
+        p: two-sided, of the paired permutation test over seeds; None for one seed.
+    """
+
+    differences: tuple[float, ...]
+    examples: int
+    mean: float
+    std: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+    @property
+    def seeds(self) -> int:
+        return len(self.differences)
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p that this number of seeds can give, whatever their scores."""
+        return min(1.0, 2.0 ** (1 - self.seeds))
+
+
+def paired_difference(ours: ArrayLike, theirs: ArrayLike) -> PairedDifference:
+    """Compare scores that are paired by seed, and by example where these are known.
+
+    The interval is the percentile bootstrap of the mean; with examples, seeds and examples are drawn independently of
+    each other (Owen 2007, "The pigeonhole bootstrap", doi:10.1214/07-AOAS122), so that it covers other seeds and other
+    texts alike. The test swaps the two ways within seeds, all 2^n ways where these are few: if they were the same,
+    every swap would be as likely. With n seeds it cannot give less than 2^(1 − n).
+
+    Args:
+        ours, theirs: [S] scores, or [S, E] scores of examples whose mean is the score; one row per seed, in one order.
+    Raises: ValueError for shapes that differ, no seed, or a number that is not finite.
+    """
+    table = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    _check(*table)
+    by_example = table[0] - table[1]
+    differences = by_example if by_example.ndim == 1 else by_example.mean(axis=1)
+    examples = 0 if by_example.ndim == 1 else by_example.shape[1]
+    mean, listed = float(differences.mean()), tuple(map(float, differences))
+    if len(differences) < 2:
+        return PairedDifference(listed, examples, mean, None, None, None, None)
+    low, high = _interval(by_example)
+    std = float(differences.std(ddof=1))
+    return PairedDifference(listed, examples, mean, std, low, high, _permutation_p(differences))
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """p values corrected for their number, so that the chance of any false finding among them stays at the level.
+
+    Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
+    """
+    from statsmodels.stats.multitest import multipletests
+
+    if not p_values:
+        return ()
+    return tuple(map(float, multipletests(list(p_values), method="holm")[1]))
+
+
+def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
+    """How many seeds would show a difference such as this one, four times in five.
+
+    By the paired t test, whose power is that of the permutation test for all but the fewest seeds, and never fewer than
+    that test needs to be able to give such a p.
+
+    Args:
+        level: what p has to reach; of several comparisons, the level over their number.
+    Returns: None where no number up to MOST_SEEDS would, and for a single seed.
+    """
+    from statsmodels.stats.power import TTestPower
+
+    if found.std is None or abs(found.mean) <= NOTHING:
+        return None
+    fewest = max(2, math.ceil(1 - math.log2(level)))
+    if found.std <= NOTHING:
+        return fewest
+    effect = abs(found.mean) / found.std
+    power = TTestPower()
+    if power.power(effect, MOST_SEEDS, level) < POWER:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of effects that two seeds show, it warns before it is right
+        enough = power.power(effect, fewest, level) >= POWER
+        needed = fewest if enough else math.ceil(float(np.squeeze(power.solve_power(effect, None, level, POWER))))
+    return max(fewest, needed)
+
+
+def _interval(by_example: Floats) -> tuple[float, float]:
+    """Of the mean of differences [S] or [S, E]."""
+    from scipy.stats import bootstrap
+
+    if np.ptp(by_example) <= NOTHING:
+        return float(by_example.flat[0]), float(by_example.flat[0])
+    chosen = {"confidence_level": CONFIDENCE, "n_resamples": RESAMPLES, "method": "percentile", "batch": 1_000}
+    rng = np.random.default_rng(RESAMPLING_SEED)
+    if by_example.ndim == 1:
+        found = bootstrap((by_example,), np.mean, rng=rng, **chosen)
+    else:
+        seeds, examples = (np.arange(count) for count in by_example.shape)
+
+        def mean_of(rows: NDArray[np.int64], columns: NDArray[np.int64], axis: int = -1) -> Floats:
+            # How often each seed and each example was drawn says all about the mean.
+            drawn = _counts(rows, len(seeds)) @ by_example  # [B, E]
+            return np.asarray((drawn * _counts(columns, len(examples))).sum(axis=-1) / by_example.size)
+
+        found = bootstrap((seeds, examples), mean_of, paired=False, vectorized=True, rng=rng, **chosen)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _counts(drawn: NDArray[np.int64], size: int) -> Floats:
+    """How often each of `size` numbers was drawn, [..., n] to [..., size]."""
+    flat = np.atleast_2d(drawn)
+    places = flat + size * np.arange(len(flat))[:, None]
+    counts = np.bincount(places.ravel(), minlength=size * len(flat)).reshape(len(flat), size)
+    return counts.astype(np.float64).reshape(*drawn.shape[:-1], size)
+
+
+def _permutation_p(differences: Floats) -> float:
+    from scipy.stats import permutation_test
+
+    if np.max(np.abs(differences)) <= NOTHING:
+        return 1.0
+    found = permutation_test(
+        (differences, np.zeros_like(differences)),
+        lambda ours, theirs, axis: np.mean(ours - theirs, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(RESAMPLING_SEED),
+    )
+    return float(found.pvalue)
+
+
+def _check(ours: Floats, theirs: Floats) -> None:
+    if ours.shape != theirs.shape or ours.ndim not in (1, 2):
+        raise ValueError(f"scores have shapes {ours.shape} and {theirs.shape}: give both as [S] or both as [S, E].")
+    if not ours.size:
+        raise ValueError("there is no score: give those of at least one seed.")
+    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
+        raise ValueError("a score is not finite: leave its seed out.")
