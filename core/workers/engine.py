@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from core.config import RunConfig
 from core.store import Status, Store
+from core.tasks import TaskData
 from core.training.prepare import prepare
 from core.workers.run_rows import TaskSource, keep_rows
 
@@ -41,16 +42,31 @@ class Engine(ABC):
 
         Raises: ConfigError, TaskError, EncoderError or StoreError; then nothing was created.
         """
-        config, data = prepare(
+        run_id = self.queue(*self.prepared(draft))
+        self.dispatch()
+        return run_id
+
+    def prepared(self, draft: RunConfig) -> tuple[RunConfig, TaskData]:
+        """A draft as a run here would have it, with every default filled in, and its rows; nothing is created.
+
+        Raises: ConfigError, TaskError or EncoderError.
+        """
+        return prepare(
             draft,
             gpu=self.has_gpu(),
             bfloat16=self.has_bfloat16(draft.device),
             load=TaskSource(self.store.folder),
         )
+
+    def queue(self, config: RunConfig, data: TaskData, cell: tuple[str, int, int] | None = None) -> str:
+        """Queue a prepared run; returns its id. `dispatch` starts it.
+
+        Args:
+            cell: as `Store.create` takes it.
+        Raises: TaskError or StoreError; then nothing was created.
+        """
         keep_rows(self.store.folder, data)
-        run_id = self.store.create(config)
-        self.dispatch()
-        return run_id
+        return self.store.create(config, cell)
 
     def status(self, run_id: str) -> Status:
         """As it is true now. Raises: RunNotFoundError."""

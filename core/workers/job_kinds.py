@@ -23,6 +23,7 @@ KINDS: Mapping[str, str] = {
     "map": "core.artifacts.map_job:job",
     "measures": "core.artifacts.measures_job:job",
     "inspect": "core.artifacts.inspect_job:job",
+    "experiment": "core.experiments.lifecycle:job",
     RUN: "core.workers.run_worker:job",
 }
 # Kinds of which a warm process takes care, and the name of the group that shares it: they have to answer soon, and what
@@ -50,7 +51,13 @@ AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
 # How many of a kind may work or wait.
 MAX_ACTIVE = 20
 # How long a job that has ended can be looked at. What these give is drawn once, or kept in files of its own.
-KEPT_S: Mapping[str, float] = {"translate": 600.0, "map": 600.0, "measures": 600.0, "inspect": 120.0}
+KEPT_S: Mapping[str, float] = {
+    "translate": 600.0,
+    "map": 600.0,
+    "measures": 600.0,
+    "inspect": 120.0,
+    "experiment": 60.0,
+}
 KEPT_OTHERS_S = 86_400.0
 
 

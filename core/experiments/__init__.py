@@ -1,0 +1,4 @@
+"""Many runs that answer one question: a design of settings and seeds, its runs, and what they show.
+
+May import: everything of core but figures and cli. How one run is carried out, and where, belongs to workers.
+"""

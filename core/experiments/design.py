@@ -1,0 +1,265 @@
+"""A design: a draft, the settings that are varied, and the seeds. Frozen, validated, one JSON form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import product
+from math import prod
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, field_validator, model_validator
+
+from core.config import LARGEST_SEED, RunConfig
+from core.config.changes import LAMBDA, PRESET, TEMPERATURE, changed
+from core.config.fields import field_at
+from core.config.labels import value_text
+from core.config.presets import PRESETS
+from core.config.validation import Section, build
+from core.errors import ConfigError
+from core.parameters import Parameter
+
+MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
+LABEL_CHARS = 60
+# The first seed of a number of seeds.
+FIRST_SEED = 0
+OBJECTIVE = Parameter(
+    PRESET, "Objective", None, "By name.", kind="choice", choices={name: one.label for name, one in PRESETS.items()}
+)
+# What is no field has its name here; labels of the others come from the field.
+NAMED = {PRESET: OBJECTIVE.label, LAMBDA: "Weight λ", TEMPERATURE: "Temperature τ"}
+
+
+class Level(Section):
+    """One value of what is varied, or several settings that change together."""
+
+    label: Annotated[str, Field(min_length=1, max_length=LABEL_CHARS)]
+    settings: Annotated[dict[str, Any], Field(default_factory=dict)]
+
+
+class Axis(Section):
+    """What is varied, from level to level. In a file also `setting` and `values`, which make name and levels."""
+
+    name: Annotated[str, Field(min_length=1, max_length=LABEL_CHARS)]
+    levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=MOST_LEVELS)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_setting(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "setting" not in given:
+            return given
+        rest = given.keys() - {"setting", "values", "name"}
+        if rest or not isinstance(given.get("values"), list | tuple) or not isinstance(given["setting"], str):
+            raise ConfigError(
+                "axes", _one_line(given), "give setting and values, such as [0.1, 0.5], or name and levels."
+            )
+        made = axis_of(given["setting"], given["values"])
+        return {"name": given.get("name", made.name), "levels": [level.model_dump() for level in made.levels]}
+
+    @model_validator(mode="after")
+    def _check_labels(self) -> Axis:
+        _check_distinct(f"levels of {self.name}", [level.label for level in self.levels])
+        return self
+
+
+class Cell(NamedTuple):
+    """One combination of levels; its `number` never changes while the axes stay.
+
+    Attributes:
+        levels: their numbers, one per axis; None for the reference, which lies outside the grid.
+    """
+
+    number: int
+    levels: tuple[int, ...] | None
+
+
+class Design(Section):
+    """What an experiment runs: every combination of the axes' levels, and the reference, under every seed.
+
+    Attributes:
+        protocol: the name of the protocol that made it; "" for a design of one's own.
+        base: a draft, which levels change.
+        seeds: each run's `seed`; in a file also how many, counted from 0.
+        baseline: what a cell is compared with: the cell that has these levels instead, by axis name and level label.
+        reference: one more cell, outside the grid, which all are compared with when it is there.
+    """
+
+    version: Literal[1] = 1
+    name: Annotated[str, Field(max_length=80)] = ""
+    protocol: Annotated[str, Field(max_length=40)] = ""
+    base: RunConfig = RunConfig()
+    axes: Annotated[tuple[Axis, ...], Field(max_length=MOST_AXES)] = ()
+    seeds: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...], Field(min_length=1, max_length=MOST_SEEDS)
+    ] = (FIRST_SEED,)
+    baseline: Annotated[dict[str, str], Field(default_factory=dict)]
+    reference: Level | None = None
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _of_settings(cls, given: Any) -> Any:
+        """In a file, settings beside the defaults will do."""
+        if not isinstance(given, dict) or "phases" in given or "version" in given:
+            return given
+        return changed(RunConfig(), given)
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _counted(cls, given: Any) -> Any:
+        if isinstance(given, int) and not isinstance(given, bool):
+            if not 1 <= given <= MOST_SEEDS:
+                raise ConfigError("seeds", given, f"give 1 to {MOST_SEEDS}, or a list of seeds.")
+            return tuple(range(FIRST_SEED, FIRST_SEED + given))
+        return given
+
+    @field_validator("baseline", mode="before")
+    @classmethod
+    def _as_labels(cls, given: Any) -> Any:
+        """In a file, a level may be named by its value."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value if isinstance(value, str) else value_text(value) for name, value in given.items()}
+
+    @model_validator(mode="after")
+    def _check(self) -> Design:
+        _check_distinct("axes", [axis.name for axis in self.axes])
+        _check_distinct("seeds", [str(seed) for seed in self.seeds])
+        by_name = {axis.name: axis for axis in self.axes}
+        for name, label in self.baseline.items():
+            if name not in by_name:
+                raise ConfigError("baseline", name, f"name an axis: {', '.join(by_name) or 'there is none'}.")
+            labels = [level.label for level in by_name[name].levels]
+            if label not in labels:
+                raise ConfigError("baseline", label, f"choose a level of {name}: {', '.join(labels)}.")
+        if self.runs > MOST_RUNS:
+            raise ConfigError("design", f"{self.runs:,} runs", f"an experiment has at most {MOST_RUNS:,}.")
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each axis has."""
+        return tuple(len(axis.levels) for axis in self.axes)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All combinations, the last axis fastest; then the reference."""
+        grid = [Cell(number, levels) for number, levels in enumerate(product(*map(range, self.shape)))]
+        return (*grid, *([Cell(len(grid), None)] if self.reference else []))
+
+    @property
+    def runs(self) -> int:
+        return (prod(self.shape) + (self.reference is not None)) * len(self.seeds)
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is something to compare with."""
+        return bool(self.baseline) or self.reference is not None
+
+    def labels_of(self, cell: Cell) -> tuple[str, ...]:
+        """The labels of a cell's levels, one per axis; of the reference, its label alone."""
+        if cell.levels is None:
+            assert self.reference is not None
+            return (self.reference.label,)
+        return tuple(axis.levels[level].label for axis, level in zip(self.axes, cell.levels, strict=True))
+
+    def title_of(self, cell: Cell) -> str:
+        """A cell in words: "CE + SCL, τ 0.3"; the one cell of a design without axes is "all runs"."""
+        if cell.levels is None:
+            return self.labels_of(cell)[0]
+        named = [_titled(axis.name, label) for axis, label in zip(self.axes, self.labels_of(cell), strict=True)]
+        return ", ".join(named) or "all runs"
+
+    def draft(self, cell: Cell, seed: int) -> RunConfig:
+        """The draft of one run. Raises: ConfigError where the cell's settings do not go together."""
+        settings: dict[str, Any] = {}
+        for level in self._levels_of(cell):
+            settings |= level.settings
+        return changed(self.base, settings | {"seed": seed, "name": ""})
+
+    def baseline_of(self, cell: Cell) -> Cell | None:
+        """What a cell is compared with; None for what is itself compared with."""
+        other = self._compared(cell)
+        return None if other is None or other == cell else other
+
+    def with_seeds(self, seeds: Iterable[int]) -> Design:
+        """The same with more seeds. Raises: ConfigError."""
+        return self.revised(seeds=[*self.seeds, *(seed for seed in seeds if seed not in self.seeds)])
+
+    def revised(self, **fields: Any) -> Design:
+        """The same with some fields changed. Raises: ConfigError."""
+        return build(Design, self.model_dump(mode="json") | fields)
+
+    def to_json(self) -> str:
+        """The one JSON form, with sorted keys."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+
+    def _compared(self, cell: Cell) -> Cell | None:
+        if self.reference is not None:
+            return self.cells[-1]
+        if not self.baseline or cell.levels is None:
+            return None
+        wanted = [
+            [one.label for one in axis.levels].index(self.baseline[axis.name]) if axis.name in self.baseline else level
+            for axis, level in zip(self.axes, cell.levels, strict=True)
+        ]
+        return next(one for one in self.cells if one.levels == tuple(wanted))
+
+    def _levels_of(self, cell: Cell) -> list[Level]:
+        if cell.levels is None:
+            assert self.reference is not None
+            return [self.reference]
+        return [axis.levels[level] for axis, level in zip(self.axes, cell.levels, strict=True)]
+
+
+def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) -> Axis:
+    """An axis over one setting: its name and its levels' labels are those that people know it by.
+
+    Args:
+        base: whose losses have the setting, where it is one of theirs.
+    Raises: ConfigError for values that are no list of different ones.
+    """
+    parameter = parameter_of(setting, base or RunConfig())
+    name = NAMED.get(setting) or (parameter.label if parameter else setting)
+    levels = [{"label": value_text(value, parameter)[:LABEL_CHARS], "settings": {setting: value}} for value in values]
+    return build(Axis, {"name": name[:LABEL_CHARS], "levels": levels})
+
+
+def parameter_of(setting: str, base: RunConfig) -> Parameter | None:
+    """What a setting is for people; None for one that is not known by a label."""
+    if setting == PRESET:
+        return OBJECTIVE
+    names = setting.split(".")
+    if "terms" in names and names[-1].isidentifier():
+        place = names.index("terms") + 1
+        phase = int(names[1]) if names[0] == "phases" and names[1].isdecimal() else 0
+        terms = base.phases[min(phase, len(base.phases) - 1)].objective.terms
+        if place < len(names) - 1 and names[place].isdecimal() and int(names[place]) < len(terms):
+            parameters = terms[int(names[place])].entry.parameters
+            return next((one for one in parameters if one.name == names[-1]), None)
+    return field_at(RunConfig, setting)
+
+
+def parse_design(given: Mapping[str, Any] | str) -> Design:
+    """A design from its JSON form. Raises: ConfigError with one sentence for the first thing that is wrong."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError("design", str(error), "give one JSON object.") from None
+    return build(Design, given)
+
+
+def _titled(axis: str, label: str) -> str:
+    """A level in words: a number says of what, by its symbol where the axis has one."""
+    last = axis.rsplit(maxsplit=1)[-1]
+    return f"{last if len(last) == 1 else axis} {label}" if label[0].isdigit() else label
+
+
+def _check_distinct(field: str, names: list[str]) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(field, twice, "it is there twice; leave one of them out.")
+
+
+def _one_line(given: Any) -> str:
+    return json.dumps(given, ensure_ascii=False, default=str)

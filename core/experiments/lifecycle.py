@@ -1,0 +1,177 @@
+"""The life of an experiment: begun, filled with runs, stopped, resumed, given more seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from core.config import RunConfig
+from core.errors import ConfigError, EngineError, PlaygroundError
+from core.experiments.design import Cell, Design, parse_design
+from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
+from core.workers import Engine, Jobs, LocalEngine
+
+# The kind of job that makes an experiment's runs.
+FILL = "experiment"
+Report = Callable[[int, int | None, str], None]
+
+
+class Experiments:
+    """The experiments of an engine's store.
+
+    The runs are made by a job, so that nobody waits for a thousand of them to be checked; whoever looks at an
+    experiment that still wants runs starts the job again where it has ended.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.table = ExperimentTable(engine.store.folder)
+        self._jobs = Jobs(engine.store.folder)
+
+    def begin(self, design: Design) -> str:
+        """Add an experiment and have its runs made; returns its id.
+
+        Raises: ConfigError, TaskError or EncoderError where its first run cannot be made, and EngineError or
+            StoreError; then nothing was created.
+        """
+        for _ in self._first_drafts(design):
+            pass
+        experiment_id = self.table.create(design.name, design.to_json())
+        self.fill(experiment_id)
+        return experiment_id
+
+    def design(self, experiment_id: str) -> Design:
+        """Raises: StoreError where there is no such experiment."""
+        return parse_design(self.table.experiment(experiment_id).design)
+
+    def fill(self, experiment_id: str) -> None:
+        """Have the runs that an experiment lacks be made, unless that is under way. Raises: EngineError."""
+        title = self.table.experiment(experiment_id).title
+        self._jobs.start(FILL, {"experiment": experiment_id}, f"Runs of {title}")
+
+    def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
+        """Have missing runs be made where an experiment wants some and nobody is at it."""
+        if experiment.wanted and missing(design, runs):
+            with suppress(EngineError):  # the next look tries again
+                self.fill(experiment.id)
+
+    def stop(self, experiment_id: str) -> int:
+        """Make no more runs, and stop those that it started and nobody else needs; returns how many those are.
+
+        Raises: StoreError.
+        """
+        self.table.want(experiment_id, False)
+        own = [run for run in self.table.runs(experiment_id) if run.own and run.run_id and not run.ended]
+        others = self.table.needed_by_others(experiment_id, [run.run_id for run in own if run.run_id])
+        stopped = 0
+        for run in own:
+            if run.run_id and run.run_id not in others:
+                with suppress(EngineError):  # it may have ended by itself just now
+                    self.engine.stop(run.run_id)
+                    stopped += 1
+        return stopped
+
+    def resume(self, experiment_id: str) -> None:
+        """Go on: runs that stopped, failed or were interrupted resume, missing and deleted ones are made.
+
+        Raises: StoreError, EngineError.
+        """
+        self.table.want(experiment_id, True)
+        for run in self.table.runs(experiment_id):
+            if run.run_id and run.status is not None and run.status.resumable:
+                with suppress(EngineError):  # somebody resumed it just now
+                    self.engine.store.requeue(run.run_id)
+        self.table.forget_missing(experiment_id)
+        self.engine.dispatch()
+        self.fill(experiment_id)
+
+    def add_seeds(self, experiment_id: str, count: int) -> Design:
+        """Give every cell this many more seeds, those behind its largest.
+
+        Raises: ConfigError, StoreError, EngineError.
+        """
+        if count < 1:
+            raise ConfigError("seeds", count, "give 1 or more.")
+        design = self.design(experiment_id)
+        first = max(design.seeds) + 1
+        more = design.with_seeds(range(first, first + count))
+        self.table.redesign(experiment_id, more.to_json())
+        self.table.want(experiment_id, True)
+        self.fill(experiment_id)
+        return more
+
+    def _first_drafts(self, design: Design) -> Iterator[Cell]:
+        """Check every cell's settings, and one run as a whole. Raises: ConfigError, TaskError, EncoderError."""
+        checked = False
+        refused: PlaygroundError | None = None
+        for cell in design.cells:
+            try:
+                draft = design.draft(cell, design.seeds[0])
+                if not checked:
+                    self.engine.prepared(draft)
+                    checked = True
+                yield cell
+            except PlaygroundError as error:
+                refused = refused or error
+        if not checked and refused is not None:
+            raise refused
+
+
+def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
+    """The cells and seeds whose runs nobody has made yet, every cell's first seed first; a deleted run was made."""
+    there = {(run.cell, run.seed) for run in runs}
+    return [(cell, seed) for seed in design.seeds for cell in design.cells if (cell.number, seed) not in there]
+
+
+def make_runs(engine: Engine, experiment_id: str, report: Report) -> int:
+    """Make the runs that an experiment lacks, or find those that are the same; stops when nobody wants them any more.
+
+    Returns: how many runs were new. A cell whose run cannot be made keeps the reason.
+    """
+    table = ExperimentTable(engine.store.folder)
+    design = parse_design(table.experiment(experiment_id).design)
+    todo = missing(design, table.runs(experiment_id))
+    new = 0
+    for done, (cell, seed) in enumerate(todo):
+        report(done, len(todo), f"{design.title_of(cell)}, seed {seed}")
+        if not table.is_wanted(experiment_id):
+            break
+        try:
+            new += _make(engine, table, (experiment_id, cell.number, seed), design.draft(cell, seed))
+        except PlaygroundError as error:
+            table.put_problem(experiment_id, cell.number, seed, str(error))
+    report(len(todo), len(todo), "done")
+    return new
+
+
+def _make(engine: Engine, table: ExperimentTable, place: tuple[str, int, int], draft: RunConfig) -> bool:
+    """One run. Returns: whether it is a new one."""
+    config, data = engine.prepared(draft)
+    same = engine.store.same_as(config)
+    if same is None:
+        engine.queue(config, data, place)
+        engine.dispatch()
+        return True
+    table.put_run(*place, same)
+    if engine.store.run(same).status.resumable:
+        with suppress(EngineError):  # somebody resumed it just now
+            engine.resume(same)
+    return False
+
+
+def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[str, Any]:
+    """Make an experiment's runs. Args: request: "experiment", its id. Returns: "new", how many runs are new."""
+    engine = LocalEngine(Store(store_folder))
+    return {"new": make_runs(engine, str(request["experiment"]), progress)}
+
+
+def is_over(design: Design, runs: Sequence[ExperimentRun]) -> bool:
+    """Whether every cell has a run, or a reason for none, under every seed, and all of them have ended."""
+    return not missing(design, runs) and all(run.ended for run in runs)
+
+
+def is_complete(design: Design, runs: Sequence[ExperimentRun]) -> bool:
+    """Whether every run has finished."""
+    return is_over(design, runs) and all(run.status == Status.FINISHED for run in runs)

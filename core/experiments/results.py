@@ -1,0 +1,218 @@
+"""What an experiment shows: each cell's score over seeds, and its paired difference from what it is compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from core.artifacts.seeds import SCORES, Measure
+from core.errors import StoreError
+from core.events import VALIDATION, Evaluation
+from core.experiments.design import Cell, Design
+from core.representation.agreement import mean_std
+from core.representation.paired import LEVEL, PairedDifference, holm, paired_difference, seeds_needed
+from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
+
+TEST = "test"
+SPLITS = {TEST: "Test", VALIDATION: "Validation"}
+# Scores that are means over examples, which two runs can therefore be compared on one by one.
+BY_EXAMPLE = ("accuracy", "cross_entropy")
+Verdict = Literal["higher", "lower", "no difference shown"]
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A cell against its baseline, on the seeds that both have.
+
+    Attributes:
+        baseline: the number of the cell that it is compared with.
+        corrected_p: after Holm, over all comparisons of the table; None for one seed.
+        seeds_needed: to show such a difference beside as many other comparisons; None where no number up to a thousand
+            would, or one seed says nothing of it.
+    """
+
+    baseline: int
+    difference: PairedDifference
+    corrected_p: float | None
+    seeds_needed: int | None
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.corrected_p is None or self.corrected_p > LEVEL:
+            return "no difference shown"
+        return "higher" if self.difference.mean > 0 else "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """One cell.
+
+    Attributes:
+        scores: by seed, of the runs that have the score.
+        mean, std: over seeds, n − 1; None where there is no score, or one seed.
+        by_probe: whether any of its scores is that of a linear probe, because the classifier never learned.
+        runs: of the cell, whatever became of them.
+    """
+
+    cell: Cell
+    title: str
+    scores: Mapping[int, float]
+    mean: float | None
+    std: float | None
+    comparison: Comparison | None
+    by_probe: bool
+    runs: tuple[ExperimentRun, ...]
+
+    @property
+    def seeds(self) -> int:
+        return len(self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A table of cells, in the order of the design."""
+
+    design: Design
+    measure: Measure
+    split: str
+    cells: tuple[CellResult, ...]
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        return [cell.comparison for cell in self.cells if cell.comparison is not None]
+
+    @property
+    def by_example(self) -> bool:
+        """Whether the differences were taken example by example, all of them."""
+        return bool(self.comparisons) and all(one.difference.examples for one in self.comparisons)
+
+
+def results(store: Store, experiment: Experiment, design: Design, *, measure: str, split: str) -> Results:
+    """What the runs that have finished show.
+
+    Args:
+        measure: one of `core.artifacts.seeds.SCORES`; split: "test" or "validation", scored at the last frame.
+    """
+    table = ExperimentTable(store.folder)
+    runs = table.runs(experiment.id)
+    return of_runs(store, design, runs, table.scores(experiment.id, split), measure=measure, split=split)
+
+
+def of_runs(
+    store: Store,
+    design: Design,
+    runs: Sequence[ExperimentRun],
+    scores: Mapping[str, Evaluation],
+    *,
+    measure: str,
+    split: str,
+) -> Results:
+    """The same of runs and scores that are at hand; scores by run id."""
+    by_cell: dict[int, list[ExperimentRun]] = {}
+    for run in runs:
+        by_cell.setdefault(run.cell, []).append(run)
+    cells = [_cell(design, cell, tuple(by_cell.get(cell.number, ())), scores, measure) for cell in design.cells]
+    compared = [_compared(store, design, cell, cells, measure, split) for cell in cells]
+    corrected = _corrected([difference for _, difference in compared if difference is not None])
+    found = []
+    for cell, (baseline, difference) in zip(cells, compared, strict=True):
+        comparison = None
+        if baseline is not None and difference is not None:
+            level = LEVEL / sum(one is not None for _, one in compared)
+            p = corrected.pop(0)
+            comparison = Comparison(baseline, difference, p, seeds_needed(difference, level))
+        found.append(replace(cell, comparison=comparison))
+    return Results(design, SCORES[measure], split, tuple(found))
+
+
+def _cell(
+    design: Design, cell: Cell, runs: tuple[ExperimentRun, ...], scores: Mapping[str, Evaluation], measure: str
+) -> CellResult:
+    found: dict[int, float] = {}
+    by_probe = False
+    for run in runs:
+        evaluation = scores.get(run.run_id or "") if run.status == Status.FINISHED else None
+        value = None if evaluation is None else evaluation.values.get(measure)
+        if evaluation is not None and value is not None and math.isfinite(value):
+            found[run.seed] = value
+            by_probe |= evaluation.probe_rows is not None
+    mean, std = mean_std(list(found.values())) if found else (None, None)
+    return CellResult(cell, design.title_of(cell), found, mean, std, None, by_probe, runs)
+
+
+def _compared(
+    store: Store, design: Design, ours: CellResult, cells: Sequence[CellResult], measure: str, split: str
+) -> tuple[int | None, PairedDifference | None]:
+    """The cell that another is compared with, and the difference on the seeds that both have; None without any."""
+    baseline = design.baseline_of(ours.cell)
+    if baseline is None:
+        return None, None
+    theirs = cells[baseline.number]
+    seeds = [seed for seed in ours.scores if seed in theirs.scores]
+    if not seeds:
+        return baseline.number, None
+    pair = [_by_example(store, cell, seeds, measure, split) for cell in (ours, theirs)]
+    same = pair[0] is not None and pair[1] is not None and pair[0][1] == pair[1][1]
+    if same and pair[0] is not None and pair[1] is not None:
+        return baseline.number, paired_difference(pair[0][0], pair[1][0])
+    scores = [[cell.scores[seed] for seed in seeds] for cell in (ours, theirs)]
+    return baseline.number, paired_difference(*scores)
+
+
+def _by_example(
+    store: Store, cell: CellResult, seeds: Sequence[int], measure: str, split: str
+) -> tuple[Values, tuple[int, ...]] | None:
+    """[S, E] scores of examples and their labels; None where they are not known of every seed, or not the same."""
+    if measure not in BY_EXAMPLE:
+        return None
+    of_seed = {run.seed: run for run in cell.runs}
+    found = [_outcomes(store, str(of_seed[seed].run_id), of_seed[seed].begun_attempt, measure, split) for seed in seeds]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found) or len({labels for _, labels in known}) != 1:
+        return None
+    return np.stack([values for values, _ in known]), known[0][1]
+
+
+@lru_cache(maxsize=2_048)
+def _outcomes(
+    store: Store, run_id: str, attempt: int, measure: str, split: str
+) -> tuple[Values, tuple[int, ...]] | None:
+    """The score of each example of a finished run, and their labels; None where they were not kept or are damaged."""
+    try:
+        logits, labels = _predictions(store, run_id, split)
+    except StoreError:
+        return None
+    if logits is None:
+        return None
+    truth = np.asarray(labels)
+    if measure == "accuracy":
+        return (logits.argmax(1) == truth).astype(np.float64), labels
+    return -log_softmax(logits.astype(np.float64), axis=1)[np.arange(len(truth)), truth], labels
+
+
+def _predictions(store: Store, run_id: str, split: str) -> tuple[NDArray[np.float32] | None, tuple[int, ...]]:
+    """Logits and labels of a split's rows; for validation those of the last frame, where it has the whole split."""
+    if split == TEST:
+        kept = store.predictions(run_id)
+        return (None, ()) if kept is None else (kept.logits, kept.labels)
+    run = store.run(run_id)
+    steps = store.frame_steps(run_id)
+    if run.probe is None or not steps or run.probe.held_out != run.config.task.validation_size:
+        return None, ()
+    held_out = run.probe.held_out
+    return store.logits(run_id, steps[-1])[:held_out], run.probe.labels[:held_out]
+
+
+def _corrected(differences: Sequence[PairedDifference]) -> list[float | None]:
+    """Holm over all p values that there are, in their order."""
+    known = iter(holm([one.p for one in differences if one.p is not None]))
+    return [None if one.p is None else next(known) for one in differences]

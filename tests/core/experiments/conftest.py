@@ -1,0 +1,50 @@
+"""An experiment on the tiny encoder, and its runs made in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.config.validation import build
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments, make_runs
+from core.store import Store
+from tests.core.experiments.instant import InstantEngine
+
+Make = Callable[..., Design]
+
+
+class Here(Experiments):
+    """Makes runs in this process."""
+
+    def fill(self, experiment_id: str) -> None:
+        make_runs(self.engine, experiment_id, lambda *_: None)
+
+
+@pytest.fixture
+def design(draft: Callable[..., RunConfig]) -> Make:
+    """Makes a design on the tiny encoder: λ 0.1 and 0.9, compared with the first, under two seeds."""
+
+    def make(**fields: Any) -> Design:
+        given: dict[str, Any] = {
+            "base": draft().model_dump(mode="json"),
+            "axes": [{"setting": "lambda", "values": [0.1, 0.9]}],
+            "seeds": 2,
+            "baseline": {"Weight λ": "0.1"},
+        }
+        return build(Design, given | fields)
+
+    return make
+
+
+@pytest.fixture
+def engine(store: Store) -> InstantEngine:
+    return InstantEngine(store)
+
+
+@pytest.fixture
+def experiments(engine: InstantEngine) -> Here:
+    return Here(engine)

@@ -1,0 +1,82 @@
+"""Protocols: every one can be run as it is, says what it compares, and one from outside is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config.validation import build
+from core.errors import ConfigError
+from core.experiments.design import Design, parse_design
+from core.experiments.protocols.entry import SEEDS, Protocol, varied
+from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
+from core.experiments.results import SPLITS
+from core.training.prepare import prepare
+
+EXPECTED = {
+    "few-shot",
+    "label-noise",
+    "text-noise",
+    "batch-size",
+    "rdrop-stages",
+    "views",
+    "tokens",
+    "layers",
+    "representation",
+}
+
+
+def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
+    assert set(PROTOCOLS) >= EXPECTED
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_cell_can_be_prepared(name: str) -> None:
+    design = protocol_entry(name).design()
+    assert parse_design(design.to_json()) == design
+    for cell in design.cells:
+        config, data = prepare(design.draft(cell, 0), gpu=False)
+        assert config.steps > 0
+        assert len(data.train) >= max(phase.batch_size for phase in config.phases)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_cell_is_another_run(name: str) -> None:
+    design = protocol_entry(name).design()
+    texts = {design.draft(cell, seed).to_json() for cell in design.cells for seed in design.seeds}
+    assert len(texts) == design.runs
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
+    entry = protocol_entry(name)
+    design = entry.design()
+    assert design.compares
+    assert len(design.seeds) == SEEDS
+    assert entry.question.endswith("?")
+    assert entry.differs.endswith(".")
+    assert entry.split in SPLITS
+    for table in entry.published:
+        assert {len(row) for row in table.rows} == {len(table.header)}
+        assert table.source
+
+
+def test_a_protocol_keeps_what_people_chose() -> None:
+    entry = protocol_entry("few-shot")
+    base = entry.base.model_copy(update={"encoder": entry.base.encoder.model_copy(update={"max_length": 64})})
+    design = entry.design(base, seeds=range(7))
+    assert design.draft(design.cells[0], 0).encoder.max_length == 64
+    assert design.seeds == tuple(range(7))
+
+
+def test_a_protocol_from_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Protocol(
+        "own", 99, "Own", "Does it help?", "a test", lambda _: (varied("lambda", 0.1, 0.9),), differs="It is ours."
+    )
+    monkeypatch.setitem(PROTOCOLS, "own", own)
+    assert protocol_entry("own").design().runs == 2 * SEEDS
+    assert build(Design, {"protocol": "own"}).protocol == "own"
+
+
+def test_a_protocol_that_does_not_exist_names_those_that_do() -> None:
+    with pytest.raises(ConfigError, match="choose one of few-shot"):
+        protocol_entry("nonsense")

@@ -1,0 +1,168 @@
+"""Designs: what they run, what a cell is compared with, and how a file says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.config.validation import build
+from core.errors import ConfigError
+from core.experiments.design import MOST_RUNS, Axis, Cell, Design, axis_of, parse_design
+
+GRID: dict[str, Any] = {
+    "name": "λ × τ",
+    "base": {"task.id": "film_reviews", "steps": 20},
+    "axes": [
+        {"setting": "lambda", "values": [0.1, 0.5, 0.9]},
+        {"setting": "temperature", "values": [0.1, 0.3]},
+    ],
+    "seeds": 3,
+}
+
+
+def test_every_combination_runs_under_every_seed() -> None:
+    design = build(Design, GRID)
+    assert design.shape == (3, 2)
+    assert [cell.levels for cell in design.cells] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert [cell.number for cell in design.cells] == list(range(6))
+    assert design.seeds == (0, 1, 2)
+    assert design.runs == 18
+
+
+def test_a_cell_changes_its_settings_and_the_seed_alone() -> None:
+    design = build(Design, GRID)
+    draft = design.draft(design.cells[5], 2)
+    assert (draft.phases[0].objective.weight, draft.phases[0].objective.temperature, draft.seed) == (0.9, 0.3, 2)
+    assert (draft.phases[0].steps, draft.task.id) == (20, "film_reviews")
+
+
+def test_without_axes_it_is_seeds_alone() -> None:
+    design = build(Design, {"seeds": [4, 7]})
+    assert design.cells == (Cell(0, ()),)
+    assert (design.runs, design.title_of(design.cells[0])) == (2, "all runs")
+    assert [design.draft(design.cells[0], seed).seed for seed in design.seeds] == [4, 7]
+
+
+def test_cells_are_called_as_people_call_their_settings() -> None:
+    design = build(Design, GRID | {"reference": {"label": "CE", "settings": {"preset": "ce"}}})
+    assert [axis.name for axis in design.axes] == ["Weight λ", "Temperature τ"]
+    assert design.title_of(design.cells[0]) == "λ 0.1, τ 0.1"
+    assert design.title_of(design.cells[-1]) == "CE"
+
+
+def test_an_axis_of_levels_changes_several_settings_at_once() -> None:
+    levels = [
+        {"label": "CE", "settings": {"preset": "ce"}},
+        {"label": "Sharp", "settings": {"preset": "dscl", "temperature": 0.05}},
+    ]
+    design = build(Design, {"axes": [{"name": "Objective", "levels": levels}]})
+    draft = design.draft(design.cells[1], 0)
+    assert draft.phases[0].objective.temperature == 0.05
+
+
+def test_a_baseline_replaces_the_levels_it_names() -> None:
+    design = build(Design, GRID | {"baseline": {"Weight λ": 0.1}})
+    pairs = {cell.number: design.baseline_of(cell) for cell in design.cells}
+    assert {number: other and other.number for number, other in pairs.items()} == {
+        0: None,
+        1: None,
+        2: 0,
+        3: 1,
+        4: 0,
+        5: 1,
+    }
+    assert design.compares
+
+
+def test_all_are_compared_with_a_reference() -> None:
+    design = build(Design, GRID | {"reference": {"label": "CE", "settings": {"preset": "ce"}}})
+    assert design.runs == 21
+    assert {design.baseline_of(cell) for cell in design.cells[:-1]} == {design.cells[-1]}
+    assert design.baseline_of(design.cells[-1]) is None
+    assert design.draft(design.cells[-1], 0).phases[0].objective.contrastive == ()
+
+
+def test_without_a_baseline_nothing_is_compared() -> None:
+    design = build(Design, GRID)
+    assert not design.compares
+    assert {design.baseline_of(cell) for cell in design.cells} == {None}
+
+
+def test_the_json_form_comes_back_as_it_was() -> None:
+    design = build(Design, GRID | {"baseline": {"Weight λ": 0.1}})
+    assert parse_design(design.to_json()) == design
+
+
+def test_more_seeds_leave_the_cells_as_they_are() -> None:
+    design = build(Design, GRID)
+    more = design.with_seeds([2, 3, 4])
+    assert more.seeds == (0, 1, 2, 3, 4)
+    assert more.cells == design.cells
+
+
+def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
+    assert axis_of("task.train_size", [20, None]) == Axis.model_validate(
+        {
+            "name": "Training rows",
+            "levels": [
+                {"label": "20", "settings": {"task.train_size": 20}},
+                {"label": "All", "settings": {"task.train_size": None}},
+            ],
+        }
+    )
+    assert [level.label for level in axis_of("preset", ["ce", "ce-scl"]).levels] == ["CE", "CE + SCL"]
+    assert axis_of("objective.terms.0.variant", ["out", "in"]).name == "Variant"
+    assert axis_of("phases.0.optimiser.learning_rate", [1e-4]).levels[0].label == "1e-04"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"axes": [{"setting": "lambda"}]}, "give setting and values"),
+        ({"axes": [{"setting": "lambda", "values": 3}]}, "give setting and values"),
+        ({"axes": [{"setting": "lambda", "values": [0.1], "colour": 1}]}, "give setting and values"),
+        ({"axes": [{"setting": "lambda", "values": [0.1, 0.1]}]}, "levels of Weight λ = '0.1'"),
+        ({"axes": [{"setting": "lambda", "values": []}]}, "levels = []"),
+        ({"axes": GRID["axes"][:1] * 2}, "axes = 'Weight λ' cannot be used: it is there twice"),
+        ({"seeds": 0}, "seeds = 0 cannot be used: give 1 to 100"),
+        ({"seeds": [1, 1]}, "it is there twice"),
+        ({"seeds": [-1]}, "seeds"),
+        ({"seeds": []}, "seeds"),
+        ({"baseline": {"Nothing": "0.1"}}, "baseline = 'Nothing' cannot be used: name an axis"),
+        (GRID | {"baseline": {"Weight λ": 0.2}}, "choose a level of Weight λ: 0.1, 0.5, 0.9"),
+        ({"colour": 1}, "colour = 1 cannot be used: there is no such field"),
+        ({"base": {"lambda": 3}}, "lambda = 3"),
+        ({"base": {"task.no_such": 3}}, "no_such"),
+        ({"axes": 5}, "axes = 5 cannot be used: give a list"),
+        ({"version": 2}, "version = 2"),
+    ],
+)
+def test_what_cannot_be_a_design_is_one_sentence(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        build(Design, given)
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_there_is_a_most_of_runs() -> None:
+    axes = [
+        {"setting": f"task.{name}", "values": [i / 100 for i in range(50)]} for name in ("label_noise", "text_noise")
+    ]
+    with pytest.raises(ConfigError, match=f"at most {MOST_RUNS:,}"):
+        build(Design, {"axes": axes})
+
+
+def test_a_cell_whose_settings_do_not_go_together_is_refused_when_it_is_made() -> None:
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
+    design = build(Design, {"axes": axes})
+    with pytest.raises(ConfigError, match="no contrastive loss"):
+        design.draft(design.cells[0], 0)
+    assert isinstance(design.draft(design.cells[1], 0), RunConfig)
+
+
+@pytest.mark.parametrize("text", ["{", "3", "[" * 100_000])
+def test_text_that_is_no_design_is_one_sentence(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_design(text)

@@ -1,0 +1,227 @@
+"""An experiment from its beginning to its end: what is run, what is found, what stops and what goes on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from core.config.changes import changed
+from core.errors import ConfigError, PlaygroundError, StoreError, TaskError
+from core.experiments.lifecycle import Experiments, is_complete, is_over, make_runs, missing
+from core.store import ExperimentTable, Status, Store
+from core.workers import LocalEngine
+from tests.core.experiments.conftest import Here, Make
+from tests.core.experiments.instant import InstantEngine
+from tests.core.workers.watching import wait_for
+
+
+def test_every_cell_has_a_run_under_every_seed(experiments: Here, design: Make) -> None:
+    made = design()
+    experiment_id = experiments.begin(made)
+    runs = experiments.table.runs(experiment_id)
+    assert [(run.cell, run.seed) for run in runs] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert all(run.own and run.status == Status.FINISHED for run in runs)
+    configs = [experiments.engine.store.run(run.run_id or "").config for run in runs]
+    assert [(c.phases[0].objective.weight, c.seed) for c in configs] == [(0.1, 0), (0.1, 1), (0.9, 0), (0.9, 1)]
+    assert is_complete(made, runs)
+
+
+def test_first_seeds_come_before_second_ones(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    experiment_id = experiments.begin(design())
+    by_id = {run.run_id: (run.cell, run.seed) for run in experiments.table.runs(experiment_id)}
+    assert [by_id[run_id] for run_id in engine.carried_out] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def test_a_run_that_was_there_is_found_and_not_repeated(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    made = design()
+    before = engine.submit(made.draft(made.cells[1], 1))
+    engine.store.rename(before, "Made by hand")
+    experiment_id = experiments.begin(made)
+    found = {(run.cell, run.seed): run for run in experiments.table.runs(experiment_id)}
+    assert (found[1, 1].run_id, found[1, 1].own) == (before, False)
+    assert len(engine.carried_out) == 4
+    assert experiments.begin(made.revised(name="Again")) != experiment_id
+    assert len(engine.carried_out) == 4
+
+
+def test_a_run_whose_knobs_were_turned_is_another(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    made = design()
+    turned = engine.store.create(engine.prepared(made.draft(made.cells[0], 0))[0])
+    claim = engine.store.claim_next(range(1))
+    assert claim is not None
+    attempt = engine.store.attempt(turned, claim[1])
+    attempt.knob_turned(3, "lambda", 0.5)
+    attempt.end(Status.FINISHED)
+    experiment_id = experiments.begin(made)
+    assert turned not in {run.run_id for run in experiments.table.runs(experiment_id)}
+
+
+def test_runs_of_an_experiment_wait_behind_those_of_people(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
+    engine.holding = True
+    experiments.begin(design())
+    by_hand = engine.submit(changed(design().base, {"steps": 3}))
+    engine.holding = False
+    engine.dispatch()
+    assert engine.carried_out[0] == by_hand
+    assert len(engine.carried_out) == 5
+
+
+def test_what_cannot_run_at_all_creates_nothing(experiments: Here, design: Make, tmp_path: Path) -> None:
+    lost = changed(design().base, {"task.path": str(tmp_path / "lost.csv")})
+    with pytest.raises(TaskError, match=r"lost\.csv"):
+        experiments.begin(design(base=lost.model_dump(mode="json")))
+    assert experiments.table.experiments() == []
+    assert experiments.engine.store.runs() == []
+
+
+def test_a_cell_that_does_not_apply_says_why_and_the_others_run(experiments: Here, design: Make) -> None:
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
+    made = design(axes=axes, baseline={}, seeds=1)
+    experiment_id = experiments.begin(made)
+    without, with_scl = experiments.table.runs(experiment_id)
+    assert without.run_id is None
+    assert "no contrastive loss" in (without.problem or "")
+    assert with_scl.status == Status.FINISHED
+    assert is_over(made, [without, with_scl])
+    assert not is_complete(made, [without, with_scl])
+
+
+def test_a_stop_ends_what_it_started_and_nothing_else(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    engine.holding = True
+    made = design()
+    by_hand = engine.submit(made.draft(made.cells[0], 0))
+    experiment_id = experiments.begin(made)
+    assert experiments.stop(experiment_id) == 3
+    statuses = {run.run_id: run.status for run in experiments.table.runs(experiment_id)}
+    assert statuses.pop(by_hand) == Status.QUEUED
+    assert set(statuses.values()) == {Status.STOPPED}
+    assert not experiments.table.is_wanted(experiment_id)
+
+
+def test_a_stop_leaves_what_another_experiment_needs(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    engine.holding = True
+    first = experiments.begin(design())
+    second = experiments.begin(design(seeds=1))
+    assert experiments.stop(first) == 2
+    assert {run.status for run in experiments.table.runs(second)} == {Status.QUEUED}
+
+
+def test_what_was_stopped_goes_on(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    engine.holding = True
+    made = design()
+    experiment_id = experiments.begin(made)
+    experiments.stop(experiment_id)
+    engine.holding = False
+    experiments.resume(experiment_id)
+    assert is_complete(made, experiments.table.runs(experiment_id))
+    assert len(engine.store.runs()) == 4
+
+
+def test_a_stopped_experiment_makes_no_more_runs(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    experiment_id = experiments.table.create("", design().to_json())
+    experiments.table.want(experiment_id, False)
+    assert make_runs(engine, experiment_id, lambda *_: None) == 0
+    assert experiments.table.runs(experiment_id) == []
+
+
+def test_more_seeds_add_runs_and_keep_those_that_are_there(experiments: Here, design: Make) -> None:
+    experiment_id = experiments.begin(design())
+    before = {run.run_id for run in experiments.table.runs(experiment_id)}
+    more = experiments.add_seeds(experiment_id, 2)
+    assert more.seeds == (0, 1, 2, 3)
+    after = experiments.table.runs(experiment_id)
+    assert len(after) == 8
+    assert before < {run.run_id for run in after}
+    with pytest.raises(ConfigError, match="seeds = 0"):
+        experiments.add_seeds(experiment_id, 0)
+    with pytest.raises(ConfigError, match="seeds"):
+        experiments.add_seeds(experiment_id, 1_000)
+    assert experiments.design(experiment_id) == more
+
+
+def test_a_deleted_run_is_made_again_when_somebody_asks(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    made = design()
+    experiment_id = experiments.begin(made)
+    gone = experiments.table.runs(experiment_id)[0].run_id or ""
+    engine.store.discard(gone)
+    runs = experiments.table.runs(experiment_id)
+    assert (runs[0].run_id, runs[0].ended) == (None, True)
+    experiments.revive(experiments.table.experiment(experiment_id), made, runs)
+    assert len(engine.carried_out) == 4
+    engine.store.purge_discarded(0.0)
+    assert experiments.table.runs(experiment_id)[0].run_id is None
+    experiments.resume(experiment_id)
+    assert is_complete(made, experiments.table.runs(experiment_id))
+    assert len(engine.carried_out) == 5
+
+
+def test_runs_that_nobody_made_are_made_by_whoever_looks(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
+    """As after a kill -9 of whoever made them."""
+    made = design()
+    experiment_id = experiments.table.create("", made.to_json())
+    experiments.revive(experiments.table.experiment(experiment_id), made, [])
+    assert missing(made, experiments.table.runs(experiment_id)) == []
+    assert len(engine.carried_out) == 4
+
+
+def test_names_and_deletion_can_be_undone(experiments: Here, design: Make) -> None:
+    table = experiments.table
+    experiment_id = experiments.begin(design(name="First"))
+    assert table.experiment(experiment_id).title == "First"
+    table.rename(experiment_id, "")
+    assert table.experiment(experiment_id).title == "Experiment 1"
+    with pytest.raises(ConfigError, match="name"):
+        table.rename(experiment_id, "x" * 81)
+    table.discard(experiment_id)
+    assert table.experiments() == []
+    with pytest.raises(StoreError, match="does not exist"):
+        table.experiment(experiment_id)
+    table.restore(experiment_id)
+    assert [one.id for one in table.experiments()] == [experiment_id]
+    table.discard(experiment_id)
+    table.purge_discarded(0.0)
+    with pytest.raises(StoreError, match="deleted for good"):
+        table.restore(experiment_id)
+    assert len(experiments.engine.store.runs()) == 4
+
+
+def test_an_experiment_is_found_by_id_number_and_design(experiments: Here, design: Make) -> None:
+    made = design()
+    experiment_id = experiments.begin(made)
+    assert experiments.table.find(experiment_id) == experiments.table.find("1") == experiment_id
+    assert experiments.table.with_design(made.to_json()) == experiment_id
+    assert experiments.table.with_design(design(seeds=3).to_json()) is None
+    for nothing in ("", "2", "' OR 1"):
+        with pytest.raises(StoreError, match="does not exist"):
+            experiments.table.find(nothing)
+
+
+def test_a_run_knows_its_experiments(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    first, second = experiments.begin(design()), experiments.begin(design(seeds=1))
+    run_id = experiments.table.runs(second)[0].run_id or ""
+    assert [one.id for one in experiments.table.of_run(run_id)] == [second, first]
+    assert experiments.table.of_run(engine.submit(changed(design().base, {"steps": 3}))) == []
+
+
+def test_a_job_makes_the_runs_and_real_workers_carry_them_out(store: Store, design: Make) -> None:
+    experiments = Experiments(LocalEngine(store))
+    made = design(base=changed(design().base, {"steps": 2}).model_dump(mode="json"))
+    began = time.monotonic()
+    experiment_id = experiments.begin(made)
+    assert time.monotonic() - began < 10
+    wait_for(lambda: is_over(made, ExperimentTable(store.folder).runs(experiment_id)), timeout_s=120)
+    runs = experiments.table.runs(experiment_id)
+    assert is_complete(made, runs), [(run.status, run.message, run.problem) for run in runs]
+    assert {store.predictions(run.run_id or "") is not None for run in runs} == {True}
+
+
+def test_an_experiment_that_does_not_exist_is_one_sentence(experiments: Here) -> None:
+    for ask in (experiments.design, experiments.stop, experiments.resume, experiments.fill):
+        with pytest.raises(PlaygroundError, match="does not exist"):
+            ask("nosuchthing1")

@@ -1,0 +1,109 @@
+"""Tables as people read them, and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from core.experiments.results import results
+from core.experiments.result_table import notes, table_rows, table_text
+from core.store import Store
+from tests.core.experiments.conftest import Here, Make
+from tests.core.experiments.instant import InstantEngine
+from tests.core.experiments.test_results import right, shown
+
+
+@pytest.fixture
+def engine(store: Store) -> InstantEngine:
+    return InstantEngine(store, right)
+
+
+def test_people_read_means_differences_and_what_they_show(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=7))
+    header, rows = table_rows(shown(experiments, design))
+    assert header == [
+        "Weight λ",
+        "Seeds",
+        "Test accuracy",
+        "Difference",
+        "95% interval",
+        "p (Holm)",
+        "Verdict",
+        "Seeds needed",
+    ]
+    assert rows[0] == ["0.1", "7", "54.3 ± 4.5%", "baseline", "–", "–", "–", "–"]
+    assert rows[1][:4] == ["0.9", "7", "74.3 ± 4.5%", "+20.0"]
+    assert rows[1][5:] == ["0.016", "higher", "6"]
+
+
+def test_nats_are_not_percentages(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=2))
+    header, rows = table_rows(shown(experiments, design, "cross_entropy"))
+    assert header[2] == "Test cross-entropy, nats"
+    assert rows[1][3].startswith("−0.4")
+    assert "%" not in rows[1][2]
+
+
+def test_without_a_baseline_there_are_no_columns_for_it(experiments: Here, design: Make) -> None:
+    experiments.begin(design(baseline={}))
+    header, rows = table_rows(shown(experiments, design))
+    assert header == ["Weight λ", "Seeds", "Test accuracy"]
+    assert {len(row) for row in rows} == {3}
+
+
+def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> None:
+    reference = {"label": "CE", "settings": {"preset": "ce"}}
+    axes = [{"setting": "lambda", "values": [0.1]}, {"setting": "temperature", "values": [0.3]}]
+    experiments.begin(design(baseline={}, reference=reference, axes=axes))
+    _, rows = table_rows(shown(experiments, design))
+    assert rows[-1][:4] == ["CE", "–", "2", "52.5 ± 3.5%"]
+    assert rows[-1][4] == "baseline"
+    assert rows[0][4] == "0.0"
+
+
+def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=3))
+    found = shown(experiments, design)
+    first, second = csv.DictReader(io.StringIO(table_text(found, "csv")))
+    assert float(second["mean"]) == found.cells[1].mean
+    assert float(second["p_holm"]) == found.comparisons[0].corrected_p
+    assert second["values"] == "0:0.7 1:0.75 2:0.8"
+    assert first["difference"] == ""
+
+
+def test_markdown_and_latex_hold_what_labels_hold(experiments: Here, design: Make) -> None:
+    levels = [{"label": "a|b", "settings": {"lambda": 0.1}}, {"label": "50% & more_", "settings": {"lambda": 0.9}}]
+    experiments.begin(design(axes=[{"name": "λ", "levels": levels}], baseline={"λ": "a|b"}))
+    found = shown(experiments, design)
+    markdown = table_text(found, "markdown")
+    assert "a\\|b" in markdown
+    assert len({line.replace("\\|", "").count("|") for line in markdown.splitlines()}) == 1
+    latex = table_text(found, "latex")
+    assert "50\\% \\& more\\_" in latex
+    assert "$\\lambda$" in latex
+    assert latex.isascii()
+
+
+def test_notes_say_what_so_few_seeds_cannot_show(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=5))
+    text = " ".join(notes(shown(experiments, design)))
+    assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in text
+    assert "It takes 6 seeds." in text
+    assert "the same seeds and the same examples" in text
+
+
+def test_enough_seeds_need_no_such_note(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=6))
+    assert "cannot fall below" not in " ".join(notes(shown(experiments, design)))
+
+
+def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    engine.holding = True
+    experiments.begin(design())
+    experiment = experiments.table.experiments()[0]
+    found = results(engine.store, experiment, design(), measure="accuracy", split="test")
+    _, rows = table_rows(found)
+    assert rows[1] == ["0.9", "0", "–", "–", "–", "–", "–", "–"]
+    assert notes(found) == []
