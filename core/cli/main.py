@@ -25,6 +25,7 @@ from core.cli.options import (
     runs_option,
     setting_option,
 )
+from core.cli.sweeps import experiments, protocol, protocols, sweep
 from core.cli.tasks import tasks
 from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
@@ -419,7 +420,8 @@ def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     return text + "."
 
 
-cli.add_command(tasks)
+for command in (tasks, sweep, protocol, protocols, experiments):
+    cli.add_command(command)
 
 
 def main() -> int:

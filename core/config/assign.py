@@ -92,10 +92,15 @@ def assign(config: dict[str, Any], setting: str) -> None:
 
     Raises: ConfigError naming the path and what would work.
     """
+    put(config, *parse_setting(setting))
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """The path and the value of `path=value`. Raises: ConfigError."""
     path, equals, text = setting.partition("=")
     if not equals:
         raise ConfigError("set", setting, HOW)
-    put(config, path, _value(text))
+    return path, _value(text)
 
 
 def put(config: dict[str, Any], path: str, value: Any) -> None:

@@ -7,13 +7,15 @@ import json
 
 
 def config_hash(text: str) -> str:
-    """A hash of a prepared config in its JSON form, its names and the pace of its checkpoints aside.
+    """A hash of a prepared config in its JSON form.
 
-    Two runs with the same hash on one machine have the same curves. It reads JSON and no RunConfig, so that a store
-    can hash what older versions wrote.
+    Left out is what changes no number that a run learns or is scored by: its names, the steps of its frames, and when
+    its weights are saved. Two runs with the same hash on one machine have the same curves. It reads JSON and no
+    RunConfig, so that a store can hash what older versions wrote.
     """
     given = json.loads(text)
     for part in (given, given["task"]):
         part.pop("name", None)
-    given.get("checkpoint", {}).pop("every_steps", None)
+    given.pop("checkpoint", None)
+    given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]

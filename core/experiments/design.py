@@ -26,6 +26,9 @@ FIRST_SEED = 0
 OBJECTIVE = Parameter(
     PRESET, "Objective", None, "By name.", kind="choice", choices={name: one.label for name, one in PRESETS.items()}
 )
+# A run of many is scored like any other, but has a frame at its start and its end alone, and no snapshots: that is most
+# of a short run's time, and of its room on disk.
+LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps": []}
 # What is no field has its name here; labels of the others come from the field.
 NAMED = {PRESET: OBJECTIVE.label, LAMBDA: "Weight λ", TEMPERATURE: "Temperature τ"}
 
@@ -87,7 +90,7 @@ class Design(Section):
     version: Literal[1] = 1
     name: Annotated[str, Field(max_length=80)] = ""
     protocol: Annotated[str, Field(max_length=40)] = ""
-    base: RunConfig = RunConfig()
+    base: RunConfig = changed(RunConfig(), LEAN)
     axes: Annotated[tuple[Axis, ...], Field(max_length=MOST_AXES)] = ()
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...], Field(min_length=1, max_length=MOST_SEEDS)
@@ -98,10 +101,10 @@ class Design(Section):
     @field_validator("base", mode="before")
     @classmethod
     def _of_settings(cls, given: Any) -> Any:
-        """In a file, settings beside the defaults will do."""
+        """In a file, settings beside the defaults will do; its runs are lean unless it says otherwise."""
         if not isinstance(given, dict) or "phases" in given or "version" in given:
             return given
-        return changed(RunConfig(), given)
+        return changed(RunConfig(), {**LEAN, **given})
 
     @field_validator("seeds", mode="before")
     @classmethod

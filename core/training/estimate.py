@@ -32,17 +32,24 @@ LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
 # Activations that a block keeps for the backward pass, per token and hidden unit (Korthikanti et al. 2022,
 # arXiv:2205.05198: 34 in 16 bit, so 68 in float32).
 ACTIVATION_BYTES = 68
+HALF_BYTES = 2
+# On disk, for a point and a hidden unit of a frame: its vector in float32, and what [CLS] attends to.
+FRAME_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds and bytes of a whole run; `measured` says whether the speed comes from a run on this machine."""
+    """Seconds and bytes of a whole run; `measured` says whether the speed comes from a run on this machine.
+
+    `disk_bytes` are what it leaves once it has finished.
+    """
 
     steps_s: float
     frames_s: float
     probe_s: float
     test_s: float
     memory_bytes: float
+    disk_bytes: float
     measured: bool
 
     @property
@@ -76,8 +83,18 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
         probe_s=(probe_tokens + test_tokens) * forward / flops,
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
         memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
+        disk_bytes=_disk(config, shape),
         measured=measured,
     )
+
+
+def _disk(config: RunConfig, shape: EncoderShape) -> float:
+    """Weights of the last step and of the snapshots in half precision, and frames of vectors, logits and attention."""
+    learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
+    copies = 1 + len(config.checkpoint.snapshot_steps or ())
+    points = (config.probe.size or 0) + (config.probe.train_size or 0)
+    frames = len(config.probe.frame_steps or ()) * points * shape.hidden_size * FRAME_BYTES
+    return copies * learning * HALF_BYTES + frames
 
 
 def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
@@ -150,14 +167,18 @@ def assumed_flops(gpu: bool) -> float:
     return GPU_FLOPS if gpu else CPU_CORE_FLOPS * (psutil.cpu_count(logical=False) or 1)
 
 
-def _memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
-    trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
-    learning = {
+def _learning_parameters(trainable: TrainableConfig, shape: EncoderShape) -> int:
+    return {
         "all": shape.parameters,
         "lora": 4 * trainable.lora_rank * shape.hidden_size * shape.blocks,
         "last_blocks": trainable.blocks * shape.block_parameters,
         "classifier": shape.hidden_size**2,
     }[trainable.part]
+
+
+def _memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
+    trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
+    learning = _learning_parameters(trainable, shape)
     texts = min(phase.micro_batch or phase.batch_size, phase.batch_size) * plan.readings
     depth = _learning_blocks(trainable, shape)
     width = tokens * texts * shape.hidden_size

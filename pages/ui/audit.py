@@ -9,14 +9,14 @@ from statistics import mean
 import pandas as pd
 import streamlit as st
 
+from core.artifacts.speed import estimated
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, counted, hundredths, percent
-from core.store import RunSummary, Status, Store
+from core.store import Store
 from core.tasks import TaskData
 from core.training.batches import SMALLEST_BALANCED
-from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
 from core.training.momentum import slow_queues
 from core.training.plan import Plan, TermPlan, plan_phase
 from core.training.positives import ClassViews, anchors_without_positive, class_shares, expected_positives
@@ -191,7 +191,7 @@ def _counted_tokens(encoder: str, stamp: int, max_length: int, data: TaskData) -
 
 def cost(store: Store, config: RunConfig, data: TaskData) -> None:
     """Estimated time and memory, with where the numbers come from."""
-    found = _estimate(store, config, data)
+    found = estimated(store, config, data, gpu=has_gpu())
     left, right = st.columns(2)
     left.metric("Time, about", duration(found.total_s))
     right.metric("Memory, about", f"{found.memory_bytes / 2**30:.1f} GB")
@@ -210,38 +210,3 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
         st.caption(cost)
     if not has_gpu() and found.memory_bytes > memory_bytes():
         st.warning(f"{memory_bytes() / 2**30:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.")
-
-
-def _estimate(store: Store, config: RunConfig, data: TaskData) -> Estimate:
-    shape = encoder_shape(config.encoder.id)
-    flops = _measured(store, config)
-    speed = flops or assumed_flops(has_gpu())
-    return estimate(config, data, shape, speed, measured=flops is not None)
-
-
-def _measured(store: Store, config: RunConfig) -> float | None:
-    """The speed of the newest finished run with this encoder and precision that computed all of it in every step."""
-    for run in store.runs():
-        fits = _same_arithmetic(run.config, config) and run.last_step > 5 and _computes_all(run.config)
-        if run.status == Status.FINISHED and fits:
-            return _run_flops(store, run)
-    return None
-
-
-def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
-    return (one.encoder.id, one.precision) == (other.encoder.id, other.precision)
-
-
-def _computes_all(config: RunConfig) -> bool:
-    """Whether a run's tokens stand for all that it computed: one phase, nothing frozen, nothing read twice."""
-    phase = config.phases[0]
-    plain = phase.micro_batch is None and not phase.gradient_checkpointing and phase.trainable.part in ("all", "lora")
-    plan = plan_phase(phase.objective, encoder_shape(config.encoder.id).blocks)
-    return len(config.phases) == 1 and plain and plan.readings == len(plan.passes)
-
-
-@cached(64)
-def _run_flops(store: Store, run: RunSummary) -> float | None:
-    return measured_flops(
-        store.steps(run.id, most=200), encoder_shape(run.config.encoder.id), run.config.phases[0].trainable
-    )

@@ -9,7 +9,7 @@ from typing import Any
 from core.config import RunConfig
 from core.config.changes import PRESET, changed
 from core.config.presets import preset
-from core.experiments.design import Axis, Design, Level, axis_of
+from core.experiments.design import LEAN, Axis, Design, Level, axis_of
 
 SEEDS = 5
 
@@ -61,7 +61,7 @@ class Protocol:
     @property
     def base(self) -> RunConfig:
         """The draft that it starts from, before anybody changed anything."""
-        return changed(RunConfig(), self.settings)
+        return changed(RunConfig(), {**LEAN, **self.settings})
 
     def design(self, base: RunConfig | None = None, seeds: Sequence[int] = tuple(range(SEEDS))) -> Design:
         """The design on a draft, its own by default. Raises: ConfigError."""

@@ -16,8 +16,11 @@ def hashed(**more: Any) -> str:
     return config_hash(changed(RunConfig(), more).to_json())
 
 
-@pytest.mark.parametrize("more", [{"name": "another"}, {"task.name": "Mine"}, {"checkpoint.every_steps": 7}])
-def test_names_and_the_pace_of_checkpoints_do_not_count(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [{"name": "another"}, {"task.name": "Mine"}, {"checkpoint.every_steps": 7}, {"probe.frame_steps": [0, 3]}],
+)
+def test_names_frames_and_saved_weights_do_not_count(more: dict[str, Any]) -> None:
     assert hashed(**more) == hashed()
 
 

@@ -1,0 +1,51 @@
+"""What a run will take here, at the speed that earlier runs reached. Imports no torch."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from core.config import RunConfig
+from core.encoders.source import encoder_shape
+from core.store import Status, Store
+from core.tasks import TaskData
+from core.training.estimate import Estimate, assumed_flops, estimate, measured_flops
+from core.training.plan import plan_phase
+
+# Steps of a run from which its speed is taken, and how many it must have.
+STEPS_READ, FEWEST_STEPS = 200, 5
+
+
+def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> Estimate:
+    """Time and memory of a prepared run, at the speed of the newest run that computed alike, else an assumed one."""
+    flops = measured_speed(store, config)
+    speed = flops or assumed_flops(gpu)
+    return estimate(config, data, encoder_shape(config.encoder.id), speed, measured=flops is not None)
+
+
+def measured_speed(store: Store, config: RunConfig) -> float | None:
+    """Of the newest finished run with this encoder and precision that computed all of it in every step."""
+    for run in store.runs():
+        fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
+        if run.status == Status.FINISHED and fits:
+            return _run_flops(store, run.id, run.begun_attempt)
+    return None
+
+
+def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
+    return (one.encoder.id, one.precision) == (other.encoder.id, other.precision)
+
+
+@lru_cache(maxsize=256)
+def _computes_all(config: RunConfig) -> bool:
+    """Whether a run's tokens stand for all that it computed: one phase, nothing frozen, nothing read twice."""
+    phase = config.phases[0]
+    plain = phase.micro_batch is None and not phase.gradient_checkpointing and phase.trainable.part in ("all", "lora")
+    plan = plan_phase(phase.objective, encoder_shape(config.encoder.id).blocks)
+    return len(config.phases) == 1 and plain and plan.readings == len(plan.passes)
+
+
+@lru_cache(maxsize=64)
+def _run_flops(store: Store, run_id: str, attempt: int) -> float | None:
+    run = store.run(run_id)
+    steps = store.steps(run_id, most=STEPS_READ)
+    return measured_flops(steps, encoder_shape(run.config.encoder.id), run.config.phases[0].trainable)

@@ -1,0 +1,284 @@
+"""Experiments without a browser: a grid from a file, a protocol by name, and what they show."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from tqdm import tqdm
+
+from core.artifacts.seeds import SCORES
+from core.atomic import atomic_write
+from core.cli.options import json_option, runs_option
+from core.config.assign import parse_setting
+from core.config.changes import changed
+from core.config.validation import build
+from core.errors import ConfigError
+from core.experiments.cost import cost
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments, is_over, missing
+from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
+from core.experiments.result_table import SUFFIXES, Format, notes, table_text
+from core.experiments.results import SPLITS, Results, results
+from core.quantities import counted
+from core.store import Status, Store, default_folder
+from core.store.sizes import size_text
+from core.workers import LocalEngine
+
+POLL_S = 0.5
+EXIT_FAILED = 1
+
+measure_option = click.option(
+    "--measure", type=click.Choice(list(SCORES)), default="accuracy", show_default=True, help="What is listed."
+)
+split_option = click.option(
+    "--split", type=click.Choice(list(SPLITS)), default="test", show_default=True, help="Which rows are scored."
+)
+output_option = click.option(
+    "--output", metavar="FILE", help=f"Write the table to a file ({', '.join(SUFFIXES.values())})."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@runs_option
+@measure_option
+@split_option
+@output_option
+@json_option
+def sweep(file: Path, folder: str | None, **shown: Any) -> None:
+    """Run the experiment that a YAML FILE describes, and follow it to its end.
+
+    The same file goes on where it was: runs that are there are not repeated.
+    """
+    _run(_open(folder), _design(file), **shown)
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--seeds", type=int, default=5, show_default=True, help="How many.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Of every run, as `fit --set`; repeatable."
+)
+@runs_option
+@measure_option
+@split_option
+@output_option
+@json_option
+def protocol(name: str, seeds: int, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
+    """Run a protocol of the papers or notes, and follow it to its end; `protocols` lists them."""
+    entry = protocol_entry(name)
+    base = changed(entry.base, dict(parse_setting(setting) for setting in settings))
+    _run(_open(folder), build(Design, entry.design(base).model_dump(mode="json") | {"seeds": seeds}), **shown)
+
+
+@click.command()
+@json_option
+def protocols(as_json: bool) -> None:
+    """List the protocols."""
+    if as_json:
+        listed = [{"name": one.name, "question": one.question, "source": one.source} for one in PROTOCOLS.values()]
+        click.echo(json.dumps(listed, ensure_ascii=False))
+        return
+    width = max(map(len, PROTOCOLS))
+    for entry in PROTOCOLS.values():
+        click.echo(f"{entry.name:<{width}}  {entry.question} {counted(entry.design().runs, 'run')}.")
+
+
+@click.group()
+def experiments() -> None:
+    """List experiments, show what they found, stop and resume them."""
+
+
+@experiments.command("list")
+@runs_option
+@json_option
+def list_command(folder: str | None, as_json: bool) -> None:
+    """All experiments, the newest first."""
+    found = _open(folder)
+    listed = []
+    for one in found.table.experiments():
+        runs = found.table.runs(one.id)
+        finished = sum(run.status == Status.FINISHED for run in runs)
+        total = found.design(one.id).runs
+        listed.append({"id": one.id, "number": one.number, "name": one.title, "finished": finished, "runs": total})
+    if as_json:
+        click.echo(json.dumps(listed, ensure_ascii=False))
+        return
+    if not listed:
+        click.echo("No experiments yet: start one with `python -m core protocol few-shot`, or a file and `sweep`.")
+    for one_listed in listed:
+        click.echo("{number:>5}  {id}  {finished:>5}/{runs:<5}  {name}".format(**one_listed))
+
+
+@experiments.command()
+@click.argument("experiment")
+@runs_option
+@measure_option
+@split_option
+@output_option
+@json_option
+def show(experiment: str, folder: str | None, **shown: Any) -> None:
+    """What an experiment shows so far."""
+    found = _open(folder)
+    _show(found, found.table.find(experiment), **shown)
+
+
+@experiments.command()
+@click.argument("experiment")
+@runs_option
+def stop(experiment: str, folder: str | None) -> None:
+    """Make no more runs, and stop those that it started."""
+    found = _open(folder)
+    experiment_id = found.table.find(experiment)
+    count = found.stop(experiment_id)
+    click.echo(f"{found.table.experiment(experiment_id).title} is stopped, with {counted(count, 'run')} of it.")
+
+
+@experiments.command()
+@click.argument("experiment")
+@click.option("--more-seeds", type=int, default=0, metavar="N", help="Give every cell N more seeds.")
+@runs_option
+@measure_option
+@split_option
+@output_option
+@json_option
+def resume(experiment: str, more_seeds: int, folder: str | None, **shown: Any) -> None:
+    """Go on with an experiment that was stopped, and follow it to its end."""
+    found = _open(folder)
+    experiment_id = found.table.find(experiment)
+    if more_seeds:
+        found.add_seeds(experiment_id, more_seeds)
+    found.resume(experiment_id)
+    _follow(found, experiment_id)
+    _show(found, experiment_id, **shown)
+
+
+@experiments.command()
+@click.argument("experiment")
+@click.argument("name")
+@runs_option
+def rename(experiment: str, name: str, folder: str | None) -> None:
+    """Call an experiment NAME; an empty one goes back to its number."""
+    found = _open(folder)
+    experiment_id = found.table.find(experiment)
+    found.table.rename(experiment_id, name)
+    click.echo(f"Experiment {experiment_id} is called {found.table.experiment(experiment_id).title}.")
+
+
+def _open(folder: str | None) -> Experiments:
+    return Experiments(LocalEngine(Store(folder or default_folder())))
+
+
+def _design(file: Path) -> Design:
+    """Raises: ConfigError for a file that cannot be read or is no design."""
+    try:
+        given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise ConfigError("file", str(file), f"{reason}; give a YAML file.") from None
+    if not isinstance(given, dict):
+        raise ConfigError("file", str(file), "give a YAML file with base, axes and seeds.")
+    return build(Design, given)
+
+
+def _run(found: Experiments, design: Design, **shown: Any) -> None:
+    estimated = cost(found.engine, design)
+    for title, reason in estimated.refused:
+        click.echo(f"{title} does not apply: {reason}", err=True)
+    seconds = timedelta(seconds=round(estimated.seconds))
+    click.echo(
+        f"{counted(estimated.runs, 'run')}; those that are to be carried out take about {seconds} one after the other "
+        f"and {size_text(estimated.disk_bytes)} on disk.",
+        err=True,
+    )
+    found.engine.warm_up()
+    experiment_id = found.table.with_design(design.to_json())
+    if experiment_id is None:
+        experiment_id = found.begin(design)
+    else:
+        found.resume(experiment_id)
+    _follow(found, experiment_id)
+    _show(found, experiment_id, **shown)
+
+
+def _follow(found: Experiments, experiment_id: str) -> None:
+    """A bar until every run has ended; Ctrl-C stops the experiment, which the same command resumes."""
+    experiment = found.table.experiment(experiment_id)
+    design = found.design(experiment_id)
+    click.echo(f"{experiment.title} ({experiment_id}) in {found.engine.store.folder}", err=True)
+    with tqdm(total=design.runs, unit="run", disable=not sys.stderr.isatty()) as bar:
+        while True:
+            try:
+                runs = found.table.runs(experiment_id)
+                ended = sum(run.ended for run in runs)
+                bar.update(ended - bar.n)
+                if is_over(design, runs) or (
+                    not found.table.is_wanted(experiment_id) and all(run.ended for run in runs)
+                ):
+                    return
+                if missing(design, runs):
+                    found.revive(found.table.experiment(experiment_id), design, runs)
+                found.engine.dispatch()
+                time.sleep(POLL_S)
+            except KeyboardInterrupt:
+                click.echo("Stopping; the same command goes on with it.", err=True)
+                found.stop(experiment_id)
+
+
+def _show(
+    found: Experiments, experiment_id: str, *, measure: str, split: str, output: str | None, as_json: bool
+) -> None:
+    """Print or write the table. Exits with 0 only where every run that can be made has finished."""
+    experiment, design = found.table.experiment(experiment_id), found.design(experiment_id)
+    shown = results(found.engine.store, experiment, design, measure=measure, split=split)
+    if output is not None:
+        _write(Path(output), shown)
+    if as_json:
+        click.echo(json.dumps(_json(experiment_id, experiment.title, shown), ensure_ascii=False))
+    else:
+        click.echo(table_text(shown, "markdown"))
+        for note in notes(shown):
+            click.echo(note)
+    failed = [run for cell in shown.cells for run in cell.runs if run.status == Status.FAILED]
+    for run in failed:
+        click.echo(f"Run {run.number} failed: {run.message}", err=True)
+    if failed:
+        sys.exit(EXIT_FAILED)
+
+
+def _write(path: Path, shown: Results) -> None:
+    by_suffix: dict[str, Format] = {suffix: form for form, suffix in SUFFIXES.items()}
+    form = by_suffix.get(path.suffix.removeprefix("."))
+    if form is None:
+        raise ConfigError("output", str(path), f"give a file that ends in {', '.join(by_suffix)}.")
+    try:
+        with atomic_write(path) as partial:
+            partial.write_text(table_text(shown, form), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError("output", str(path), f"{error.strerror}; give a file that can be written.") from None
+
+
+def _json(experiment_id: str, title: str, shown: Results) -> dict[str, Any]:
+    cells = []
+    for cell in shown.cells:
+        made: dict[str, Any] = {"cell": cell.title, "scores": cell.scores, "mean": cell.mean, "std": cell.std}
+        if cell.comparison is not None:
+            of = cell.comparison.difference
+            made["difference"] = {
+                "against": shown.cells[cell.comparison.baseline].title,
+                "mean": of.mean,
+                "interval": [of.low, of.high],
+                "p": of.p,
+                "p_holm": cell.comparison.corrected_p,
+                "verdict": cell.comparison.verdict,
+                "seeds_needed": cell.comparison.seeds_needed,
+            }
+        cells.append(made)
+    return {"id": experiment_id, "name": title, "measure": shown.measure.name, "split": shown.split, "cells": cells}

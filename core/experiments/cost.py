@@ -1,0 +1,64 @@
+"""What an experiment will take, before it starts: runs, time and room on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.artifacts.speed import estimated
+from core.errors import PlaygroundError
+from core.experiments.design import Cell, Design
+from core.workers import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of all runs that have to be carried out.
+
+    Attributes:
+        runs: how many an experiment has; `known` of them, first seeds alone counted, are there already.
+        seconds: one after the other, at the speed that earlier runs reached or an assumed one (`measured` says which).
+        disk_bytes: what they leave.
+        refused: cells that no run can be made of, each with the reason.
+    """
+
+    runs: int
+    known: int
+    seconds: float
+    disk_bytes: float
+    measured: bool
+    refused: tuple[tuple[str, str], ...]
+
+
+def cost(engine: Engine, design: Design) -> Cost:
+    """Estimated from one run of every cell, whose other seeds take as long.
+
+    Raises: ConfigError, TaskError or EncoderError where no cell can be run at all.
+    """
+    refused: list[tuple[str, str]] = []
+    first: PlaygroundError | None = None
+    seconds = disk_bytes = 0.0
+    known, measured = 0, True
+    for cell in design.cells:
+        try:
+            of_cell = _of_cell(engine, design, cell)
+        except PlaygroundError as error:
+            refused.append((design.title_of(cell), str(error)))
+            first = first or error
+            continue
+        seconds += of_cell[0]
+        disk_bytes += of_cell[1]
+        measured &= of_cell[2]
+        known += of_cell[3]
+    if first is not None and len(refused) == len(design.cells):
+        raise first
+    runs = (len(design.cells) - len(refused)) * len(design.seeds)
+    return Cost(runs, known, seconds, disk_bytes, measured, tuple(refused))
+
+
+def _of_cell(engine: Engine, design: Design, cell: Cell) -> tuple[float, float, bool, bool]:
+    """Seconds and bytes of a cell's runs, whether its speed was measured, and whether the first of them is there."""
+    config, data = engine.prepared(design.draft(cell, design.seeds[0]))
+    found = estimated(engine.store, config, data, gpu=engine.has_gpu())
+    seeds, known = len(design.seeds), engine.store.same_as(config) is not None
+    left = seeds - known
+    return found.total_s * left, found.disk_bytes * left, found.measured, known
