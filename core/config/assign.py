@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.config import PhaseConfig, RunConfig, parse_config
+from core.config.describe import numbered
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, preset
 from core.config.validation import build
@@ -120,7 +121,8 @@ def put(config: dict[str, Any], path: str, value: Any) -> None:
     if names[-1] in KEPT_BESIDE:  # another loss or view has settings of its own
         for name in place.keys() - KEPT_BESIDE[names[-1]]:
             del place[name]
-    place[int(names[-1]) if isinstance(place, list) else names[-1]] = value
+    last = names[-1]
+    place[_place(place, last, path) if isinstance(place, list) else last] = value
 
 
 def _phase_with(phases: Any, names: list[str], path: str) -> str:
@@ -153,14 +155,23 @@ def _inside(place: Any, name: str, path: str) -> Any:
     if isinstance(place, list):
         if not place:
             raise ConfigError("set", path, f"{above} is empty; give the whole list, such as {above}={_example(above)}.")
-        if not (name.isdecimal() and int(name) < len(place)):
-            last = len(place) - 1
-            numbers = f"a number from 0 to {last}" if last else "0"
-            raise ConfigError("set", path, f"{above} has {len(place)}; give {numbers}, or the whole list as JSON.")
-        return place[int(name)]
+        return place[_place(place, name, path)]
     if not isinstance(place, dict):
         raise ConfigError("set", path, f"{above} has no fields; leave out what follows it.")
     return place.setdefault(name, {})
+
+
+def _place(items: list[Any], name: str, path: str) -> int:
+    """Where in a list the item is that has this number or, of losses and views, this key."""
+    if name.isdecimal() and int(name) < len(items):
+        return int(name)
+    keys = numbered(str(item.get("loss", item.get("view"))) for item in items if isinstance(item, dict))
+    if name in keys:
+        return keys.index(name)
+    last = len(items) - 1
+    numbers = f"a number from 0 to {last}" if last else "0"
+    remedy = f"{path.rpartition('.')[0]} has {len(items)}; give {numbers}, or the whole list as JSON."
+    raise ConfigError("set", path, remedy)
 
 
 def _example(field: str) -> str:

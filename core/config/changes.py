@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,15 +17,15 @@ from core.errors import ConfigError
 PRESET, LAMBDA, TEMPERATURE = "preset", "lambda", "temperature"
 # How long a run is; one takes the place of the other, and a preset of two phases divides it.
 LENGTHS = ("steps", "epochs")
-# They come in this order, and before fields: each works on what the one before has made.
+# They come in this order, and before fields.
 ORDER = (*LENGTHS, PRESET, LAMBDA, TEMPERATURE)
 
 
 def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
-    """A draft with these settings: "preset", "lambda", "temperature", and paths as `assign` takes them.
+    """A draft with these settings: "preset", "lambda", "temperature", and paths as `put` takes them.
 
     A preset keeps what the first phase says beside its objective, and the steps or epochs of the whole run, which
-    "steps" or "epochs" beside it are.
+    "steps" or "epochs" beside it are. "lambda" is that of the first phase, `phases.1.objective.lambda` of the second.
 
     Args:
         config: a draft; what `prepare` has found out about its rows is dropped where they may change.
@@ -32,33 +33,57 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     Raises: ConfigError naming the field, the value and what would work.
     """
     given = config.model_dump(mode="json")
-    for name in sorted(settings, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)):
+    for name in sorted(settings, key=_order):
         value = settings[name]
         if name in LENGTHS:
             given["phases"] = _as_long(name, value, given["phases"], whole=PRESET in settings)
         elif name == PRESET:
             given["phases"] = _of_preset(value, given["phases"])
-        elif name == LAMBDA:
-            put_lambda(given["phases"], value)
+        elif (phase := _phase_of_lambda(name)) is not None:
+            put_lambda(given["phases"], value, phase)
         elif name == TEMPERATURE:
             put_temperature(given["phases"], value)
         else:
             put(given, name, value)
+            _keep_one_length(given["phases"], name, value)
             if name.startswith("task.") or name == "seed":
                 given["task"]["content_hash"] = None
     return parse_config(given)
 
 
-def put_lambda(phases: Sequence[dict[str, Any]], value: Any) -> None:
-    """Weigh the contrastive loss of the first phase. Raises: ConfigError where its objective has no λ."""
-    objective = build(ObjectiveConfig, phases[0]["objective"])
+def _keep_one_length(phases: Sequence[dict[str, Any]], name: str, value: Any) -> None:
+    """A phase whose steps or epochs were given has the other no more."""
+    *above, last = name.split(".")
+    if last in LENGTHS and above[:1] == ["phases"] and len(above) == 2 and value is not None:
+        phases[int(above[1])] |= {other: None for other in LENGTHS if other != last}
+
+
+def _order(name: str) -> int:
+    """Where a setting comes: each works on what those before it have made."""
+    name = LAMBDA if _phase_of_lambda(name) is not None else name
+    return ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+def _phase_of_lambda(name: str) -> int | None:
+    """The number of the phase whose λ a setting is; None for one that is no λ."""
+    if name == LAMBDA:
+        return 0
+    found = re.fullmatch(r"phases\.([01])\.objective\.lambda", name)
+    return int(found[1]) if found else None
+
+
+def put_lambda(phases: Sequence[dict[str, Any]], value: Any, number: int = 0) -> None:
+    """Weigh the contrastive loss of a phase. Raises: ConfigError where its objective has no λ."""
+    if number >= len(phases):
+        raise ConfigError(LAMBDA, value, "there is one phase; give lambda.")
+    objective = build(ObjectiveConfig, phases[number]["objective"])
     if objective.weight is None:
-        where = "phases.0." if len(phases) > 1 else ""
+        where = f"phases.{number}." if len(phases) > 1 else ""
         remedy = f"this objective has no λ; set a weight, such as {where}objective.terms.0.weight=1."
         raise ConfigError(LAMBDA, value, remedy)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(LAMBDA, value, "give a number.")
-    phases[0]["objective"] = objective.turned("lambda", value).model_dump(mode="json")
+    phases[number]["objective"] = objective.turned("lambda", value).model_dump(mode="json")
 
 
 def put_temperature(phases: Sequence[dict[str, Any]], value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 from math import prod
@@ -10,11 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
-from core.config import LARGEST_SEED, RunConfig
+from core.config import LARGEST_SEED, PhaseConfig, RunConfig
 from core.config.changes import LAMBDA, PRESET, TEMPERATURE, changed
 from core.config.fields import field_at
 from core.config.labels import value_text
-from core.config.presets import PRESETS
+from core.config.sweepable import OBJECTIVE, sweepable
 from core.config.validation import Section, build
 from core.errors import ConfigError
 from core.parameters import Parameter
@@ -23,9 +24,6 @@ MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60
 # The first seed of a number of seeds.
 FIRST_SEED = 0
-OBJECTIVE = Parameter(
-    PRESET, "Objective", None, "By name.", kind="choice", choices={name: one.label for name, one in PRESETS.items()}
-)
 # A run of many is scored like any other, but has a frame at its start and its end alone, and no snapshots: that is most
 # of a short run's time, and of its room on disk.
 LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps": []}
@@ -229,17 +227,17 @@ def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) 
 
 def parameter_of(setting: str, base: RunConfig) -> Parameter | None:
     """What a setting is for people; None for one that is not known by a label."""
-    if setting == PRESET:
-        return OBJECTIVE
-    names = setting.split(".")
-    if "terms" in names and names[-1].isidentifier():
-        place = names.index("terms") + 1
-        phase = int(names[1]) if names[0] == "phases" and names[1].isdecimal() else 0
-        terms = base.phases[min(phase, len(base.phases) - 1)].objective.terms
-        if place < len(names) - 1 and names[place].isdecimal() and int(names[place]) < len(terms):
-            parameters = terms[int(names[place])].entry.parameters
-            return next((one for one in parameters if one.name == names[-1]), None)
-    return field_at(RunConfig, setting)
+    varied = sweepable(base)
+    path = setting if setting.partition(".")[0] not in PhaseConfig.model_fields else f"phases.0.{setting}"
+    known = varied.get(re.sub(r"^phases\.(\d)\.objective\.terms\.(\d+)\.", lambda found: _by_key(found, base), path))
+    return known.parameter if known else field_at(RunConfig, setting)
+
+
+def _by_key(found: re.Match[str], base: RunConfig) -> str:
+    """The path of a term by its key instead of its number."""
+    phase, term = int(found[1]), int(found[2])
+    keys = base.phases[phase].objective.keys if phase < len(base.phases) else ()
+    return f"phases.{phase}.objective.terms.{keys[term]}." if term < len(keys) else found[0]
 
 
 def parse_design(given: Mapping[str, Any] | str) -> Design:

@@ -92,6 +92,19 @@ def test_epochs_take_the_place_of_steps() -> None:
     assert changed(by_epochs, {"steps": 3}).phases[0].epochs is None
 
 
+def test_epochs_of_a_phase_take_the_place_of_its_steps() -> None:
+    two = changed(RunConfig(), {"preset": "simcse", "steps": 12})
+    found = changed(two, {"phases.1.epochs": 2.0})
+    assert [(phase.steps, phase.epochs) for phase in found.phases] == [(6, None), (None, 2.0)]
+
+
+def test_terms_and_lambda_have_a_path() -> None:
+    found = changed(RunConfig(), {"objective.terms.supcon.temperature": 0.2, "phases.0.objective.lambda": 0.4})
+    assert found == changed(RunConfig(), {"objective.terms.0.temperature": 0.2, "lambda": 0.4})
+    with pytest.raises(ConfigError, match="there is one phase"):
+        changed(RunConfig(), {"phases.1.objective.lambda": 0.4})
+
+
 def test_of_two_phases_one_has_to_be_named() -> None:
     two = changed(RunConfig(), {"preset": "simcse", "steps": 12})
     with pytest.raises(ConfigError, match="there are two phases"):

@@ -113,7 +113,7 @@ def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
         }
     )
     assert [level.label for level in axis_of("preset", ["ce", "ce-scl"]).levels] == ["CE", "CE + SCL"]
-    assert axis_of("objective.terms.0.variant", ["out", "in"]).name == "Variant"
+    assert axis_of("objective.terms.0.variant", ["out", "in"]).name == "Variant of SCL"
     assert axis_of("phases.0.optimiser.learning_rate", [1e-4]).levels[0].label == "1e-04"
 
 

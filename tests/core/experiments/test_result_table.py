@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from core.experiments.results import results
 from core.experiments.result_table import notes, table_rows, table_text
+from core.experiments.results import results
 from core.store import Store
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
