@@ -23,6 +23,7 @@ PAGES = [
     st.Page("pages/explore.py", title="Explore"),
     st.Page("pages/tokens.py", title="Tokens"),
     st.Page("pages/compare.py", title="Compare"),
+    st.Page("pages/experiments.py", title="Experiments"),
     st.Page("pages/data.py", title="Data"),
 ]
 

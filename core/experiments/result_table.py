@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -12,7 +11,7 @@ from tabulate import tabulate
 
 from core.experiments.results import SPLITS, CellResult, Comparison, Results
 from core.quantities import counted, percent, signed
-from core.representation.paired import CONFIDENCE, LEVEL
+from core.representation.paired import CONFIDENCE, LEVEL, fewest_seeds
 
 Format = Literal["csv", "markdown", "latex"]
 SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
@@ -112,10 +111,9 @@ def notes(results: Results) -> list[str]:
         seeds = min(one.difference.seeds for one in comparisons)
         least = min(1.0, count * min(one.difference.least_p for one in comparisons))
         if least > LEVEL:
-            enough = math.ceil(1 - math.log2(LEVEL / count))
             found.append(
                 f"With {counted(seeds, 'seed')} and {number}, p cannot fall below {least:.3g}: no difference can be "
-                f"shown, however large. It takes {enough} seeds."
+                f"shown, however large. It takes {fewest_seeds(LEVEL / count)} seeds."
             )
         found.append(
             "“No difference shown” does not say that there is none. “Seeds needed” is the number that would show a "

@@ -104,7 +104,7 @@ def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
 
     if found.std is None or abs(found.mean) <= NOTHING:
         return None
-    fewest = max(2, math.ceil(1 - math.log2(level)))
+    fewest = fewest_seeds(level)
     if found.std <= NOTHING:
         return fewest
     effect = abs(found.mean) / found.std
@@ -116,6 +116,11 @@ def seeds_needed(found: PairedDifference, level: float = LEVEL) -> int | None:
         enough = power.power(effect, fewest, level) >= POWER
         needed = fewest if enough else math.ceil(float(np.squeeze(power.solve_power(effect, None, level, POWER))))
     return max(fewest, needed)
+
+
+def fewest_seeds(level: float = LEVEL) -> int:
+    """How many seeds the permutation test needs to be able to give a p of at most this."""
+    return max(2, math.ceil(1 - math.log2(level)))
 
 
 def _interval(by_example: Floats) -> tuple[float, float]:

@@ -16,7 +16,7 @@ Read = TypeVar("Read")
 SEPARATOR = ","
 ON = "on"
 # What an item can belong to: it means nothing once that is another.
-Owner = Literal["run", "runs compared", "twin", "first run compared", "nothing"]
+Owner = Literal["run", "runs compared", "twin", "first run compared", "experiment", "design", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +211,22 @@ class Compare(Address):
     BETA = Item("beta", float, 0.8)
     WINDOW = Item("window", float, 9.0)
     MEASURED = Item("measures", bool, False)
+
+
+class Experiments(Address):
+    EXPERIMENT = Item("experiment", str, problem="there is no such experiment")
+    NEW = Item("new", str, problem="there is no such protocol")
+    SET = Item("set", str)  # may come several times
+    TASK = Item("task", str, problem="there is no such task", of="design")
+    SEEDS = Item("seeds", int, 5, of="design")
+    STEPS = Item("steps", int, of="design")
+    FRAMES = Item("frames", bool, False, of="design")
+    FIRST = Item("x", str, problem="no setting can be varied under that name", of="design")
+    FIRST_VALUES = Item("xs", list, of="design")
+    SECOND = Item("y", str, problem="no setting can be varied under that name", of="design")
+    SECOND_VALUES = Item("ys", list, of="design")
+    AGAINST = Item("against", str, problem="there is no such cell", of="design")
+    SHOW = Item("show", str, problem="there is no such view", of="experiment")
+    MEASURE = Item("measure", str, problem="there is no such measure", of="experiment")
+    SPLIT = Item("split", str, problem="there is no such split", of="experiment")
+    CELL = Item("cell", int, problem="there is no such cell", of="experiment")

@@ -28,7 +28,8 @@ def _store(folder: str) -> Store:
 
 
 @st.cache_resource(show_spinner=False)
-def _engine(folder: str) -> Engine:
+def engine_of(folder: str) -> Engine:
+    """The engine of a store's folder, which nobody has to start."""
     return LocalEngine(_store(folder))
 
 
@@ -44,7 +45,7 @@ def _jobs(folder: str) -> Jobs:
 
 def open_engine() -> Engine:
     """The engine of this server, with a warm process on its way, the queue moving and the deleted runs gone."""
-    engine = _engine(str(default_folder().absolute()))
+    engine = engine_of(str(default_folder().absolute()))
     engine.warm_up()
     engine.dispatch()
     engine.store.purge_discarded()

@@ -120,12 +120,12 @@ def test_a_search_lights_up_its_texts_and_selects_them_without_a_pointer(
 
 def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=classes")
-    cells = page.locator(".confusion button")
+    cells = page.locator(".cell-table button")
     cells.first.wait_for()
     counts = [int(text) for text in cells.all_inner_texts()]
     largest = counts.index(max(counts))
     label, prediction = (cells.nth(largest).get_attribute(f"data-{name}") for name in ("row", "column"))
-    expect(page.locator(".confusion thead th").first).to_have_attribute("title", re.compile("bad|good"))
+    expect(page.locator(".cell-table thead th").first).to_have_attribute("title", re.compile("bad|good"))
     cells.nth(largest).click()
     page.wait_for_url("**sel=*")
     page.wait_for_function(f"document.querySelector('.map-view').map.chosen.size === {counts[largest]}")
@@ -143,7 +143,7 @@ def test_cells_of_the_confusion_matrix_are_reached_with_the_keyboard(
     page: Page, server: Server, hostile_run: str
 ) -> None:
     opened(page, server, hostile_run, "&panel=classes")
-    cells = page.locator(".confusion button")
+    cells = page.locator(".cell-table button")
     cells.first.focus()
     assert [cells.nth(i).get_attribute("tabindex") for i in range(cells.count())].count("0") == 1
     page.keyboard.press("Enter")

@@ -9,39 +9,41 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-function header(name, colour, scope) {
+function header({ name, colour }, scope) {
   const dot = make("i", { "aria-hidden": "true" });
   dot.style.background = colour;
-  return make("th", { scope, title: name }, make("div", { dir: "auto" }, dot, name));
+  return make("th", { scope, title: name }, make("div", { dir: "auto" }, ...(colour ? [dot] : []), name));
 }
 
-function cell(names, counts, row, column) {
-  const count = counts[row][column];
-  const kind = row === column ? "right" : "wrong";
-  if (!count) return make("td", { class: "none" }, "·");
-  const examples = `${count.toLocaleString("en-GB")} example${count === 1 ? "" : "s"}`;
-  const about = `Label ${names[row]}, predicted ${names[column]}: ${examples}`;
-  const button = make("button", { type: "button", class: kind, tabindex: "-1", title: about, "aria-label": about }, String(count));
-  const all = counts[row].reduce((sum, value) => sum + value, 0);
-  button.style.setProperty("--share", `${Math.round((100 * count) / all)}%`);
+function cell(found, row, column) {
+  if (!found) return make("td", { class: "none" }, "·");
+  const { text, note, about, strength, kind, chosen } = found;
+  const attributes = { type: "button", class: kind, tabindex: "-1", title: about, "aria-label": about };
+  const button = make("button", attributes, text, ...(note ? [make("small", {}, note)] : []));
+  if (chosen) button.setAttribute("aria-pressed", "true");
+  button.style.setProperty("--share", `${Math.round(100 * strength)}%`);
   Object.assign(button.dataset, { row, column });
   return make("td", {}, button);
 }
 
-function draw(node, { names, colours, counts, upright }) {
-  const top = make("tr", {}, make("td", { class: "corner" }, "label ↓  prediction →"));
-  names.forEach((name, column) => top.append(header(name, colours[column], "col")));
+function draw(node, { label, corner, rows, columns, cells, upright }) {
+  const focused = node.contains(document.activeElement) ? { ...document.activeElement.dataset } : null;
+  node.setAttribute("aria-label", label);
+  const top = make("tr", {}, make("td", { class: "corner" }, corner));
+  for (const column of columns) top.append(header(column, "col"));
   const body = make("tbody");
-  names.forEach((name, row) => {
-    const line = make("tr", {}, header(name, colours[row], "row"));
-    names.forEach((_, column) => line.append(cell(names, counts, row, column)));
+  rows.forEach((name, row) => {
+    const line = make("tr", {}, header(name, "row"));
+    columns.forEach((_, column) => line.append(cell(cells[row][column], row, column)));
     body.append(line);
   });
   node.replaceChildren(make("table", upright ? { class: "upright" } : {}, make("thead", {}, top), body));
-  node.querySelector("button")?.setAttribute("tabindex", "0");
+  const stop = focused && node.querySelector(`button[data-row="${focused.row}"][data-column="${focused.column}"]`);
+  (stop ?? node.querySelector("button"))?.setAttribute("tabindex", "0");
+  stop?.focus({ preventScroll: true });
 }
 
-// One stop for the Tab key; arrows go from there to the next cell that holds examples.
+// One stop for the Tab key; arrows go from there to the next cell that can be pressed.
 function move(event, node) {
   const [dx, dy] = MOVES[event.key] ?? [];
   const from = event.target.closest("button");
@@ -56,7 +58,7 @@ function move(event, node) {
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {
-  const node = parentElement.querySelector(".confusion");
+  const node = parentElement.querySelector(".cell-table");
   if (!node || !data) return;
   const drawn = JSON.stringify(data);
   if (node.drawn !== drawn) draw(node, data);

@@ -1,0 +1,47 @@
+"""Experiments: seeds, grids and the protocols of the papers, with paired statistics."""
+
+from __future__ import annotations
+
+from core.errors import PlaygroundError
+from core.experiments.protocols.registry import PROTOCOLS
+from core.store.store import UNDO_S
+from pages.ui import reads, state
+from pages.ui.address import Experiments
+from pages.ui.controls import show_notice
+from pages.ui.experiments.listing import listing
+from pages.ui.experiments.reads import open_experiments
+from pages.ui.experiments.set_up import GRID, set_up
+from pages.ui.experiments.undo import offer_experiment_undo
+from pages.ui.experiments.view import experiment_view
+from pages.ui.head import page_head
+
+
+def page() -> None:
+    engine = reads.open_engine()
+    page_head("Experiments")
+    table = open_experiments(engine).table
+    table.purge_discarded(UNDO_S)
+    text = Experiments.EXPERIMENT.text
+    if text is not None:
+        try:
+            experiment_id = table.find(text)
+        except PlaygroundError:
+            state.complain(Experiments.EXPERIMENT.name, text, Experiments.EXPERIMENT.problem)
+            Experiments.EXPERIMENT.forget()
+        else:
+            experiment_view(engine, experiment_id)
+            return
+    name = Experiments.NEW.text
+    if name == GRID or name in PROTOCOLS:
+        set_up(engine, str(name))
+        return
+    if name is not None:
+        state.complain(Experiments.NEW.name, name, Experiments.NEW.problem)
+        Experiments.NEW.forget()
+    show_notice()
+    offer_experiment_undo(table)
+    listing(engine)
+
+
+state.require_app()
+page()

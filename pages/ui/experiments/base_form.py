@@ -1,0 +1,79 @@
+"""What protocols and grids ask alike: task, encoder, steps, seeds, and whether runs have maps over their steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from core.config import PhaseConfig, RunConfig
+from core.config.changes import changed
+from core.config.fields import fields_of
+from core.encoders.catalogue import LISTED
+from core.experiments.design import LEAN, MOST_SEEDS
+from core.parameters import Parameter
+from core.training.defaults import DEFAULT_STEPS
+from pages.ui import reads
+from pages.ui.address import Experiments, Item
+from pages.ui.bound import bound, bound_switch
+from pages.ui.number_field import number_field
+from pages.ui.parts import task_names
+
+SEEDS = Parameter(
+    "seeds", "Seeds", 5, "Runs of each cell, which differ in the seed alone.", kind="integer", low=1, high=MOST_SEEDS
+)
+STEPS = replace(fields_of(PhaseConfig)["steps"], words={})
+
+
+def chosen_base(base: RunConfig, key: str) -> RunConfig:
+    """The draft with another task, encoder and length."""
+    own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
+    labels = task_names(own)
+    left, middle, right = st.columns([5, 5, 3])
+    with left:
+        usual = base.task.id if base.task.id in labels else next(iter(labels))
+        task, tied = bound(Experiments.TASK, list(labels), usual, labels=labels.values())
+        st.selectbox("Task", list(labels), format_func=labels.__getitem__, **tied.by_index)
+    known = [*LISTED, *([base.encoder.id] if base.encoder.id not in LISTED else [])]
+    encoder = middle.selectbox(
+        "Encoder", known, index=known.index(base.encoder.id), accept_new_options=True, key=f"experiment.{key}.encoder"
+    )
+    settings: dict[str, Any] = {"encoder.id": encoder or base.encoder.id}
+    if task != base.task.id:
+        settings |= {"task.id": task, "task.path": None}
+    if len(base.phases) == 1 and base.phases[0].epochs is None:
+        steps = base.phases[0].steps or DEFAULT_STEPS
+        settings["steps"] = number_field(
+            right, STEPS, _number(Experiments.STEPS, steps), key=f"experiment.{key}.steps.{steps}"
+        )
+        Experiments.STEPS.put(settings["steps"], steps)
+    return changed(base, settings)
+
+
+def _number(item: Item[int], usual: int) -> int:
+    """What the address says, where it is a whole number above 0."""
+    text = item.text or ""
+    return int(text) if text.isdecimal() and int(text) > 0 else usual
+
+
+def seeds_field() -> int:
+    """How many seeds."""
+    usual = SEEDS.default
+    assert isinstance(usual, int)
+    start = _number(Experiments.SEEDS, usual)
+    seeds = int(number_field(st, SEEDS, min(start, MOST_SEEDS), key="experiment.seeds"))
+    Experiments.SEEDS.put(seeds)
+    return seeds
+
+
+def with_frames(base: RunConfig) -> RunConfig:
+    """The draft with maps over its steps or without, as a switch says, which is drawn."""
+    wanted, tied = bound_switch(Experiments.FRAMES)
+    st.toggle(
+        "Maps over the steps",
+        help="As single runs have them. Without, a run has a map at its start and its end alone, which is faster and "
+        "takes a third of the room.",
+        **tied.by_value,
+    )
+    return changed(base, {name: None if wanted else value for name, value in LEAN.items()})

@@ -1,0 +1,193 @@
+"""A grid: one setting against another under several seeds, and what is compared with what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.config.assign import from_settings, settings_text
+from core.config.labels import value_text
+from core.config.suggestions import TwinSetting
+from core.config.sweepable import sweepable
+from core.config.validation import build
+from core.errors import ConfigError, PlaygroundError
+from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of
+from core.parameters import Parameter, Value
+from core.tasks import TASKS
+from pages.ui import state
+from pages.ui.address import Experiments, Item, split
+from pages.ui.bound import bound
+from pages.ui.experiments.base_form import chosen_base, seeds_field, with_frames
+from pages.ui.parts import escaped, objective_label, task_label
+
+NOTHING = "none"
+# A cell outside the grid, to compare with.
+AGAINST_CE = "ce"
+CE = {"label": "CE", "settings": {"preset": "ce"}}
+Values = Sequence[Value | None]
+
+
+def grid_form() -> Design:
+    """Draw the form and read it. Raises: ConfigError for what cannot be a grid."""
+    st.header("A grid, or seeds alone")
+    base = _from_address()
+    st.caption(
+        f"{escaped(task_label(base))} · {escaped(objective_label(base))}. What is not varied here is as on Fine-tune."
+    )
+    st.page_link(
+        "pages/fine_tune.py",
+        label="Change the other settings",
+        icon=":material/tune:",
+        query_params=_query(base),
+    )
+    base = chosen_base(base, "grid")
+    offered = sweepable(base)
+    axes: list[Axis] = []
+    first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, "Vary")
+    if first is not None:
+        axes.append(first)
+        second = _axis(
+            {path: one for path, one in offered.items() if path != Experiments.FIRST.text},
+            base,
+            Experiments.SECOND,
+            Experiments.SECOND_VALUES,
+            "Against",
+        )
+        axes += [second] if second is not None else []
+    seeds = seeds_field()
+    compared = _against(axes, base)
+    return build(
+        Design,
+        {
+            "name": _grid_name(base, axes),
+            "base": with_frames(base).model_dump(mode="json"),
+            "axes": [axis.model_dump(mode="json") for axis in axes],
+            "seeds": seeds,
+        }
+        | compared,
+    )
+
+
+def _grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
+    varied = " × ".join(axis.name for axis in axes) or objective_label(base)
+    return f"{varied}, {task_label(base)}"[:80]
+
+
+def _axis(
+    offered: Mapping[str, TwinSetting], base: RunConfig, item: Item[str], values: Item[list[str]], label: str
+) -> Axis | None:
+    """One setting and its values; None where nothing is to be varied."""
+    names = {NOTHING: "Nothing: seeds alone" if item is Experiments.FIRST else "Nothing else"}
+    names |= {path: one.label for path, one in offered.items()}
+    left, right = st.columns([2, 3], vertical_alignment="top")
+    with left:
+        path, tied = bound(item, names, NOTHING, labels=names.values())
+        st.selectbox(label, list(names), format_func=names.__getitem__, **tied.by_index)
+    if path == NOTHING:
+        values.forget()
+        return None
+    setting = offered[path]
+    with right:
+        chosen = _values(setting, path, values)
+    return axis_of(path, chosen, base)
+
+
+def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
+    """The values of an axis: those that are suggested, or typed."""
+    parameter = setting.parameter
+    known: dict[str, Value | None] = {}
+    given: Values = [setting.value, *(one.value for one in setting.suggestions)]
+    if parameter.kind == "choice":
+        given = parameter.options
+    elif parameter.kind == "switch":
+        given = [True, False]
+    elif setting.value is None and not setting.suggestions:
+        given = [parameter.default]
+    for value in sorted({value for value in given if value is not None}, key=_order):
+        known[_text(value)] = value
+    if None in given and None in parameter.words:
+        known[_text(None)] = None
+    asked = [text for text in split(item.text or "") if text]
+    usual = [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
+    typed = st.multiselect(
+        "Values",
+        [*known, *(text for text in asked if text not in known)],
+        default=asked or usual,
+        format_func=lambda text: value_text(known[text], parameter) if text in known else text,
+        accept_new_options=parameter.kind in ("number", "integer", "name"),
+        max_selections=MOST_LEVELS,
+        placeholder="Type a value and press Enter",
+        help=parameter.help or None,
+        key=f"experiment.values.{path}",
+    )
+    found = [known[text] if text in known else _parsed(parameter, text) for text in typed]
+    if not found:
+        raise ConfigError(setting.label, "no value", "give at least one.")
+    item.put(list(typed))
+    return found
+
+
+def _order(value: Value) -> tuple[int, Any]:
+    return (0, value) if isinstance(value, int | float) else (1, str(value))
+
+
+def _text(value: Value | None) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _parsed(parameter: Parameter, text: str) -> Value:
+    """What was typed, checked. Raises: ConfigError."""
+    if parameter.kind == "name":
+        return parameter.check(parameter.label, text)
+    try:
+        value = json.loads(text.replace(",", "."))
+    except ValueError:
+        raise ConfigError(parameter.label, text, parameter.remedy) from None
+    return parameter.check(parameter.label, value)
+
+
+def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
+    """What every cell is compared with: nothing, a level of an axis, or plain cross-entropy."""
+    labels = {NOTHING: "Nothing"}
+    for place, axis in enumerate(axes):
+        labels |= {f"{place}.{number}": f"{axis.name}: {level.label}" for number, level in enumerate(axis.levels)}
+    if base.phases[0].objective.contrastive and not any(axis.name == "Objective" for axis in axes):
+        labels[AGAINST_CE] = "Cross-entropy alone, as one more cell"
+    if len(labels) == 1:
+        return {}
+    chosen, tied = bound(Experiments.AGAINST, labels, NOTHING, labels=labels.values())
+    st.selectbox(
+        "Compared with",
+        list(labels),
+        format_func=labels.__getitem__,
+        help="Differences are paired: the same seeds, and where they were kept the same test examples.",
+        **tied.by_index,
+    )
+    if chosen == AGAINST_CE:
+        return {"reference": CE}
+    if chosen == NOTHING:
+        return {}
+    of_axis, _, of_level = chosen.partition(".")
+    against = axes[int(of_axis)]
+    return {"baseline": {against.name: against.levels[int(of_level)].label}}
+
+
+def _from_address() -> RunConfig:
+    """The draft of a link, or that of Fine-tune's form."""
+    texts = state.texts_in_url(Experiments.SET.name)
+    if not texts:
+        return state.remembered("draft", RunConfig)
+    try:
+        return from_settings(texts)
+    except PlaygroundError as error:
+        state.complain(Experiments.SET.name, texts[0], escaped(str(error).rstrip(".")))
+        return RunConfig()
+
+
+def _query(base: RunConfig) -> dict[str, Any]:
+    query: dict[str, Any] = {"set": settings_text(base)}
+    return query | ({"task": base.task.id} if base.task.id in TASKS else {})

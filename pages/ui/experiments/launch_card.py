@@ -1,0 +1,73 @@
+"""What an experiment will take, and the button that starts it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.config.labels import problem_text
+from core.errors import PlaygroundError
+from core.experiments.design import Design
+from core.quantities import counted
+from core.representation.paired import LEVEL, fewest_seeds
+from core.store.sizes import size_text
+from core.workers import Engine
+from core.workers.machine import slots
+from pages.ui.address import Experiments
+from pages.ui.experiments.reads import cost_of, open_experiments
+from pages.ui.parts import duration, escaped
+
+
+def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
+    """Draw it. Args: problem: why there is no design. Returns: whether an experiment was started just now."""
+    found = None
+    if design is not None:
+        try:
+            found = cost_of(engine, design)
+        except PlaygroundError as error:
+            problem = problem_text(error)
+    if design is None or found is None:
+        st.error(escaped(problem))
+    else:
+        at_once = len(slots())
+        first, second, third = st.columns(3)
+        first.metric("Runs", f"{found.runs:,}")
+        second.metric("Time, about", duration(found.seconds / at_once))
+        third.metric("On disk, about", size_text(found.disk_bytes))
+        words = [f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}"]
+        words.append("one run at a time" if at_once == 1 else f"{at_once} runs at a time")
+        words.append(
+            "speed measured in earlier runs here" if found.measured else "speed assumed until a run was measured"
+        )
+        st.caption(" · ".join(words) + ".")
+        if found.known:
+            st.caption(f"{counted(found.known, 'run is', 'runs are')} there already and will not be repeated.")
+        for title, reason in found.refused:
+            st.warning(escaped(f"{title} is left out: {reason}"))
+        _seeds_note(design)
+    if st.button(
+        "Start the experiment",
+        type="primary",
+        icon=":material/science:",
+        width="stretch",
+        disabled=found is None,
+    ):
+        assert design is not None
+        try:
+            experiment_id = open_experiments(engine).begin(design)
+        except PlaygroundError as error:
+            st.error(escaped(problem_text(error)))
+            return False
+        Experiments.EXPERIMENT.put(experiment_id)
+        return True
+    return False
+
+
+def _seeds_note(design: Design) -> None:
+    """Whether so few seeds can show anything at all."""
+    comparisons = sum(design.baseline_of(cell) is not None for cell in design.cells)
+    if comparisons and len(design.seeds) < fewest_seeds(LEVEL / comparisons):
+        st.info(
+            f"With {counted(len(design.seeds), 'seed')} and {counted(comparisons, 'comparison')}, no difference can be "
+            f"shown at the 5% level, however large: it takes {fewest_seeds(LEVEL / comparisons)} seeds. Seeds can be "
+            "added later."
+        )

@@ -1,0 +1,102 @@
+"""The experiments that there are, and what can be begun."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pandas as pd
+import streamlit as st
+
+from core.experiments.protocols.entry import Protocol
+from core.experiments.protocols.registry import PROTOCOLS
+from core.quantities import PERCENT_CELLS, counted, hundredths
+from core.store import Experiment, Status
+from core.workers import Engine
+from pages.ui.address import Experiments
+from pages.ui.experiments.reads import design_of, open_experiments
+from pages.ui.experiments.set_up import GRID
+from pages.ui.parts import escaped
+
+COLUMNS = 3
+
+
+def listing(engine: Engine) -> None:
+    """Draw what there is, then protocols and the grid."""
+    table = open_experiments(engine).table
+    there = table.experiments()
+    if there:
+        _table(engine, there)
+        st.header("Begin another")
+    else:
+        st.markdown(
+            "One run is an anecdote. An experiment runs the same settings under several seeds, one setting against "
+            "another, or a protocol of a paper, and says which differences are more than chance."
+        )
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
+        st.markdown(
+            "**A grid, or seeds alone**  \nAny setting against any other, under as many seeds as you like.",
+            width="stretch",
+        )
+        _begin("Set up a grid", GRID, primary=not there)
+    st.subheader("Protocols of the papers and notes")
+    entries = list(PROTOCOLS.values())
+    for first in range(0, len(entries), COLUMNS):
+        row = entries[first : first + COLUMNS]
+        for place, protocol in zip(st.columns(COLUMNS), row, strict=False):
+            with place:
+                _card(protocol)
+
+
+def _table(engine: Engine, there: list[Experiment]) -> None:
+    table = open_experiments(engine).table
+    rows = []
+    for one in there:
+        design, runs = design_of(one), table.runs(one.id)
+        finished = sum(run.status == Status.FINISHED for run in runs)
+        going = any(not run.ended for run in runs)
+        rows.append(
+            {
+                "Experiment": one.title,
+                "Protocol": PROTOCOLS[design.protocol].label if design.protocol in PROTOCOLS else "",
+                "Cells": len(design.cells),
+                "Seeds": len(design.seeds),
+                "Finished": hundredths([finished / design.runs])[0],
+                "Status": "stopped" if not one.wanted else "running" if going else "finished",
+                "Created": datetime.fromtimestamp(one.created_at),
+            }
+        )
+    picked = st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        placeholder="",
+        on_select="rerun",
+        selection_mode="single-cell",
+        height="content",
+        key=f"experiments.table.{hash(tuple(one.id for one in there))}",
+        column_config={
+            "Experiment": st.column_config.TextColumn(width="medium"),
+            "Finished": st.column_config.ProgressColumn(
+                format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
+            ),
+            "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
+        },
+    )
+    for row, _ in picked.selection.cells:
+        if row < len(there):
+            Experiments.EXPERIMENT.put(there[row].id)
+            st.rerun()
+    st.caption("Click an experiment to open it.")
+
+
+def _card(protocol: Protocol) -> None:
+    design = protocol.design()
+    with st.container(border=True, height="stretch"):
+        st.markdown(f"**{escaped(protocol.label)}**  \n{escaped(protocol.question)}")
+        st.caption(f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}")
+        _begin("Set up", protocol.name)
+
+
+def _begin(label: str, name: str, *, primary: bool = False) -> None:
+    if st.button(label, key=f"begin.{name}", type="primary" if primary else "secondary"):
+        Experiments.NEW.put(name)
+        st.rerun()

@@ -1,0 +1,71 @@
+"""Cached reads of experiments. A key names everything that a value depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.experiments.cost import Cost, cost
+from core.experiments.design import Design, parse_design
+from core.experiments.lifecycle import Experiments
+from core.experiments.results import Results, of_runs
+from core.store import Experiment, ExperimentRun, Status
+from core.workers import Engine
+from pages.ui import reads
+from pages.ui.caching import cached
+
+# What an experiment will take depends on the runs that are there, which change meanwhile.
+COST_S = 60.0
+
+
+@cached(1)
+def _experiments(folder: str) -> Experiments:
+    return Experiments(reads.engine_of(folder))
+
+
+def open_experiments(engine: Engine) -> Experiments:
+    """The experiments of an engine's store."""
+    return _experiments(str(engine.store.folder))
+
+
+@cached(64)
+def _parsed(text: str) -> Design:
+    return parse_design(text)
+
+
+def design_of(experiment: Experiment) -> Design:
+    """The design of an experiment."""
+    return _parsed(experiment.design)
+
+
+@cached(64, spinner="Checking every cell", kept_s=COST_S)
+def _cost(folder: str, text: str) -> Cost:
+    return cost(reads.engine_of(folder), parse_design(text))
+
+
+def cost_of(engine: Engine, design: Design) -> Cost:
+    """What a design will take. Raises: ConfigError, TaskError or EncoderError where none of its cells can be run."""
+    return _cost(str(engine.store.folder), design.to_json())
+
+
+Finished = tuple[tuple[int, int, str, int], ...]
+
+
+@cached(128, spinner="Comparing")
+def _results(folder: str, text: str, experiment_id: str, finished: Finished, measure: str, split: str) -> Results:
+    found = _experiments(folder)
+    store, table = found.engine.store, found.table
+    wanted = set(finished)
+    runs = [run for run in table.runs(experiment_id) if _key(run) in wanted]
+    return of_runs(store, parse_design(text), runs, table.scores(experiment_id, split), measure=measure, split=split)
+
+
+def results_of(
+    engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
+) -> Results:
+    """What the runs that have finished show; computed again when one more has."""
+    finished = tuple(_key(run) for run in runs if run.status == Status.FINISHED)
+    return _results(str(engine.store.folder), experiment.design, experiment.id, finished, measure, split)
+
+
+def _key(run: ExperimentRun) -> tuple[int, int, str, int]:
+    return (run.cell, run.seed, run.run_id or "", run.begun_attempt)
