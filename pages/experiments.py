@@ -18,7 +18,7 @@ from pages.ui.head import page_head
 
 def page() -> None:
     engine = reads.open_engine()
-    page_head("Experiments")
+    head = page_head("Experiments")
     table = open_experiments(engine).table
     table.purge_discarded(UNDO_S)
     text = Experiments.EXPERIMENT.text
@@ -29,11 +29,11 @@ def page() -> None:
             state.complain(Experiments.EXPERIMENT.name, text, Experiments.EXPERIMENT.problem)
             Experiments.EXPERIMENT.forget()
         else:
-            experiment_view(engine, experiment_id)
+            experiment_view(engine, experiment_id, head)
             return
     name = Experiments.NEW.text
     if name == GRID or name in PROTOCOLS:
-        set_up(engine, str(name))
+        set_up(engine, str(name), head)
         return
     if name is not None:
         state.complain(Experiments.NEW.name, name, Experiments.NEW.problem)

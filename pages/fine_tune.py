@@ -12,6 +12,7 @@ from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import FineTune
 from pages.ui.audit import batch_audit, classifier_audit, cost
+from pages.ui.experiments.from_form import seeds_or_grid
 from pages.ui.form import draft_form
 from pages.ui.form_start import forget_start, form_start, open_config, put_link
 from pages.ui.head import page_head
@@ -86,7 +87,9 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         forget_start()
         FineTune.RUN.put(run_id)
         st.rerun()
-    if ready is not None:  # below the button, which many classes would push out of sight
+    if draft is not None and ready is not None:
+        seeds_or_grid(engine, draft)
+        # Below the buttons, which many classes would push out of sight.
         task_audit(*ready)
         classifier_audit(ready[0])
         batch_audit(*ready)

@@ -16,7 +16,7 @@ from core.artifacts.run_request import run_from_request
 from core.events import Probe
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
-from core.store import Store
+from core.store import RunRecord, Store
 from core.workers import Progress
 
 
@@ -40,6 +40,18 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
             if known is None or (step in chosen and not known.values):
                 write_measures(folder, step, _measured(store.embeddings(run.id, step), run.probe, step in chosen))
         return {"folder": folder.name, "frames": len(steps)}
+
+
+def measure_last(store: Store, run: RunRecord) -> None:
+    """Measure the last frame of a finished run alone, unless that was done.
+
+    Raises: StoreError for a frame that cannot be read or measures that cannot be written.
+    """
+    assert run.probe is not None
+    folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
+    known = read_measures(folder, run.last_step)
+    if known is None or not known.values:
+        write_measures(folder, run.last_step, _measured(store.embeddings(run.id, run.last_step), run.probe, True))
 
 
 def spread_out(steps: Sequence[int]) -> list[int]:

@@ -13,7 +13,6 @@ import click
 import yaml
 from tqdm import tqdm
 
-from core.artifacts.seeds import SCORES
 from core.atomic import atomic_write
 from core.cli.options import json_option, runs_option
 from core.config.assign import parse_setting
@@ -24,24 +23,31 @@ from core.experiments.cost import cost
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_over, missing
 from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
+from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, Format, notes, table_text
-from core.experiments.results import SPLITS, Results, results
+from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
+from core.experiments.vectors_job import job as measure_vectors
+from core.experiments.vectors_job import vectors_request
 from core.quantities import counted
-from core.store import Status, Store, default_folder
+from core.store import Experiment, Status, Store, default_folder
 from core.store.sizes import size_text
 from core.workers import LocalEngine
 
 POLL_S = 0.5
 EXIT_FAILED = 1
+# How a file that is the whole report ends.
+REPORT = "html"
 
 measure_option = click.option(
-    "--measure", type=click.Choice(list(SCORES)), default="accuracy", show_default=True, help="What is listed."
+    "--measure", type=click.Choice(list(MEASURES)), help="What is listed. [default: the protocol's, else accuracy]"
 )
 split_option = click.option(
-    "--split", type=click.Choice(list(SPLITS)), default="test", show_default=True, help="Which rows are scored."
+    "--split", type=click.Choice(list(SPLITS)), help="Which rows are scored. [default: the protocol's, else test]"
 )
 output_option = click.option(
-    "--output", metavar="FILE", help=f"Write the table to a file ({', '.join(SUFFIXES.values())})."
+    "--output",
+    metavar="FILE",
+    help=f"Write the table ({', '.join(SUFFIXES.values())}) or the whole report ({REPORT}) to a file.",
 )
 
 
@@ -233,13 +239,24 @@ def _follow(found: Experiments, experiment_id: str) -> None:
 
 
 def _show(
-    found: Experiments, experiment_id: str, *, measure: str, split: str, output: str | None, as_json: bool
+    found: Experiments,
+    experiment_id: str,
+    *,
+    measure: str | None,
+    split: str | None,
+    output: str | None,
+    as_json: bool,
 ) -> None:
     """Print or write the table. Exits with 0 only where every run that can be made has finished."""
     experiment, design = found.table.experiment(experiment_id), found.design(experiment_id)
+    protocol = PROTOCOLS.get(design.protocol)
+    measure = measure or (protocol.measure if protocol else "accuracy")
+    split = split or (protocol.split if protocol else TEST)
+    if measure in OF_VECTORS:
+        measure_vectors(vectors_request(experiment_id), found.engine.store.folder, lambda *_: None)
     shown = results(found.engine.store, experiment, design, measure=measure, split=split)
     if output is not None:
-        _write(Path(output), shown)
+        _write(Path(output), experiment, shown)
     if as_json:
         click.echo(json.dumps(_json(experiment_id, experiment.title, shown), ensure_ascii=False))
     else:
@@ -253,14 +270,15 @@ def _show(
         sys.exit(EXIT_FAILED)
 
 
-def _write(path: Path, shown: Results) -> None:
+def _write(path: Path, experiment: Experiment, shown: Results) -> None:
     by_suffix: dict[str, Format] = {suffix: form for form, suffix in SUFFIXES.items()}
-    form = by_suffix.get(path.suffix.removeprefix("."))
-    if form is None:
-        raise ConfigError("output", str(path), f"give a file that ends in {', '.join(by_suffix)}.")
+    suffix = path.suffix.removeprefix(".")
+    if suffix not in (*by_suffix, REPORT):
+        raise ConfigError("output", str(path), f"give a file that ends in {', '.join([*by_suffix, REPORT])}.")
+    text = report_html(experiment, shown) if suffix == REPORT else table_text(shown, by_suffix[suffix])
     try:
         with atomic_write(path) as partial:
-            partial.write_text(table_text(shown, form), encoding="utf-8")
+            partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError("output", str(path), f"{error.strerror}; give a file that can be written.") from None
 

@@ -9,13 +9,15 @@ from core.errors import PlaygroundError
 from core.experiments.design import Cell, Design
 from core.workers import Engine
 
+MOST_LOOKED_AT = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Of all runs that have to be carried out.
 
     Attributes:
-        runs: how many an experiment has; `known` of them, first seeds alone counted, are there already.
+        runs: how many an experiment has; `known` of them are there already (of many, first seeds alone counted).
         seconds: one after the other, at the speed that earlier runs reached or an assumed one (`measured` says which).
         disk_bytes: what they leave.
         refused: cells that no run can be made of, each with the reason.
@@ -55,10 +57,15 @@ def cost(engine: Engine, design: Design) -> Cost:
     return Cost(runs, known, seconds, disk_bytes, measured, tuple(refused))
 
 
-def _of_cell(engine: Engine, design: Design, cell: Cell) -> tuple[float, float, bool, bool]:
-    """Seconds and bytes of a cell's runs, whether its speed was measured, and whether the first of them is there."""
-    config, data = engine.prepared(design.draft(cell, design.seeds[0]))
-    found = estimated(engine.store, config, data, gpu=engine.has_gpu())
-    seeds, known = len(design.seeds), engine.store.same_as(config) is not None
-    left = seeds - known
+def _of_cell(engine: Engine, design: Design, cell: Cell) -> tuple[float, float, bool, int]:
+    """Seconds and bytes of a cell's runs, whether its speed was measured, and how many of them are there."""
+    made = [engine.prepared(design.draft(cell, seed)) for seed in _looked_at(design)]
+    found = estimated(engine.store, *made[0], gpu=engine.has_gpu())
+    known = sum(engine.store.same_as(config) is not None for config, _ in made)
+    left = len(design.seeds) - known
     return found.total_s * left, found.disk_bytes * left, found.measured, known
+
+
+def _looked_at(design: Design) -> tuple[int, ...]:
+    """The seeds under which runs are looked for: of many, checking every run would take too long."""
+    return design.seeds if design.runs <= MOST_LOOKED_AT else design.seeds[:1]

@@ -35,7 +35,7 @@ class Level(Section):
     """One value of what is varied, or several settings that change together."""
 
     label: Annotated[str, Field(min_length=1, max_length=LABEL_CHARS)]
-    settings: Annotated[dict[str, Any], Field(default_factory=dict)]
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class Axis(Section):
@@ -93,7 +93,7 @@ class Design(Section):
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...], Field(min_length=1, max_length=MOST_SEEDS)
     ] = (FIRST_SEED,)
-    baseline: Annotated[dict[str, str], Field(default_factory=dict)]
+    baseline: dict[str, str] = Field(default_factory=dict)
     reference: Level | None = None
 
     @field_validator("base", mode="before")

@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 from core.experiments.results import SPLITS, CellResult, Comparison, Results
 from core.quantities import counted, percent, signed
+from core.representation.metrics import METRICS
 from core.representation.paired import CONFIDENCE, LEVEL, fewest_seeds
 
 Format = Literal["csv", "markdown", "latex"]
@@ -18,7 +19,7 @@ SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
 NONE = "–"
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "varepsilon", "λ": "lambda", "ρ": "rho", "τ": "tau"}
 # Scores that people read as percentages.
-SHARES = ("accuracy", "macro_f1")
+SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 LEAST_P = 0.001
 # What pdflatex has no letter for.
 IN_LATEX = str.maketrans(
@@ -82,6 +83,13 @@ def interval_text(results: Results, comparison: Comparison) -> str:
     return f"{difference_text(results, found.low)} to {difference_text(results, found.high)}"
 
 
+def unit(results: Results) -> str:
+    """Of differences."""
+    if results.measure.name in SHARES:
+        return "percentage points"
+    return "nats" if results.measure.name == "cross_entropy" else "the measure’s own unit"
+
+
 def p_text(p: float | None) -> str:
     if p is None:
         return NONE
@@ -102,11 +110,10 @@ def notes(results: Results) -> list[str]:
     if comparisons:
         pairs = "the same seeds and the same examples" if results.by_example else "the same seeds"
         drawn = "seeds and examples" if results.by_example else "seeds"
-        units = "percentage points" if results.measure.name in SHARES else "nats"
         count, number = len(comparisons), counted(len(comparisons), "comparison")
         found.append(
-            f"Differences are in {units}, paired over {pairs}; intervals are 95% percentile bootstraps over {drawn}, "
-            f"p values those of the paired permutation test over seeds, corrected for {number} (Holm)."
+            f"Differences are in {unit(results)}, paired over {pairs}; intervals are 95% percentile bootstraps over "
+            f"{drawn}, p values those of the paired permutation test over seeds, corrected for {number} (Holm)."
         )
         seeds = min(one.difference.seeds for one in comparisons)
         least = min(1.0, count * min(one.difference.least_p for one in comparisons))

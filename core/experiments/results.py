@@ -6,27 +6,44 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
 from core.representation.agreement import mean_std
+from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, PairedDifference, holm, paired_difference, seeds_needed
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 
 TEST = "test"
 SPLITS = {TEST: "Test", VALIDATION: "Validation"}
+# What can be listed: scores of a split, and measures of the vectors of the validation rows at the last frame.
+OF_VECTORS: Mapping[str, Measure] = {
+    entry.name: Measure(entry.name, entry.label, None if entry.better == "neither" else entry.better)
+    for entry in METRICS.values()
+    if entry.measure is not None
+}
+MEASURES: Mapping[str, Measure] = {**SCORES, **OF_VECTORS}
 # Scores that are means over examples, which two runs can therefore be compared on one by one.
 BY_EXAMPLE = ("accuracy", "cross_entropy")
 Verdict = Literal["higher", "lower", "no difference shown"]
 
 Values = NDArray[np.float64]
+
+
+class ScoredRun(NamedTuple):
+    """A finished run, the number of its attempt that trained, and its score."""
+
+    run_id: str
+    attempt: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +117,34 @@ def results(store: Store, experiment: Experiment, design: Design, *, measure: st
     """What the runs that have finished show.
 
     Args:
-        measure: one of `core.artifacts.seeds.SCORES`; split: "test" or "validation", scored at the last frame.
+        measure: one of MEASURES; split: "test" or "validation", scored at the last frame. A measure of vectors is
+            always of validation rows.
     """
     table = ExperimentTable(store.folder)
     runs = table.runs(experiment.id)
-    return of_runs(store, design, runs, table.scores(experiment.id, split), measure=measure, split=split)
+    scores = newest_scores(store, table, experiment.id, runs, measure, split)
+    return of_runs(store, design, runs, scores, measure=measure, split=split)
+
+
+def newest_scores(
+    store: Store, table: ExperimentTable, experiment_id: str, runs: Sequence[ExperimentRun], measure: str, split: str
+) -> dict[str, Evaluation]:
+    """The newest scores that hold a measure, by run id."""
+    if measure in OF_VECTORS:
+        return {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
+    return table.scores(experiment_id, split)
+
+
+def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
+    """What was measured of the vectors of a finished run's last frame; None where nobody has measured it yet."""
+    if run.status != Status.FINISHED or run.run_id is None:
+        return None
+    folder = measures_folder(store.run_folder(run.run_id), run.begun_attempt)
+    found = read_measures(folder, run.last_step)
+    if found is None or not found.values:
+        return None
+    known = {name: value for name, value in found.values.items() if value is not None}
+    return Evaluation(run.last_step, VALIDATION, known)
 
 
 def of_runs(
@@ -131,7 +171,7 @@ def of_runs(
             p = corrected.pop(0)
             comparison = Comparison(baseline, difference, p, seeds_needed(difference, level))
         found.append(replace(cell, comparison=comparison))
-    return Results(design, SCORES[measure], split, tuple(found))
+    return Results(design, MEASURES[measure], VALIDATION if measure in OF_VECTORS else split, tuple(found))
 
 
 def _cell(
@@ -156,26 +196,47 @@ def _compared(
     baseline = design.baseline_of(ours.cell)
     if baseline is None:
         return None, None
-    theirs = cells[baseline.number]
-    seeds = [seed for seed in ours.scores if seed in theirs.scores]
+    scored = [_scored(cell) for cell in (ours, cells[baseline.number])]
+    return baseline.number, seed_difference(store, *scored, measure=measure, split=split)
+
+
+def _scored(cell: CellResult) -> dict[int, ScoredRun]:
+    runs = {run.seed: run for run in cell.runs}
+    return {
+        seed: ScoredRun(str(runs[seed].run_id), runs[seed].begun_attempt, score) for seed, score in cell.scores.items()
+    }
+
+
+def seed_difference(
+    store: Store,
+    ours: Mapping[int, ScoredRun],
+    theirs: Mapping[int, ScoredRun],
+    *,
+    measure: str,
+    split: str,
+) -> PairedDifference | None:
+    """Two ways of training on the seeds that both have, example by example where their predictions were kept.
+
+    Args:
+        ours, theirs: runs by seed.
+    Returns: None where they share no seed.
+    """
+    seeds = [seed for seed in ours if seed in theirs]
     if not seeds:
-        return baseline.number, None
-    pair = [_by_example(store, cell, seeds, measure, split) for cell in (ours, theirs)]
-    same = pair[0] is not None and pair[1] is not None and pair[0][1] == pair[1][1]
-    if same and pair[0] is not None and pair[1] is not None:
-        return baseline.number, paired_difference(pair[0][0], pair[1][0])
-    scores = [[cell.scores[seed] for seed in seeds] for cell in (ours, theirs)]
-    return baseline.number, paired_difference(*scores)
+        return None
+    pair = [_by_example(store, [side[seed] for seed in seeds], measure, split) for side in (ours, theirs)]
+    if pair[0] is not None and pair[1] is not None and pair[0][1] == pair[1][1]:
+        return paired_difference(pair[0][0], pair[1][0])
+    return paired_difference(*([side[seed].score for seed in seeds] for side in (ours, theirs)))
 
 
 def _by_example(
-    store: Store, cell: CellResult, seeds: Sequence[int], measure: str, split: str
+    store: Store, runs: Sequence[ScoredRun], measure: str, split: str
 ) -> tuple[Values, tuple[int, ...]] | None:
     """[S, E] scores of examples and their labels; None where they are not known of every seed, or not the same."""
     if measure not in BY_EXAMPLE:
         return None
-    of_seed = {run.seed: run for run in cell.runs}
-    found = [_outcomes(store, str(of_seed[seed].run_id), of_seed[seed].begun_attempt, measure, split) for seed in seeds]
+    found = [_outcomes(store, run.run_id, run.attempt, measure, split) for run in runs]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({labels for _, labels in known}) != 1:
         return None

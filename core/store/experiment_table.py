@@ -53,7 +53,7 @@ class ExperimentRun:
         own: whether the experiment started it; another experiment, or somebody, may have run the same before.
         problem: why no run could be made, in a sentence.
         begun_attempt: with the run's id and status it says which scores are there.
-        seconds: that it has worked.
+        seconds: that it has worked; ended_at: since the epoch.
     """
 
     cell: int
@@ -67,6 +67,7 @@ class ExperimentRun:
     steps: int = 0
     begun_attempt: int = 0
     seconds: float = 0.0
+    ended_at: float | None = None
     message: str | None = None
 
     @property
@@ -244,5 +245,6 @@ def _run(row: sqlite3.Row) -> ExperimentRun:
         steps=row["steps"],
         begun_attempt=row["begun_attempt"],
         seconds=row["worked_s"] + working_s,
+        ended_at=row["ended_at"],
         message=row["message"],
     )

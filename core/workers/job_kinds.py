@@ -23,6 +23,7 @@ KINDS: Mapping[str, str] = {
     "map": "core.artifacts.map_job:job",
     "measures": "core.artifacts.measures_job:job",
     "inspect": "core.artifacts.inspect_job:job",
+    "vectors": "core.experiments.vectors_job:job",
     "experiment": "core.experiments.lifecycle:job",
     RUN: "core.workers.run_worker:job",
 }

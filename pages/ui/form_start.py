@@ -64,14 +64,14 @@ def _from_link(texts: tuple[str, ...]) -> RunConfig:
 
 def put_link(draft: RunConfig) -> None:
     """Have the address say what this draft has that the defaults have not."""
-    texts = settings_text(_without_defaults(draft))
+    texts = settings_text(without_defaults(draft))
     if sum(map(len, texts)) > LINK_CHARS_MAX:
         texts = []
     state.remembered("form.links", set[tuple[str, ...]]).add(tuple(texts))
     state.put_all_in_url(FineTune.SET.name, texts)
 
 
-def _without_defaults(draft: RunConfig) -> RunConfig:
+def without_defaults(draft: RunConfig) -> RunConfig:
     """Steps and frames that nobody chose left open, as the form writes them out."""
     steps = [phase.steps or DEFAULT_STEPS for phase in draft.phases]
     phases = [

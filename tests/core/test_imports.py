@@ -107,6 +107,7 @@ ALLOWED = {
         "config",
         "errors",
         "events",
+        "figures.interval_chart",
         "parameters",
         "quantities",
         "registry",

@@ -17,6 +17,7 @@ from core.tasks.listing import csv_file
 from core.training.score_source import PROBE_ROWS, scored
 from pages.ui.address import ON, Compare
 from pages.ui.compare.picking import Compared
+from pages.ui.compare.significance import significance
 from pages.ui.waiting import complete_since, ensure_job
 
 BEST = "★ "
@@ -63,6 +64,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         key="compare.scores.csv",
         icon=":material/download:",
     )
+    significance(store, groups, [_head(group, runs) for group in groups], runs)
     return busy
 
 

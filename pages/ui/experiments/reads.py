@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import Experiments
-from core.experiments.results import Results, of_runs
+from core.experiments.results import OF_VECTORS, Results, newest_scores, of_runs, vector_measures
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
 from pages.ui import reads
@@ -56,15 +56,23 @@ def _results(folder: str, text: str, experiment_id: str, finished: Finished, mea
     store, table = found.engine.store, found.table
     wanted = set(finished)
     runs = [run for run in table.runs(experiment_id) if _key(run) in wanted]
-    return of_runs(store, parse_design(text), runs, table.scores(experiment_id, split), measure=measure, split=split)
+    scores = newest_scores(store, table, experiment_id, runs, measure, split)
+    return of_runs(store, parse_design(text), runs, scores, measure=measure, split=split)
 
 
 def results_of(
     engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun], measure: str, split: str
 ) -> Results:
     """What the runs that have finished show; computed again when one more has."""
-    finished = tuple(_key(run) for run in runs if run.status == Status.FINISHED)
+    finished = tuple(_key(run) for run in runs if _has_score(engine, run, measure))
     return _results(str(engine.store.folder), experiment.design, experiment.id, finished, measure, split)
+
+
+def _has_score(engine: Engine, run: ExperimentRun, measure: str) -> bool:
+    """Vectors are measured some time after a run has finished."""
+    return run.status == Status.FINISHED and (
+        measure not in OF_VECTORS or vector_measures(engine.store, run) is not None
+    )
 
 
 def _key(run: ExperimentRun) -> tuple[int, int, str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.config.labels import problem_text
 from core.config.validation import build
@@ -23,10 +24,10 @@ from pages.ui.parts import escaped
 GRID = "grid"
 
 
-def set_up(engine: Engine, name: str) -> None:
+def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
     """Draw the form of a protocol or of a grid, and start the experiment when that is asked for."""
     protocol = None if name == GRID else PROTOCOLS[name]
-    if st.button("All experiments", icon=":material/arrow_back:", type="tertiary"):
+    if head.button("All experiments", icon=":material/arrow_back:", type="tertiary"):
         leave()
     left, right = st.columns([3, 2], gap="large")
     begin_fields()

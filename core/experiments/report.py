@@ -1,0 +1,125 @@
+"""An experiment as one HTML page that can be printed, sent and opened anywhere: no script, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from core import __version__
+from core.config.describe import settings
+from core.experiments.protocols.registry import PROTOCOLS
+from core.experiments.result_table import SHARES, notes, score_name, table_rows, unit
+from core.experiments.results import Results
+from core.figures.interval_chart import IntervalRow, interval_chart
+from core.quantities import counted
+from core.store import Experiment, Status
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "assets" / "report.html"
+
+
+def report_html(experiment: Experiment, results: Results) -> str:
+    """The report. What came from outside is escaped by the template."""
+    design = results.design
+    protocol = PROTOCOLS.get(design.protocol)
+    header, rows = table_rows(results)
+    first = design.draft(design.cells[0], design.seeds[0]) if _can_draft(results) else design.base
+    return _template().render(
+        title=experiment.title,
+        created=datetime.fromtimestamp(experiment.created_at, UTC).strftime("%-d %B %Y"),
+        question=protocol.question if protocol else "",
+        source=protocol.source if protocol else "",
+        sentences=summary(results),
+        header=header,
+        rows=rows,
+        chart=Markup(chart(results)),  # noqa: S704 its labels are escaped where it is made
+        notes=notes(results),
+        published=protocol.published if protocol else (),
+        differs=protocol.differs if protocol else "",
+        axes=[(axis.name, ", ".join(level.label for level in axis.levels)) for axis in design.axes],
+        seeds=", ".join(map(str, design.seeds)),
+        settings=[(one.label, one.text) for one in settings(first) if one.listed],
+        runs=_runs(results),
+        design=json.dumps(design.model_dump(mode="json"), indent=2, ensure_ascii=False),
+        made_with=f"SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}, "
+        f"Python {platform.python_version()}",
+        measure=score_name(results),
+    )
+
+
+def summary(results: Results) -> list[str]:
+    """What was found, in sentences: a difference and none as plainly as each other."""
+    comparisons = [cell for cell in results.cells if cell.comparison is not None]
+    finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
+    words = [f"{finished:,} of {counted(results.design.runs, 'run')} have finished."]
+    if not comparisons:
+        return words
+    shown = [cell for cell in comparisons if cell.comparison and cell.comparison.verdict != "no difference shown"]
+    if not shown:
+        words.append(
+            f"No difference is shown in any of {counted(len(comparisons), 'comparison')} at the 5% level (Holm)."
+        )
+    for cell in shown:
+        assert cell.comparison is not None
+        against = results.cells[cell.comparison.baseline].title
+        words.append(f"{cell.title} is {cell.comparison.verdict} than {against}.")
+    if shown and len(shown) < len(comparisons):
+        words.append(f"The other {counted(len(comparisons) - len(shown), 'comparison')} show no difference.")
+    return words
+
+
+def chart(results: Results) -> str:
+    """The scores of every cell, and its difference, as an SVG."""
+    rows = []
+    for cell in results.cells:
+        found = cell.comparison.difference if cell.comparison else None
+        rows.append(
+            IntervalRow(
+                cell.title,
+                tuple(cell.scores.values()),
+                found.mean if found else None,
+                found.low if found else None,
+                found.high if found else None,
+                shown=cell.comparison is not None and cell.comparison.verdict != "no difference shown",
+            )
+        )
+    percent = results.measure.name in SHARES
+    return interval_chart(rows, score=score_name(results), unit=unit(results), percent=percent)
+
+
+def _runs(results: Results) -> list[dict[str, Any]]:
+    found = []
+    for cell in results.cells:
+        for run in cell.runs:
+            score = cell.scores.get(run.seed)
+            found.append(
+                {
+                    "cell": cell.title,
+                    "seed": run.seed,
+                    "run": run.number or "–",
+                    "id": run.run_id or "–",
+                    "status": str(run.status or "not made"),
+                    "score": "–" if score is None else f"{score:.4f}",
+                }
+            )
+    return found
+
+
+def _can_draft(results: Results) -> bool:
+    """Whether the first cell's settings go together."""
+    return any(run.run_id for run in results.cells[0].runs)
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(TEMPLATE.name)

@@ -1,0 +1,142 @@
+"""Scores seed by seed and differences with their intervals, as one SVG that a page shows and a report carries."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.figures.template import ACCENT as PLAIN_ACCENT
+from core.figures.template import QUIET, short_text
+
+ROW_PX, TOP_PX, BOTTOM_PX = 30, 26, 34
+LABEL_PX, PANEL_PX, GAP_PX = 270, 290, 36
+LABEL_CHARS = 40
+# About as many ticks on an axis.
+TICKS = 5
+# On a page it is the accent of the theme.
+ACCENT = f"var(--st-primary-color, {PLAIN_ACCENT})"
+LOWER = "#d06a1c"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """One cell: its scores, and its difference where it is compared.
+
+    Attributes:
+        label: from outside.
+        scores: one per seed.
+        difference, low, high: None where there is none.
+        shown: whether the difference is shown at the level of the table.
+    """
+
+    label: str
+    scores: tuple[float, ...]
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    shown: bool = False
+
+
+def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percent: bool) -> str:
+    """A dot for each seed and a line at their mean; beside it, differences with their intervals around 0.
+
+    Args:
+        score: what the dots are; unit: of the differences.
+        percent: whether scores are shares, shown as percentages, and differences percentage points.
+    Returns: an SVG element in the colour of the text around it, safe to put into a page; "" for no scores.
+    """
+    times = 100.0 if percent else 1.0
+    scores = [times * value for row in rows for value in row.scores]
+    if not scores:
+        return ""
+    ends = [times * end for row in rows for end in (row.difference, row.low, row.high) if end is not None]
+    panels = [_Panel(LABEL_PX, *_padded(scores), f"{score}{', %' if percent else ''}")]
+    if ends:
+        left = LABEL_PX + PANEL_PX + GAP_PX
+        panels.append(_Panel(left, *_padded([0.0, *ends]), f"Difference, {unit}"))
+    width = panels[-1].left + PANEL_PX + 12
+    height = TOP_PX + ROW_PX * len(rows) + BOTTOM_PX
+    parts = [_frame(panel, len(rows)) for panel in panels]
+    if ends:
+        parts.append(_line(panels[1].at(0.0), TOP_PX, panels[1].at(0.0), height - BOTTOM_PX, QUIET, 1.2))
+    for place, row in enumerate(rows):
+        parts += _row(row, TOP_PX + ROW_PX * (place + 0.5), panels, times)
+    differences = ", and their differences with 95% intervals" if ends else ""
+    about = html.escape(f"{score} of {len(rows)} cells{differences}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="100%" '
+        f'style="max-width:{width}px" role="img" aria-label="{about}" font-size="12" fill="currentColor">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    left: float
+    low: float
+    high: float
+    title: str
+
+    def at(self, value: float) -> float:
+        return self.left + PANEL_PX * (value - self.low) / (self.high - self.low)
+
+
+def _padded(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or max(abs(high), 1.0) * 0.05
+    return low - room, high + room
+
+
+def _frame(panel: _Panel, rows: int) -> str:
+    bottom = TOP_PX + ROW_PX * rows
+    parts = [_text(panel.left, TOP_PX - 10, panel.title, weight="600")]
+    for value in _ticks(panel.low, panel.high):
+        x = panel.at(value)
+        parts.append(_line(x, TOP_PX, x, bottom, "currentColor", 0.6, opacity=0.15))
+        parts.append(_text(x, bottom + 18, f"{value:.10g}".replace("-", "−"), anchor="middle"))
+    return "".join(parts)
+
+
+def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> list[str]:
+    label = _text(LABEL_PX - 14, y + 4, short_text(row.label, LABEL_CHARS), anchor="end", is_safe=True)
+    parts = [f"<g><title>{html.escape(row.label)}</title>{label}</g>"]
+    scores = panels[0]
+    for value in row.scores:
+        x = scores.at(times * value)
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.4" fill="{ACCENT}" fill-opacity="0.45"/>')
+    if row.scores:
+        mean = scores.at(times * sum(row.scores) / len(row.scores))
+        parts.append(_line(mean, y - 9, mean, y + 9, ACCENT, 2.4))
+    if row.difference is None or len(panels) < 2:
+        return parts
+    colour = ACCENT if row.difference >= 0 else LOWER
+    at = panels[1].at
+    if row.low is not None and row.high is not None:
+        parts.append(_line(at(times * row.low), y, at(times * row.high), y, colour, 1.8))
+    filled = colour if row.shown else "none"
+    x = at(times * row.difference)
+    parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{filled}" stroke="{colour}" stroke-width="1.8"/>')
+    return parts
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between two ends."""
+    rough = (high - low) / TICKS
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
+    first = math.ceil(low / step)
+    return [round(number * step, 10) for number in range(first, math.floor(high / step) + 1)]
+
+
+def _line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float, opacity: float = 1.0) -> str:
+    return (
+        f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{colour}" '
+        f'stroke-width="{width}" stroke-opacity="{opacity}"/>'
+    )
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "400", is_safe: bool = False) -> str:
+    escaped = text if is_safe else html.escape(text)
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">{escaped}</text>'

@@ -1,0 +1,8 @@
+// A drawing that was made on the server, in the colours of the page around it.
+
+export default function ({ data, parentElement }) {
+  const node = parentElement.querySelector(".drawing");
+  if (!node || !data || node.drawn === data.svg) return;
+  node.replaceChildren(document.importNode(new DOMParser().parseFromString(data.svg, "image/svg+xml").documentElement, true));
+  node.drawn = data.svg;
+}

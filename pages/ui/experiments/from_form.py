@@ -1,0 +1,45 @@
+"""From the form of one run to an experiment with its settings."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.config import RunConfig
+from core.config.assign import settings_text
+from core.config.labels import problem_text
+from core.config.validation import build
+from core.errors import PlaygroundError
+from core.experiments.design import MOST_SEEDS, Design
+from core.tasks import TASKS
+from core.workers import Engine
+from pages.ui.experiments.reads import open_experiments
+from pages.ui.experiments.set_up import GRID
+from pages.ui.form_start import forget_start, without_defaults
+from pages.ui.parts import escaped, objective_label, task_label
+
+USUAL_SEEDS = 5
+
+
+def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
+    """Offer the same run under several seeds, and a grid around it."""
+    with st.popover("More seeds, or a grid", icon=":material/grid_on:", width="stretch"):
+        seeds = int(st.number_input("Seeds", 2, MOST_SEEDS, USUAL_SEEDS, key="form.seeds"))
+        st.caption("The same settings, one run for each seed: mean ± standard deviation instead of an anecdote.")
+        if st.button(f"Run with {seeds} seeds", icon=":material/science:", key="form.run_seeds"):
+            _begin(engine, draft, seeds)
+        query = {"new": GRID, "set": settings_text(without_defaults(draft))}
+        query |= {"task": draft.task.id} if draft.task.id in TASKS else {}
+        st.page_link("pages/experiments.py", label="Set up a grid", icon=":material/grid_on:", query_params=query)
+
+
+def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
+    name = draft.name or f"{objective_label(draft)}, {task_label(draft)}"[:80]
+    try:
+        given = {"name": name, "base": draft.model_dump(mode="json")}
+        design = build(Design, given | {"seeds": list(range(draft.seed, draft.seed + seeds))})
+        experiment_id = open_experiments(engine).begin(design)
+    except PlaygroundError as error:
+        st.error(escaped(problem_text(error)))
+        return
+    forget_start()
+    st.switch_page("pages/experiments.py", query_params={"experiment": experiment_id})

@@ -1,0 +1,17 @@
+// A report in a frame of its own, as high as it needs; it holds no script, and its frame allows none.
+
+export default function ({ data, parentElement }) {
+  const frame = parentElement.querySelector("iframe");
+  const button = parentElement.querySelector("button");
+  if (!frame || !data) return;
+  const fit = () => {
+    const page = frame.contentDocument?.documentElement;
+    if (page) frame.style.height = `${page.scrollHeight + 8}px`;
+  };
+  frame.onload = fit;
+  button.onclick = () => frame.contentWindow.print();
+  if (frame.shown !== data.html) {
+    frame.srcdoc = data.html;
+    frame.shown = data.html;
+  }
+}
