@@ -63,7 +63,8 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 
     The same file goes on where it was: runs that are there are not repeated.
     """
-    _run(_open(folder), _design(file), **shown)
+    design = _design(file)  # a file that is refused leaves nothing behind
+    _run(_open(folder), design, **shown)
 
 
 @click.command()

@@ -63,15 +63,14 @@ def summary(results: Results) -> list[str]:
         return words
     shown = [cell for cell in comparisons if cell.comparison and cell.comparison.verdict != "no difference shown"]
     if not shown:
-        words.append(
-            f"No difference is shown in any of {counted(len(comparisons), 'comparison')} at the 5% level (Holm)."
-        )
+        words.append(f"No difference is shown in {counted(len(comparisons), 'comparison')} at the 5% level (Holm).")
     for cell in shown:
         assert cell.comparison is not None
         against = results.cells[cell.comparison.baseline].title
         words.append(f"{cell.title} is {cell.comparison.verdict} than {against}.")
     if shown and len(shown) < len(comparisons):
-        words.append(f"The other {counted(len(comparisons) - len(shown), 'comparison')} show no difference.")
+        rest = counted(len(comparisons) - len(shown), "comparison shows", "comparisons show")
+        words.append(f"The other {rest} no difference.")
     return words
 
 

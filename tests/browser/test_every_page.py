@@ -15,7 +15,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from core.config import RunConfig, parse_config
-from core.store import Store
+from core.config.validation import build
+from core.experiments.design import Design
+from core.store import ExperimentTable, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
@@ -28,7 +30,16 @@ expect.set_options(timeout=20_000)
 MAPS, LOSSES = ".map-stages", ".live-figure .xy"
 LAUNCH, TABLE = ".st-key-before_launch button", "[data-testid=stDataFrame] canvas"
 # Each page, and what has to be seen of it without scrolling; {0} and {1} are runs.
-EMPTY = {"/": (PLAYER,), "/fine_tune": (), "/runs": (), "/explore": (), "/tokens": (), "/compare": (), "/data": ()}
+EMPTY = {
+    "/": (PLAYER,),
+    "/fine_tune": (),
+    "/runs": (),
+    "/explore": (),
+    "/tokens": (),
+    "/compare": (),
+    "/data": (),
+    "/experiments": (),
+}
 FINISHED: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),
     "/fine_tune": (LAUNCH,),
@@ -43,6 +54,13 @@ FINISHED: dict[str, tuple[str, ...]] = {
     "/compare?runs={0},{1}&show=curves": (LOSSES,),
     "/compare?runs={0},{1}&show=maps": (PLAYER, MAPS),
     "/compare?runs={0},{1}&show=twin": (),
+    "/experiments": (TABLE,),
+    "/experiments?experiment=1": (".cell-table",),
+    "/experiments?experiment=1&show=chart": (".drawing svg",),
+    "/experiments?experiment=1&show=table": (TABLE,),
+    "/experiments?experiment=1&show=report": (),
+    "/experiments?new=few-shot": (LAUNCH,),
+    "/experiments?new=grid&x=phases.0.objective.lambda&y=phases.0.batch_size": (LAUNCH,),
     "/data?task=nli": (),
     "/data?view=file": ("[data-testid=stFileUploader]",),
     "/data?view=hub": (),
@@ -82,8 +100,20 @@ def finished(server: Server, tiny_encoder: Path, rows: Path) -> list[str]:
     """The ids of two finished runs with words and weights."""
     store = Store(server.store_folder)
     ids = [recorded(store, set_up(tiny_encoder, rows, seed=seed, **MORE)).id for seed in (0, 1)]
+    _experiment(store, set_up(tiny_encoder, rows), ids)
     store.close()
     return ids
+
+
+def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> None:
+    """An experiment of one cell with two seeds, whose runs are these, and of another that has none."""
+    axes = [{"setting": "lambda", "values": [0.1, 0.9]}]
+    given = {"base": base.model_dump(mode="json"), "axes": axes, "seeds": 2, "baseline": {"Weight λ": "0.1"}}
+    table = ExperimentTable(store.folder)
+    experiment_id = table.create("λ at work", build(Design, given).to_json())
+    table.want(experiment_id, False)
+    for seed, run_id in enumerate(ids):
+        table.put_run(experiment_id, 0, seed, run_id)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,170 @@
+"""Experiments on the command line: a file is run, found again and added to; what cannot be used is one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core.config import RunConfig
+from core.experiments.lifecycle import Experiments, make_runs
+from core.experiments.protocols.registry import PROTOCOLS
+from core.store import ExperimentTable, Store
+from core.workers import LocalEngine
+from tests.core.cli.test_main import run
+from tests.core.experiments.instant import InstantEngine
+from tests.core.experiments.test_results import right
+
+__all__ = ["run"]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs end at once, and are made in this process."""
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda self: InstantEngine(self.store, right).dispatch())
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(
+        Experiments, "fill", lambda self, experiment_id: make_runs(self.engine, experiment_id, lambda *_: None)
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path, draft: Callable[..., RunConfig]) -> Path:
+    base = draft()
+    given: dict[str, Any] = {
+        "name": "λ",
+        "base": {
+            "task.id": "file",
+            "task.path": base.task.path,
+            "encoder.id": base.encoder.id,
+            "encoder.max_length": 32,
+            "steps": 8,
+            "batch_size": 8,
+        },
+        "axes": [{"setting": "lambda", "values": [0.1, 0.9]}],
+        "seeds": 6,
+        "baseline": {"Weight λ": 0.1},
+    }
+    path = tmp_path / "grid.yaml"
+    path.write_text(yaml.safe_dump(given, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+@pytest.mark.usefixtures("instant")
+class TestSweep:
+    def test_a_file_is_run_and_its_table_printed(self, run: Run, file: Path) -> None:
+        status, out, err = run("sweep", str(file))
+        assert status == 0, err
+        assert "| 0.9        | 6       | 75.0 ± 4.5%" in out
+        assert "higher" in out
+        assert "12 runs; those that are to be carried out take about" in err
+
+    def test_the_same_file_goes_on_with_the_same_experiment(self, run: Run, file: Path, tmp_path: Path) -> None:
+        run("sweep", str(file))
+        status, out, _ = run("sweep", str(file), "--json")
+        assert status == 0
+        store = tmp_path / "runs"
+        [experiment] = ExperimentTable(store).experiments()
+        found = json.loads(out.splitlines()[-1])
+        assert found["id"] == experiment.id
+        assert found["cells"][1]["difference"]["verdict"] == "higher"
+        assert found["cells"][1]["scores"] == {str(seed): (14 + seed % 3) / 20 for seed in range(6)}
+        assert len(Store(store).runs()) == 12
+
+    @pytest.mark.parametrize("suffix", ["csv", "md", "tex", "html"])
+    def test_the_table_is_written_by_the_files_ending(self, run: Run, file: Path, tmp_path: Path, suffix: str) -> None:
+        target = tmp_path / f"table.{suffix}"
+        assert run("sweep", str(file), "--output", str(target))[0] == 0
+        assert "0.9" in target.read_text(encoding="utf-8")
+
+    def test_an_ending_that_is_not_known_names_those_that_are(self, run: Run, file: Path, tmp_path: Path) -> None:
+        status, _, err = run("sweep", str(file), "--output", str(tmp_path / "table.docx"))
+        assert status == 1
+        assert "ends in csv, md, tex, html" in err
+
+    def test_other_measures_and_splits_are_listed(self, run: Run, file: Path) -> None:
+        _, out, _ = run("sweep", str(file), "--measure", "macro_f1")
+        assert "Test macro-F1" in out
+        status, _, err = run("sweep", str(file), "--measure", "beauty")
+        assert status == 2
+        assert "beauty" in err
+
+    def test_more_seeds_are_added(self, run: Run, file: Path) -> None:
+        run("sweep", str(file))
+        status, out, _ = run("experiments", "resume", "1", "--more-seeds", "2")
+        assert status == 0
+        assert "| 0.9        | 8 " in out
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (":\n  - [", "give a YAML file"),
+        ("3", "give a YAML file with base, axes and seeds"),
+        ("axes: 5", "axes = 5 cannot be used: give a list"),
+        ("colour: red", "there is no such field"),
+        ("base: {lambda: 3}", "lambda = 3 cannot be used"),
+        ("!!python/object/apply:os.system ['true']", "give a YAML file"),
+        ("seeds: 0", "seeds = 0"),
+        ("a: &a [*a]", "cannot be used"),
+        ("base: {task.id: nonsense}", "nonsense"),
+    ],
+)
+def test_a_file_that_is_no_design_is_one_line_and_creates_nothing(
+    run: Run, tmp_path: Path, text: str, sentence: str
+) -> None:
+    path = tmp_path / "grid.yaml"
+    path.write_text(text, encoding="utf-8")
+    status, out, err = run("sweep", str(path))
+    assert status == 1
+    assert out == ""
+    assert sentence in err.splitlines()[-1]
+    assert not (tmp_path / "runs").exists() or ExperimentTable(tmp_path / "runs").experiments() == []
+
+
+def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:
+    status, _, err = run("sweep", "/no/such.yaml")
+    assert status == 1
+    assert "No such file" in err
+
+
+def test_protocols_are_listed_with_their_questions(run: Run) -> None:
+    _, out, _ = run("protocols")
+    assert all(entry.question in out for entry in PROTOCOLS.values())
+    _, out, _ = run("protocols", "--json")
+    assert {one["name"] for one in json.loads(out)} == set(PROTOCOLS)
+
+
+@pytest.mark.usefixtures("instant")
+def test_a_protocol_runs_with_other_settings(run: Run, tiny_encoder: Path, small_csv: Path) -> None:
+    status, out, err = run(
+        "protocol", "rdrop-stages", "--seeds", "2", "--set", f"encoder.id={tiny_encoder}", "--set", "task.id=file",
+        "--set", f"task.path={small_csv}", "--set", "batch_size=8", "--set", "encoder.max_length=32",
+    )  # fmt: skip
+    assert status == 0, err
+    assert "R-Drop, two stages" in out
+
+
+def test_a_protocol_that_does_not_exist_names_those_that_do(run: Run) -> None:
+    status, _, err = run("protocol", "nonsense")
+    assert status == 1
+    assert "choose one of few-shot" in err
+
+
+@pytest.mark.usefixtures("instant")
+def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) -> None:
+    assert "No experiments yet" in run("experiments", "list")[1]
+    run("sweep", str(file))
+    assert "12/12" in run("experiments", "list")[1]
+    assert json.loads(run("experiments", "list", "--json")[1])[0]["finished"] == 12
+    assert "75.0 ± 4.5%" in run("experiments", "show", "1")[1]
+    assert "is called Weights" in run("experiments", "rename", "1", "Weights")[1]
+    assert "Weights is stopped, with 0 runs of it." in run("experiments", "stop", "1")[1]
+    status, _, err = run("experiments", "show", "7")
+    assert status == 1
+    assert "does not exist" in err

@@ -1,0 +1,52 @@
+"""What an experiment will take, before it starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config.changes import changed
+from core.encoders.source import encoder_shape
+from core.errors import TaskError
+from core.experiments.cost import cost
+from core.training.estimate import assumed_flops, estimate
+from tests.core.experiments.conftest import Here, Make
+from tests.core.experiments.instant import InstantEngine
+
+
+def test_it_is_the_sum_over_cells_and_seeds(engine: InstantEngine, design: Make) -> None:
+    made = design(seeds=3, axes=[{"setting": "steps", "values": [4, 40]}], baseline={})
+    found = cost(engine, made)
+    seconds = 0.0
+    for cell in made.cells:
+        for seed in made.seeds:
+            config, data = engine.prepared(made.draft(cell, seed))
+            shape = encoder_shape(config.encoder.id)
+            seconds += estimate(config, data, shape, assumed_flops(False), measured=False).total_s
+    assert found.seconds == pytest.approx(seconds, rel=0.01)
+    assert (found.runs, found.known, found.measured, found.refused) == (6, 0, False, ())
+
+
+def test_runs_that_are_there_cost_nothing(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    experiments.begin(design(seeds=1))
+    found = cost(engine, design(seeds=2))
+    assert (found.runs, found.known) == (4, 2)
+    assert found.seconds == pytest.approx(cost(engine, design(seeds=[5, 6])).seconds / 2, rel=0.05)
+
+
+def test_cells_that_do_not_apply_are_named_and_not_counted(engine: InstantEngine, design: Make) -> None:
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
+    found = cost(engine, design(axes=axes, baseline={}))
+    assert found.runs == 4
+    assert [title for title, _ in found.refused] == ["CE, τ 0.1", "CE, τ 0.3"]
+    assert all("no contrastive loss" in reason for _, reason in found.refused)
+
+
+def test_where_nothing_can_be_run_it_says_why(engine: InstantEngine, design: Make) -> None:
+    lost = changed(design().base, {"task.path": "/no/such.csv"})
+    with pytest.raises(TaskError, match=r"such\.csv"):
+        cost(engine, design(base=lost.model_dump(mode="json")))
+
+
+def test_frames_and_snapshots_take_room(engine: InstantEngine, design: Make) -> None:
+    lean = changed(design().base, {"probe.frame_steps": [], "checkpoint.snapshot_steps": []})
+    assert cost(engine, design(base=lean.model_dump(mode="json"))).disk_bytes < cost(engine, design()).disk_bytes

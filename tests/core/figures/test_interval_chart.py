@@ -1,0 +1,76 @@
+"""The chart of an experiment: parsed as XML, its marks are where its numbers say."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from core.figures.interval_chart import IntervalRow, interval_chart
+
+SVG = "{http://www.w3.org/2000/svg}"
+ROWS = [
+    IntervalRow("CE", (0.70, 0.74)),
+    IntervalRow("CE + SCL", (0.75, 0.77), 0.04, 0.01, 0.07, shown=True),
+    IntervalRow("R-Drop", (0.71,), -0.02, -0.05, 0.01),
+]
+
+
+def parsed(rows: list[IntervalRow], percent: bool = True) -> ElementTree.Element:
+    return ElementTree.fromstring(interval_chart(rows, score="Test accuracy", unit="points", percent=percent))
+
+
+def circles(root: ElementTree.Element, radius: str) -> list[ElementTree.Element]:
+    return [one for one in root.iter(f"{SVG}circle") if one.get("r") == radius]
+
+
+def scale(root: ElementTree.Element, left: bool) -> tuple[float, float]:
+    """Pixels per unit and the pixel of 0, from two ticks of a panel."""
+    middle = float((root.get("viewBox") or "").split()[2]) * 0.6
+    ticks = [
+        (float(one.get("x") or 0), float((one.text or "").replace("−", "-")))
+        for one in root.iter(f"{SVG}text")
+        if re.fullmatch(r"−?[\d.]+", one.text or "") and (float(one.get("x") or 0) < middle) == left
+    ]
+    (x0, v0), (x1, v1) = ticks[0], ticks[-1]
+    size = (x1 - x0) / (v1 - v0)
+    return size, x0 - size * v0
+
+
+def test_a_dot_is_where_its_score_is() -> None:
+    root = parsed(ROWS)
+    size, zero = scale(root, left=True)
+    drawn = [round((float(one.get("cx") or 0) - zero) / size, 1) for one in circles(root, "3.4")]
+    assert drawn == pytest.approx([70, 74, 75, 77, 71], abs=0.11)
+
+
+def test_a_difference_is_where_it_is_and_filled_where_it_is_shown() -> None:
+    root = parsed(ROWS)
+    size, zero = scale(root, left=False)
+    marks = circles(root, "4.5")
+    assert [(float(one.get("cx") or 0) - zero) / size for one in marks] == pytest.approx([4, -2], abs=0.1)
+    assert [one.get("fill") == "none" for one in marks] == [False, True]
+
+
+def test_without_differences_there_is_one_panel() -> None:
+    root = parsed([IntervalRow("CE", (0.7, 0.74))])
+    assert "Difference" not in ElementTree.tostring(root, "unicode")
+
+
+def test_what_came_from_outside_is_text() -> None:
+    text = interval_chart([IntervalRow('<script>&"</script>', (0.5,))], score="<b>", unit="&", percent=False)
+    root = ElementTree.fromstring(text)
+    assert list(root.iter(f"{SVG}script")) == []
+    assert any(one.text == '<script>&"</script>' for one in root.iter(f"{SVG}title"))
+
+
+@pytest.mark.parametrize("scores", [(0.5,), (0.0, 0.0), (1e-9, 2e-9), (-3.0, 400.0)])
+def test_any_scores_have_room(scores: tuple[float, ...]) -> None:
+    root = parsed([IntervalRow("one", scores)], percent=False)
+    width = float((root.get("viewBox") or "").split()[2])
+    assert all(0 < float(one.get("cx") or 0) < width for one in root.iter(f"{SVG}circle"))
+
+
+def test_nothing_to_draw_is_nothing() -> None:
+    assert interval_chart([IntervalRow("CE", ())], score="a", unit="b", percent=True) == ""

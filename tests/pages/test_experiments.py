@@ -1,0 +1,217 @@
+"""The page of experiments, without a browser: what it lists, how one is set up, and what one shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RunConfig
+from core.config.changes import changed
+from core.config.validation import build
+from core.experiments.design import Design
+from core.experiments.protocols.registry import PROTOCOLS
+from core.store import ExperimentTable, Store
+from tests.core.experiments.conftest import Here
+from tests.core.experiments.instant import InstantEngine
+from tests.pages.test_pages import button, opened, widget, words
+
+__all__ = ["opened"]
+Opened = Callable[..., AppTest]
+
+
+@pytest.fixture
+def begun(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., tuple[Here, str]]:
+    """An experiment whose runs have ended, with scores that depend on λ and the seed."""
+
+    def begin(**fields: Any) -> tuple[Here, str]:
+        here = Here(InstantEngine(Store(folder), right))
+        given: dict[str, Any] = {
+            "name": "λ at work",
+            "base": draft().model_dump(mode="json"),
+            "axes": [{"setting": "lambda", "values": [0.1, 0.9]}],
+            "seeds": 6,
+            "baseline": {"Weight λ": "0.1"},
+        }
+        return here, here.begin(build(Design, given | fields))
+
+    return begin
+
+
+def right(config: RunConfig) -> int:
+    weight = config.phases[0].objective.weight or 0.0
+    return 10 + (4 if weight > 0.5 else 0) + config.seed % 3
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {metric.label: str(metric.value) for metric in app.metric}
+
+
+class TestList:
+    def test_without_experiments_it_says_what_one_is_and_offers_every_protocol(self, opened: Opened) -> None:
+        app = opened("experiments")
+        assert "One run is an anecdote" in words(app)
+        for protocol in PROTOCOLS.values():
+            assert protocol.question.rstrip("?") in words(app).replace("\\", "")
+        assert button(app, "Set up a grid")
+
+    def test_experiments_are_listed_with_how_far_they_are(self, opened: Opened, begun: Any) -> None:
+        begun()
+        [table] = opened("experiments").dataframe
+        row = table.value.iloc[0]
+        assert (row["Experiment"], row["Cells"], row["Seeds"], row["Finished"]) == ("λ at work", 2, 6, 100.0)
+        assert row["Status"] == "finished"
+
+    def test_an_address_of_none_is_a_sentence(self, opened: Opened) -> None:
+        app = opened("experiments", experiment="nosuchthing1")
+        assert "there is no such experiment" in words(app)
+        app = opened("experiments", new="nonsense")
+        assert "there is no such protocol" in words(app)
+
+
+class TestSetUp:
+    @pytest.mark.parametrize("name", PROTOCOLS)
+    def test_every_protocol_says_what_it_will_take(self, opened: Opened, name: str) -> None:
+        app = opened("experiments", new=name)
+        assert not app.error
+        assert metrics(app)["Runs"] == str(PROTOCOLS[name].design().runs)
+        assert not button(app, "Start the experiment").disabled
+
+    def test_levels_that_are_left_out_are_not_run_but_the_baseline_is(self, opened: Opened) -> None:
+        app = opened("experiments", new="few-shot")
+        widget(app, "experiment.few-shot.Training rows").set_value(["20"]).run()
+        widget(app, "experiment.few-shot.Objective").set_value(["CE + SCL"]).run()
+        assert metrics(app)["Runs"] == "10"
+
+    def test_so_few_seeds_are_said_to_show_nothing(self, opened: Opened) -> None:
+        app = opened("experiments", new="few-shot")
+        assert "no difference can be shown at the 5% level" in words(app)
+        widget(app, "experiment.seeds").set_value(8).run()
+        assert "no difference can be shown" not in words(app)
+        assert metrics(app)["Runs"] == "72"
+
+    def test_a_press_creates_the_experiment_and_opens_it(self, opened: Opened, folder: Path) -> None:
+        app = opened("experiments", new="rdrop-stages")
+        button(app, "Start the experiment").click().run()
+        [experiment] = ExperimentTable(folder).experiments()
+        assert app.query_params["experiment"] == experiment.id
+        assert "new" not in app.query_params
+        assert experiment.title == "R-Drop, one or two stages"
+
+    def test_a_grid_is_read_from_its_address(self, opened: Opened) -> None:
+        app = opened(
+            "experiments",
+            new="grid",
+            x="phases.0.objective.lambda",
+            xs="0.2,0.4",
+            y="phases.0.batch_size",
+            ys="8,16,32",
+            seeds="2",
+        )
+        assert not app.error
+        assert metrics(app)["Runs"] == "12"
+
+    def test_typed_values_are_checked(self, opened: Opened) -> None:
+        app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,much")
+        [error] = app.error
+        assert "Weight λ" in error.value.replace("\\", "")
+        assert "much" in error.value
+        assert button(app, "Start the experiment").disabled
+
+    def test_a_grid_without_axes_is_seeds_alone(self, opened: Opened) -> None:
+        app = opened("experiments", new="grid", seeds="3")
+        assert metrics(app)["Runs"] == "3"
+
+    def test_a_cell_that_does_not_apply_is_said_before_launch(self, opened: Opened) -> None:
+        app = opened(
+            "experiments",
+            new="grid",
+            x="preset",
+            xs="ce,ce-scl",
+            y="phases.0.objective.terms.supcon.temperature",
+            ys="0.1,0.3",
+        )
+        assert any("left out" in warning.value for warning in app.warning)
+        assert metrics(app)["Runs"] == "10"
+
+
+class TestView:
+    def test_it_says_how_far_it_is_and_what_a_cell_found(self, opened: Opened, begun: Any) -> None:
+        _, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id, cell="1")
+        text = words(app).replace("\\", "")
+        assert "12 of 12 runs finished" in text
+        assert "λ 0.9: 75.0 ± 4.5% over 6 seeds." in text
+        assert "Higher. Seeds needed: 6." in text
+
+    @pytest.mark.parametrize("show", ["map", "chart", "table", "report"])
+    def test_every_view_is_drawn(self, opened: Opened, begun: Any, show: str) -> None:
+        _, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id, show=show)
+        assert not app.error
+        if show == "table":
+            assert list(app.dataframe[0].value["Verdict"]) == ["–", "higher"]
+
+    def test_a_stopped_experiment_is_resumed(self, opened: Opened, begun: Any, folder: Path) -> None:
+        here, experiment_id = begun()
+        here.engine.holding = True
+        here.add_seeds(experiment_id, 1)
+        app = opened("experiments", experiment=experiment_id)
+        button(app, "Stop").click().run()
+        assert not ExperimentTable(folder).is_wanted(experiment_id)
+        button(app, "Resume").click().run()
+        assert ExperimentTable(folder).is_wanted(experiment_id)
+
+    def test_a_deleted_experiment_comes_back_with_an_undo(self, opened: Opened, begun: Any, folder: Path) -> None:
+        _, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id)
+        button(app, "Delete").click().run()
+        assert ExperimentTable(folder).experiments() == []
+        assert len(Store(folder).runs()) == 12
+        button(app, "Undo").click().run()
+        assert [one.id for one in ExperimentTable(folder).experiments()] == [experiment_id]
+
+    def test_a_reason_for_missing_runs_is_said_once(self, opened: Opened, begun: Any) -> None:
+        axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
+        _, experiment_id = begun(axes=axes, baseline={}, seeds=3)
+        [warning] = opened("experiments", experiment=experiment_id).warning
+        text = warning.value.replace("\\", "")
+        assert "CE, τ 0.1, seed 0 and 2 more:" in text
+        assert "no contrastive loss" in text
+
+    def test_hostile_names_are_text(self, opened: Opened, begun: Any) -> None:
+        _, experiment_id = begun(name="<b>**x**</b> $y$")
+        app = opened("experiments", experiment=experiment_id)
+        assert any(header.value == "\\<b\\>\\*\\*x\\*\\*\\</b\\> \\$y\\$" for header in app.header)
+
+
+def test_the_form_offers_seeds_and_a_grid(opened: Opened, folder: Path) -> None:
+    app = opened("fine_tune")
+    button(app, "Run with 5 seeds").click().run()
+    [experiment] = ExperimentTable(folder).experiments()
+    assert build(Design, json.loads(experiment.design)).seeds == (0, 1, 2, 3, 4)
+
+
+def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened, begun: Any) -> None:
+    here, experiment_id = begun(seeds=3)
+    runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
+    app = opened("compare", runs=runs)
+    table = next(frame.value for frame in app.dataframe if "Verdict" in frame.value)
+    assert list(table["Difference"]) == ["baseline", "+20.0"]
+    assert list(table["Verdict"]) == ["–", "no difference shown"]
+
+
+def test_runs_of_one_seed_are_not_tested(opened: Opened, begun: Any) -> None:
+    here, experiment_id = begun(seeds=1)
+    runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
+    assert all("Verdict" not in frame.value for frame in opened("compare", runs=runs).dataframe)
+
+
+def test_a_longer_run_is_another_experiment(begun: Any) -> None:
+    here, experiment_id = begun()
+    base = changed(here.design(experiment_id).base, {"steps": 3})
+    assert here.begin(here.design(experiment_id).revised(base=base.model_dump(mode="json"))) != experiment_id
