@@ -88,6 +88,7 @@ def cli() -> None:
 @setting_option("--lr", OptimiserConfig, "learning_rate")
 @setting_option("--seed", RunConfig, "seed", metavar="K")
 @setting_option("--encoder", EncoderConfig, "id", metavar="ID")
+@click.option("--start", metavar="RUN", help="Start from the encoder of a finished run. [default: the pre-trained one]")
 @setting_option("--pooling", EncoderConfig, "pooling")
 @setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
@@ -107,6 +108,8 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
         name = OPTION_NAMES.get(next(iter(given)), next(iter(given))).replace("_", "-")
         raise click.UsageError(f"--{name} and --config are both given: put everything into the file.")
     place = Path(folder or default_folder()).expanduser()
+    if "start" in given:
+        given["start"] = Store(place).find(given["start"])
     draft = parse_config(_read(config_file)) if config_file else draft_from(given, TaskLibrary(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
     config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
@@ -282,7 +285,7 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     if "drop" in options:
         task["drop"] = kinds_to_drop(options["drop"])
     encoder = picked(id="encoder", pooling="pooling", max_length="max_length")
-    given = picked(seed="seed", name="name", device="device", precision="precision") | {
+    given = picked(seed="seed", name="name", device="device", precision="precision", start="start") | {
         "task": task,
         "encoder": encoder,
     }

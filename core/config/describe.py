@@ -53,6 +53,7 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
     return (
         *_task(config),
         *_plain(config.encoder, "encoder"),
+        *_plain(config, "", "start"),
         Setting("phases", "Phases", len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),

@@ -17,5 +17,7 @@ def config_hash(text: str) -> str:
     for part in (given, given["task"]):
         part.pop("name", None)
     given.pop("checkpoint", None)
+    if given.get("start") is None:
+        given.pop("start", None)  # which older versions did not write
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]

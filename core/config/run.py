@@ -106,7 +106,8 @@ class RunConfig(Section):
     """Everything about a run.
 
     `precision` is that of the encoder's passes; losses, norms and the classifier are always float32. "auto" becomes one
-    of the others when the run is prepared: bfloat16 where the hardware computes in it.
+    of the others when the run is prepared: bfloat16 where the hardware computes in it. `start` is the id of another run
+    of the same store, for transfer from one task to another.
     """
 
     version: Literal[2] = 2
@@ -130,6 +131,16 @@ class RunConfig(Section):
         ),
         Shown({"auto": "Automatic"}),
     ] = "auto"
+    start: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[a-z0-9]{12}$",
+            title="Starts from",
+            description="A finished run with the same encoder, whose encoder this run starts from; its classifier is a "
+            "new one.",
+        ),
+        Shown({None: "The pre-trained encoder"}),
+    ] = None
     seed: Annotated[
         int,
         Field(ge=0, le=LARGEST_SEED, title="Seed", description="Of samples, new weights, batches and dropout."),

@@ -40,7 +40,7 @@ def cost(engine: Engine, design: Design) -> Cost:
     first: PlaygroundError | None = None
     seconds = disk_bytes = 0.0
     known, measured = 0, True
-    for cell in design.cells:
+    for cell in (*design.source_cells, *design.cells):
         try:
             of_cell = _of_cell(engine, design, cell)
         except PlaygroundError as error:
@@ -51,9 +51,10 @@ def cost(engine: Engine, design: Design) -> Cost:
         disk_bytes += of_cell[1]
         measured &= of_cell[2]
         known += of_cell[3]
-    if first is not None and len(refused) == len(design.cells):
+    cells = len(design.cells) + len(design.sources)
+    if first is not None and len(refused) == cells:
         raise first
-    runs = (len(design.cells) - len(refused)) * len(design.seeds)
+    runs = (cells - len(refused)) * len(design.seeds)
     return Cost(runs, known, seconds, disk_bytes, measured, tuple(refused))
 
 

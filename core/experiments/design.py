@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 from math import prod
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
@@ -27,6 +28,8 @@ FIRST_SEED = 0
 # A run of many is scored like any other, but has a frame at its start and its end alone, and no snapshots: that is most
 # of a short run's time, and of its room on disk.
 LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps": []}
+# A level's setting that names a source.
+START = "start"
 # What is no field has its name here; labels of the others come from the field.
 NAMED = {PRESET: OBJECTIVE.label, LAMBDA: "Weight λ", TEMPERATURE: "Temperature τ"}
 
@@ -83,6 +86,7 @@ class Design(Section):
         seeds: each run's `seed`; in a file also how many, counted from 0.
         baseline: what a cell is compared with: the cell that has these levels instead, by axis name and level label.
         reference: one more cell, outside the grid, which all are compared with when it is there.
+        sources: runs that others start from, once under every seed; a level's setting `start` names one by its label.
     """
 
     version: Literal[1] = 1
@@ -95,6 +99,7 @@ class Design(Section):
     ] = (FIRST_SEED,)
     baseline: dict[str, str] = Field(default_factory=dict)
     reference: Level | None = None
+    sources: Annotated[tuple[Level, ...], Field(max_length=MOST_AXES)] = ()
 
     @field_validator("base", mode="before")
     @classmethod
@@ -132,6 +137,14 @@ class Design(Section):
             labels = [level.label for level in by_name[name].levels]
             if label not in labels:
                 raise ConfigError("baseline", label, f"choose a level of {name}: {', '.join(labels)}.")
+        labels = [source.label for source in self.sources]
+        _check_distinct("sources", labels)
+        levels = [level for axis in self.axes for level in axis.levels]
+        for level in [*levels, *([self.reference] if self.reference else [])]:
+            if level.settings.get(START) not in (None, *labels):
+                raise ConfigError(
+                    START, level.settings[START], f"name a source: {', '.join(labels) or 'there is none'}."
+                )
         if self.runs > MOST_RUNS:
             raise ConfigError("design", f"{self.runs:,} runs", f"an experiment has at most {MOST_RUNS:,}.")
         return self
@@ -148,8 +161,13 @@ class Design(Section):
         return (*grid, *([Cell(len(grid), None)] if self.reference else []))
 
     @property
+    def source_cells(self) -> tuple[Cell, ...]:
+        """The sources, numbered from −1 downwards."""
+        return tuple(Cell(-1 - place, None) for place in range(len(self.sources)))
+
+    @property
     def runs(self) -> int:
-        return (prod(self.shape) + (self.reference is not None)) * len(self.seeds)
+        return (prod(self.shape) + (self.reference is not None) + len(self.sources)) * len(self.seeds)
 
     @property
     def compares(self) -> bool:
@@ -165,17 +183,31 @@ class Design(Section):
 
     def title_of(self, cell: Cell) -> str:
         """A cell in words: "CE + SCL, τ 0.3"; the one cell of a design without axes is "all runs"."""
+        if cell.number < 0:
+            return self.sources[-1 - cell.number].label
         if cell.levels is None:
             return self.labels_of(cell)[0]
         named = [_titled(axis.name, label) for axis, label in zip(self.axes, self.labels_of(cell), strict=True)]
         return ", ".join(named) or "all runs"
 
-    def draft(self, cell: Cell, seed: int) -> RunConfig:
-        """The draft of one run. Raises: ConfigError where the cell's settings do not go together."""
+    def draft(self, cell: Cell, seed: int, sources: Mapping[str, str] = MappingProxyType({})) -> RunConfig:
+        """The draft of one run.
+
+        Args:
+            sources: the ids of the runs of this seed that others start from, by label; where one is not there, the
+                draft starts from the pre-trained encoder.
+        Raises: ConfigError where the cell's settings do not go together.
+        """
         settings: dict[str, Any] = {}
         for level in self._levels_of(cell):
             settings |= level.settings
-        return changed(self.base, settings | {"seed": seed, "name": ""})
+        start = sources.get(settings.pop(START, None) or "")
+        return changed(self.base, settings | {"seed": seed, "name": "", "start": start})
+
+    def source_of(self, cell: Cell) -> str | None:
+        """The label of the source that a cell's runs start from."""
+        named = [level.settings[START] for level in self._levels_of(cell) if level.settings.get(START)]
+        return named[-1] if named else None
 
     def baseline_of(self, cell: Cell) -> Cell | None:
         """What a cell is compared with; None for what is itself compared with."""
@@ -206,6 +238,8 @@ class Design(Section):
         return next(one for one in self.cells if one.levels == tuple(wanted))
 
     def _levels_of(self, cell: Cell) -> list[Level]:
+        if cell.number < 0:
+            return [self.sources[-1 - cell.number]]
         if cell.levels is None:
             assert self.reference is not None
             return [self.reference]

@@ -120,9 +120,11 @@ class Experiments:
 
 
 def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, int]]:
-    """The cells and seeds whose runs nobody has made yet, every cell's first seed first; a deleted run was made."""
+    """The cells and seeds whose runs nobody has made yet, first seeds first, and before cells the sources that
+    they start from; a deleted run was made."""
     there = {(run.cell, run.seed) for run in runs}
-    return [(cell, seed) for seed in design.seeds for cell in design.cells if (cell.number, seed) not in there]
+    every = (*design.source_cells, *design.cells)
+    return [(cell, seed) for seed in design.seeds for cell in every if (cell.number, seed) not in there]
 
 
 def make_runs(engine: Engine, experiment_id: str, report: Report) -> int:
@@ -139,11 +141,27 @@ def make_runs(engine: Engine, experiment_id: str, report: Report) -> int:
         if not table.is_wanted(experiment_id):
             break
         try:
-            new += _make(engine, table, (experiment_id, cell.number, seed), design.draft(cell, seed))
+            draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
+            new += _make(engine, table, (experiment_id, cell.number, seed), draft)
         except PlaygroundError as error:
             table.put_problem(experiment_id, cell.number, seed, str(error))
     report(len(todo), len(todo), "done")
     return new
+
+
+def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: int) -> dict[str, str]:
+    """The run that a cell's run under a seed starts from, by label; empty where it starts from none.
+
+    Raises: EngineError where that run could not be made.
+    """
+    label = design.source_of(cell)
+    if label is None:
+        return {}
+    number = next(one.number for one in design.source_cells if design.title_of(one) == label)
+    found = next((run.run_id for run in runs if (run.cell, run.seed) == (number, seed)), None)
+    if found is None:
+        raise EngineError(f"{label}, from which it starts, could not be run under seed {seed}: mend that first.")
+    return {label: found}
 
 
 def _make(engine: Engine, table: ExperimentTable, place: tuple[str, int, int], draft: RunConfig) -> bool:

@@ -108,7 +108,10 @@ def _total(store: Store) -> int:
 
 
 def _oldest_first(store: Store) -> list[RunSummary]:
-    finished = [run for run in store.runs() if run.status == Status.FINISHED and not run.keep_weights]
+    runs = store.runs()
+    # Others are about to start from these.
+    needed = {run.config.start for run in runs if run.status == Status.QUEUED or run.status.active}
+    finished = [run for run in runs if run.status == Status.FINISHED and not run.keep_weights and run.id not in needed]
     return sorted(finished, key=lambda run: run.ended_at or run.created_at)
 
 

@@ -41,6 +41,13 @@ ROWS_GRACE_S = 3600.0
 # A knob's turn as its table has it: step, name, value.
 Turn = tuple[int, str, float]
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
+# The run that waits longest, those of experiments behind the others. One that starts from another waits for its end.
+NEXT_IN_LINE = (
+    "SELECT id, attempt FROM runs WHERE status = 'queued' AND NOT EXISTS ("
+    "SELECT 1 FROM runs source WHERE source.id = json_extract(runs.config, '$.start') AND source.discarded_at IS NULL "
+    f"AND (source.status = 'queued' OR source.status IN {ACTIVE_STATUSES})"
+    ") ORDER BY background, queued_at, number LIMIT 1"
+)
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
@@ -443,9 +450,7 @@ class Store(Database):
             running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
             taken = {row["slot"] for row in running if _observed(row).active}
             free = [slot for slot in slots if slot not in taken]
-            waiting = db.execute(
-                "SELECT id, attempt FROM runs WHERE status = 'queued' ORDER BY background, queued_at, number LIMIT 1"
-            )
+            waiting = db.execute(NEXT_IN_LINE)
             row = waiting.fetchone() if free else None
             if row is None:
                 return None

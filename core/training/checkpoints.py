@@ -110,6 +110,20 @@ def load_learned(path: Path, encoder: nn.Module) -> None:
         raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
 
 
+def load_start(path: Path, encoder: Encoder) -> None:
+    """Put the encoder of a finished run into a freshly loaded one, whose classifier stays. Raises: TrainingError."""
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise TrainingError(f"The weights that this run starts from cannot be read ({error}).") from error
+    head = tuple(f"{WEIGHT}model.{part}." for part in encoder.family.head_modules)
+    of_encoder = f"{WEIGHT}model."
+    restore_weights(
+        encoder,
+        {name: one for name, one in tensors.items() if name.startswith(of_encoder) and not name.startswith(head)},
+    )
+
+
 def plain_weights(encoder: Encoder, names: Collection[str]) -> dict[str, Tensor]:
     """`weights_of` as a plain model has them: adapters are merged, and `encoder` stays as it is."""
     if not hasattr(encoder.model, "peft_config"):

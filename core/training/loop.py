@@ -35,6 +35,7 @@ from core.training.baseline import Baseline
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
+    load_start,
     plain_weights,
     random_states,
     restore_random_states,
@@ -71,6 +72,7 @@ def train(
     checkpoints: Checkpoints | None = None,
     cache: VectorCache | None = None,
     translations: Path | None = None,
+    start: Path | None = None,
     resume: bool = False,
 ) -> Iterator[Event]:
     """Fine-tune as `config` says, with an event for everything that happens.
@@ -82,12 +84,13 @@ def train(
         checkpoints: where the rolling checkpoint lies; None keeps none.
         cache: vectors of untrained encoders, shared by runs.
         translations: file that keeps back-translations, shared by runs.
+        start: weights of the run that `config.start` names.
         resume: go on from the checkpoint, on exactly the same curve.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, resume)
+    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume)
     yield run.started()
     yield run.frames.tokens
     yield from run.cautions()
@@ -135,6 +138,7 @@ class _Run:
         checkpoints: Checkpoints | None,
         cache: VectorCache,
         translations: Path | None,
+        start: Path | None,
         resume: bool,
     ) -> None:
         self.config, self.data, self.checkpoints, self.cache = config, data, checkpoints, cache
@@ -146,7 +150,7 @@ class _Run:
         torch.manual_seed(config.seed)
         self.encoder, self.tokenizer = _loaded(config, data, device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)
-        self._draw_blocks(resume)
+        self._begin_from(start, resume)
         self.step = 0
         self.learned: set[str] = set()
         self._recent: deque[Mapping[str, float]] = deque(maxlen=STEPS_IN_A_ROW)
@@ -159,8 +163,9 @@ class _Run:
             self._restore(restored)
         self._follow_recorded_turns()
 
-    def _draw_blocks(self, resume: bool) -> None:
-        """Draw the re-initialised blocks, and remember the encoder as it was before and as it starts."""
+    def _begin_from(self, start: Path | None, resume: bool) -> None:
+        """Take the weights of another run, draw the re-initialised blocks, and remember the encoder as it was
+        pre-trained and as it starts."""
         config, seed = self.config, self.config.seed
         machine = self.machine
         arithmetic = f"{machine.device.type} {machine.precision}"
@@ -169,6 +174,10 @@ class _Run:
         self._baseline = Baseline(
             config, self.data, self.encoder, self.tokenizer, autocast=machine.autocast, cache=self.cache, key=key
         )
+        if start is not None:
+            load_start(start, self.encoder)
+            fingerprint = f"{fingerprint} {config.start}"
+            key = cache_key(config.encoder, fingerprint, self.data, arithmetic)
         if blocks := config.reinitialised_blocks:
             # On the CPU, so that the draws do not depend on the device.
             reinitialise(self.encoder.cpu(), blocks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from core.config import RunConfig
+from core.errors import ConfigError, RunNotFoundError
 from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
@@ -51,12 +52,26 @@ class Engine(ABC):
 
         Raises: ConfigError, TaskError or EncoderError.
         """
+        self._check_start(draft)
         return prepare(
             draft,
             gpu=self.has_gpu(),
             bfloat16=self.has_bfloat16(draft.device),
             load=TaskSource(self.store.folder),
         )
+
+    def _check_start(self, draft: RunConfig) -> None:
+        """Raises: ConfigError for a run that cannot be started from."""
+        if draft.start is None:
+            return
+        try:
+            source = self.store.run(draft.start)
+        except RunNotFoundError:
+            remedy = "there is no such run; give the id of one that has finished."
+            raise ConfigError("start", draft.start, remedy) from None
+        if source.config.encoder.id != draft.encoder.id:
+            remedy = f"{source.title} has the encoder {source.config.encoder.id}; give a run with {draft.encoder.id}."
+            raise ConfigError("start", draft.start, remedy)
 
     def queue(self, config: RunConfig, data: TaskData, cell: tuple[str, int, int] | None = None) -> str:
         """Queue a prepared run; returns its id. `dispatch` starts it.

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from core.errors import PlaygroundError, StaleAttemptError, StoreError
+from core.config import RunConfig
+from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
 from core.events import (
     Checkpointed,
     Evaluation,
@@ -33,7 +34,7 @@ from core.events import (
 from core.representation.projections import Points, pca_map
 from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
-from core.store.budget import keep_within, over_budget_sentence
+from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.liveness import HEARTBEAT_S
 from core.store.store import Attempt
 from core.tasks import TaskData
@@ -41,7 +42,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.half_precision import halve_weights
 from core.training.loop import train
 from core.training.untrained import FolderCache
-from core.training.weight_files import snapshot_steps
+from core.training.weight_files import checkpoint_path, snapshot_steps
 from core.workers.job_kinds import Progress
 from core.workers.machine import gpu_ids
 from core.workers.run_rows import TaskSource
@@ -115,6 +116,7 @@ def _train(store: Store, attempt: Attempt, link: Link) -> Status:
         checkpoints=checkpoints,
         cache=FolderCache(store.cache_folder),
         translations=store.cache_folder / "translations.db",
+        start=_start_of(store, config),
         resume=checkpoints.step() is not None,
     )
     ended: Finished | None = None
@@ -131,6 +133,18 @@ def _train(store: Store, attempt: Attempt, link: Link) -> Status:
         )  # before anybody takes them for those of a finished run
     recorder.record(ended)
     return Status(ended.status)
+
+
+def _start_of(store: Store, config: RunConfig) -> Path | None:
+    """The weights that a run starts from. Raises: RunNotFoundError, TrainingError."""
+    if config.start is None:
+        return None
+    source = store.run(config.start)
+    path = checkpoint_path(store.run_folder(source.id))
+    if source.status != Status.FINISHED or source.weights_dropped_at is not None or not path.exists():
+        remedy = missing_sentence(source) or "run it to its end first."
+        raise TrainingError(f"{source.title}, from which this run starts, has no weights to start from: {remedy}")
+    return path
 
 
 def _halve_weights(store: Store, run: RunRecord, data: TaskData, checkpoints: Checkpoints) -> None:

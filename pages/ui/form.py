@@ -42,6 +42,7 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
     return parse_config(
         {
             "device": start.device,
+            "start": start.start,
             "checkpoint": start.checkpoint.model_dump(),
             "task": task,
             "encoder": encoder,

@@ -224,6 +224,8 @@ def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
 
 def _waiting(engine: Engine, run: RunRecord) -> str:
     if run.status == Status.QUEUED:
+        if run.config.start is not None:
+            return f"Waiting for run {run.config.start}, from which it starts."
         ahead = [other for other in engine.store.runs() if other.status.active]
         return f"Waiting for {escaped(ahead[-1].title)} to end." if ahead else "Waiting for a free place."
     if run.status == Status.STARTING:

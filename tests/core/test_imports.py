@@ -120,6 +120,7 @@ ALLOWED = {
     },
     "cli": {
         "artifacts",
+        "atomic",
         "config",
         "errors",
         "events",

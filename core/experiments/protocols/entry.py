@@ -40,6 +40,7 @@ class Protocol:
         settings: of the draft that it starts from, beside the defaults.
         baseline: by axis name, what the other levels are compared with.
         reference: a cell outside the grid, which all are compared with.
+        sources: runs that levels start from, by label.
         differs: how our setting differs from the published one.
         measure, split: what its table shows first.
     """
@@ -53,6 +54,7 @@ class Protocol:
     settings: Mapping[str, Any] = field(default_factory=dict)
     baseline: Mapping[str, str] = field(default_factory=dict)
     reference: Level | None = None
+    sources: tuple[Level, ...] = ()
     published: tuple[Published, ...] = ()
     differs: str = ""
     measure: str = "accuracy"
@@ -74,6 +76,7 @@ class Protocol:
             seeds=tuple(seeds),
             baseline=dict(self.baseline),
             reference=self.reference,
+            sources=self.sources,
         )
 
 

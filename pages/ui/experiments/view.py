@@ -245,7 +245,7 @@ def _progress(experiment: Experiment, design: Design, runs: Sequence[ExperimentR
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
     """Why some runs were not made or failed, each reason once."""
-    cells = {cell.number: cell for cell in design.cells}
+    cells = {cell.number: cell for cell in (*design.source_cells, *design.cells)}
     reasons: dict[str, list[str]] = {}
     for run in runs:
         reason = run.problem or (run.message if run.status == Status.FAILED else None)

@@ -166,3 +166,43 @@ def test_a_cell_whose_settings_do_not_go_together_is_refused_when_it_is_made() -
 def test_text_that_is_no_design_is_one_sentence(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_design(text)
+
+
+def transfer(**more: Any) -> Design:
+    return build(
+        Design,
+        {
+            "axes": [
+                {
+                    "name": "Start",
+                    "levels": [
+                        {"label": "Pre-trained", "settings": {}},
+                        {"label": "Films", "settings": {"start": "Films"}},
+                    ],
+                }
+            ],
+            "sources": [{"label": "Films", "settings": {"steps": 50}}],
+            "seeds": 2,
+        }
+        | more,
+    )
+
+
+def test_sources_run_once_under_every_seed() -> None:
+    design = transfer()
+    assert design.runs == 6
+    [source] = design.source_cells
+    assert (source.number, design.title_of(source)) == (-1, "Films")
+    assert design.draft(source, 1).phases[0].steps == 50
+    assert [design.source_of(cell) for cell in (*design.cells, source)] == [None, "Films", None]
+
+
+def test_a_run_starts_from_the_source_of_its_seed() -> None:
+    design = transfer()
+    assert design.draft(design.cells[1], 0, {"Films": "abcdefghijkm"}).start == "abcdefghijkm"
+    assert design.draft(design.cells[0], 0, {"Films": "abcdefghijkm"}).start is None
+
+
+def test_a_source_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match="start = 'Films' cannot be used: name a source"):
+        transfer(sources=[])

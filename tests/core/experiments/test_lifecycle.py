@@ -225,3 +225,37 @@ def test_an_experiment_that_does_not_exist_is_one_sentence(experiments: Here) ->
     for ask in (experiments.design, experiments.stop, experiments.resume, experiments.fill):
         with pytest.raises(PlaygroundError, match="does not exist"):
             ask("nosuchthing1")
+
+
+def test_runs_start_from_the_sources_of_their_seeds(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    start = {
+        "name": "Start",
+        "levels": [{"label": "None", "settings": {}}, {"label": "First", "settings": {"start": "First"}}],
+    }
+    made = design(axes=[start], sources=[{"label": "First", "settings": {"steps": 5}}], baseline={"Start": "None"})
+    experiment_id = experiments.begin(made)
+    runs = {(run.cell, run.seed): run for run in experiments.table.runs(experiment_id)}
+    assert set(runs) == {(cell, seed) for cell in (-1, 0, 1) for seed in (0, 1)}
+    for seed in (0, 1):
+        config = engine.store.run(str(runs[1, seed].run_id)).config
+        assert config.start == runs[-1, seed].run_id
+        assert engine.store.run(str(runs[0, seed].run_id)).config.start is None
+    assert is_complete(made, list(runs.values()))
+
+
+def test_a_run_that_nobody_has_cannot_be_started_from(experiments: Here, design: Make) -> None:
+    base = changed(design().base, {"start": "abcdefghijkm"})
+    with pytest.raises(ConfigError, match="there is no such run"):
+        experiments.engine.submit(base)
+
+
+def test_transfer_is_carried_out_by_real_workers(store: Store, design: Make) -> None:
+    start = {"name": "Start", "levels": [{"label": "First", "settings": {"start": "First"}}]}
+    base = changed(design().base, {"steps": 2}).model_dump(mode="json")
+    sources = [{"label": "First", "settings": {"steps": 3}}]
+    made = design(base=base, axes=[start], sources=sources, baseline={}, seeds=1)
+    experiments = Experiments(LocalEngine(store))
+    experiment_id = experiments.begin(made)
+    wait_for(lambda: is_over(made, ExperimentTable(store.folder).runs(experiment_id)), timeout_s=120)
+    runs = experiments.table.runs(experiment_id)
+    assert is_complete(made, runs), [(run.status, run.message, run.problem) for run in runs]

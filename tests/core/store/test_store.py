@@ -20,6 +20,7 @@ from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttempt
 from core.events import Frame, Predictions, Probe, Started, Step, Tokens, TokenText, Word
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, liveness
+from core.store.budget import keep_within
 from core.store.database import MIGRATIONS
 from core.store.liveness import boot_id, host_name, liveness_of
 from core.store.store import Attempt
@@ -758,3 +759,39 @@ class TestSameRun:
         assert store.same_as(config()) is None
         store.restore(gone.run_id)
         assert store.same_as(config()) == gone.run_id
+
+
+class TestStartFromARun:
+    def test_it_waits_until_that_run_has_ended(self, store: Store) -> None:
+        source = store.create(config())
+        follower = store.create(config().model_copy(update={"start": source}))
+        claim = store.claim_next(range(2))
+        assert claim is not None
+        assert claim[0] == source
+        assert store.claim_next(range(2)) is None
+        store.attempt(source, claim[1]).end(Status.FINISHED)
+        claim = store.claim_next(range(2))
+        assert claim is not None
+        assert claim[0] == follower
+
+    @pytest.mark.parametrize("status", [Status.FAILED, Status.STOPPED])
+    def test_one_that_failed_keeps_nobody_waiting(self, store: Store, status: Status) -> None:
+        """The run that starts from it says what is wrong."""
+        source = claimed(store)
+        follower = store.create(config().model_copy(update={"start": source.run_id}))
+        source.end(status)
+        claim = store.claim_next(range(2))
+        assert claim is not None
+        assert claim[0] == follower
+
+    def test_its_weights_are_spared_while_somebody_will_start_from_them(self, store: Store) -> None:
+        source = claimed(store)
+        (source.folder / "checkpoint.safetensors").parent.mkdir(parents=True, exist_ok=True)
+        (source.folder / "checkpoint.safetensors").write_bytes(b"x" * 4096)
+        source.end(Status.FINISHED)
+        store.create(config().model_copy(update={"start": source.run_id}))
+        keep_within(store, 1e-9)
+        assert store.run(source.run_id).weights_dropped_at is None
+        store.send(store.runs()[0].id, "stop")
+        keep_within(store, 1e-9)
+        assert store.run(source.run_id).weights_dropped_at is not None

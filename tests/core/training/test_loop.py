@@ -635,3 +635,36 @@ def test_where_no_classifier_learned_the_probes_predictions_are_kept(draft: Draf
     assert scored.probe_rows is not None
     np.testing.assert_allclose(np.exp(predictions.logits).sum(1), 1.0, rtol=1e-4)
     assert scored.values["accuracy"] == np.mean(predictions.logits.argmax(1) == np.asarray(predictions.labels))
+
+
+def test_a_run_that_starts_from_another_has_its_encoder_and_a_new_classifier(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(draft(), gpu=False)
+    checkpoints = Checkpoints(tmp_path)
+    last = [event for event in train(config, data, checkpoints=checkpoints) if isinstance(event, Frame)][-1]
+    follower = config.model_copy(update={"start": "abcdefghijkm"})
+    first = next(event for event in train(follower, data, start=checkpoints.path) if isinstance(event, Frame))
+    np.testing.assert_allclose(first.embeddings, last.embeddings, atol=1e-5)
+    assert not np.allclose(first.logits, last.logits, atol=1e-3)
+
+
+def test_a_start_is_not_taken_from_the_cache_of_the_pre_trained_encoder(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(draft(), gpu=False)
+    checkpoints, cache = Checkpoints(tmp_path), MemoryCache()
+    events = list(train(config, data, checkpoints=checkpoints, cache=cache))
+    follower = config.model_copy(update={"start": "abcdefghijkm"})
+    from_start = list(train(follower, data, start=checkpoints.path, cache=cache))
+    frames = [[event for event in one if isinstance(event, Frame)] for one in (events, from_start)]
+    assert not np.allclose(frames[0][0].embeddings, frames[1][0].embeddings)
+    baselines = [
+        [event.values for event in one if isinstance(event, Evaluation) and event.split == "baseline"]
+        for one in (events, from_start)
+    ]
+    assert baselines[0] == baselines[1]  # what is to be beaten stays the pre-trained encoder
+
+
+def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(draft(), gpu=False)
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(b"nonsense")
+    with pytest.raises(TrainingError, match="starts from cannot be read"):
+        list(train(config, data, start=path))

@@ -10,12 +10,14 @@ from core.experiments.design import Design, parse_design
 from core.experiments.protocols.entry import SEEDS, Protocol, varied
 from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.results import SPLITS
+from core.store.names import new_id
 from core.training.prepare import prepare
 
 EXPECTED = {
     "few-shot",
     "label-noise",
     "text-noise",
+    "transfer",
     "batch-size",
     "rdrop-stages",
     "views",
@@ -33,7 +35,7 @@ def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
 def test_every_cell_can_be_prepared(name: str) -> None:
     design = protocol_entry(name).design()
     assert parse_design(design.to_json()) == design
-    for cell in design.cells:
+    for cell in (*design.source_cells, *design.cells):
         config, data = prepare(design.draft(cell, 0), gpu=False)
         assert config.steps > 0
         assert len(data.train) >= max(phase.batch_size for phase in config.phases)
@@ -42,7 +44,9 @@ def test_every_cell_can_be_prepared(name: str) -> None:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_cell_is_another_run(name: str) -> None:
     design = protocol_entry(name).design()
-    texts = {design.draft(cell, seed).to_json() for cell in design.cells for seed in design.seeds}
+    sources = {design.title_of(cell): new_id() for cell in design.source_cells}
+    cells = (*design.source_cells, *design.cells)
+    texts = {design.draft(cell, seed, sources).to_json() for cell in cells for seed in design.seeds}
     assert len(texts) == design.runs
 
 
