@@ -82,6 +82,7 @@ def phase_settings(config: RunConfig, number: int) -> list[Setting]:
 def row_source(task: TaskConfig, seed: int) -> Hashable:
     """What decides a run's rows; the seed only where rows are drawn or changed by it."""
     drawn = task.train_size is not None or task.imbalance > 1 or task.label_noise > 0 or task.text_noise > 0
+    drawn |= task.back_translation is not None
     data = task.model_copy(update={"name": None, "content_hash": None, "sampler": "random"})
     return (data.model_dump_json(), seed if drawn else None)
 

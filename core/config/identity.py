@@ -17,7 +17,11 @@ def config_hash(text: str) -> str:
     for part in (given, given["task"]):
         part.pop("name", None)
     given.pop("checkpoint", None)
+    # What older versions did not write.
     if given.get("start") is None:
-        given.pop("start", None)  # which older versions did not write
+        given.pop("start", None)
+    if given["task"].get("back_translation") is None:
+        given["task"].pop("back_translation", None)
+        given["task"].pop("translators", None)
     given.get("probe", {}).pop("frame_steps", None)
     return hashlib.sha256(json.dumps(given, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]

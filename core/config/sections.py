@@ -111,7 +111,8 @@ class TaskConfig(Section):
     `imbalance` thins the classes out, exponentially from the first to the last, until the largest has this many times
     the rows of the smallest (long tail: Cui et al. 2019, arXiv:1901.05555); `train_size` takes a stratified few-shot
     sample; `label_noise` ρ gives that share of each class's rows another label, drawn evenly; `text_noise` r changes
-    that share of the words of each text (EDA, one operation per text).
+    that share of the words of each text (EDA, one operation per text). `back_translation` adds the round trip of every
+    training text through two `translators` when the run begins; the content hash is that of the rows before.
 
     `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
     "balanced" is what earlier versions called equal shares of all classes; runs that have it keep their curve.
@@ -171,6 +172,21 @@ class TaskConfig(Section):
             "(EDA).",
         ),
     ] = 0.0
+    back_translation: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            le=2.0,
+            title="Back-translations T",
+            description="Adds a back-translation of every training text, sampled at this temperature, with its label "
+            "(Gunel et al. 2021); the runs that ask for it first fetch two translation models.",
+        ),
+        Shown({None: "None"}),
+    ] = None
+    translators: Annotated[
+        tuple[str, str],
+        Field(title="Translation models", description="There and back, by Hub name or folder."),
+    ] = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")
     validation_size: Annotated[
         int | None,
         Field(ge=2, title="Validation rows", description="A stratified sample of the split."),

@@ -16,7 +16,7 @@ from core.config.validation import Section
 from core.parameters import Parameter
 
 # Of a task, what says which texts there are, and of a run, where it is carried out.
-NOT_VARIED = frozenset({"test_path", "drop"})
+NOT_VARIED = frozenset({"test_path", "drop", "translators"})
 # The objective as a whole is varied by its preset, also one of two phases.
 OBJECTIVE_PATH = "phases.0.objective"
 OBJECTIVE = Parameter(

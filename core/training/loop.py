@@ -31,6 +31,7 @@ from core.events import (
     TurnRefused,
 )
 from core.tasks import TaskData
+from core.training.augmentation import with_back_translations
 from core.training.baseline import Baseline
 from core.training.checkpoints import (
     PROJECTIONS,
@@ -141,12 +142,14 @@ class _Run:
         start: Path | None,
         resume: bool,
     ) -> None:
-        self.config, self.data, self.checkpoints, self.cache = config, data, checkpoints, cache
+        self.config, self.checkpoints, self.cache = config, checkpoints, cache
         self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
         device = _device(config.device)
         self.machine = Machine(device, encoder_autocast(config.precision, device))
+        data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
+        self.data = data
         torch.manual_seed(config.seed)
         self.encoder, self.tokenizer = _loaded(config, data, device)
         self.frames = ProbeFrames(config, data, self.encoder, self.tokenizer)

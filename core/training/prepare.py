@@ -27,6 +27,7 @@ from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
 from core.quantities import counted
 from core.tasks import TaskData, load_task
+from core.training.augmentation import with_as_many_more
 from core.training.batches import SMALLEST_BALANCED
 from core.training.defaults import DEFAULT_STEPS, with_rates
 from core.training.momentum import momentum_of
@@ -97,7 +98,8 @@ def prepare(
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
     task = task.model_copy(update=found)
     counted_phases = _with_tokens(draft.phases, encoder, data)
-    phases = tuple(_phase(phase, data, shape, _where(draft, number)) for number, phase in enumerate(counted_phases))
+    learned = with_as_many_more(data) if task.back_translation is not None else data
+    phases = tuple(_phase(phase, learned, shape, _where(draft, number)) for number, phase in enumerate(counted_phases))
     _check_whole(phases)
     _check_sampler(task.sampler, phases)
     _check_reinitialised(phases)

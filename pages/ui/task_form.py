@@ -77,6 +77,7 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
 
 def _noise(start: TaskConfig) -> dict[str, Any]:
     untouched = start.label_noise == start.text_noise == 0.0 and start.imbalance == 1.0
+    untouched &= start.back_translation is None
     with st.expander("Make it harder: noise and imbalance", expanded=not untouched):
         read = {
             name: number_field(
@@ -84,5 +85,8 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
             )
             for column, (name, step) in zip(st.columns(3), HARDER.items(), strict=True)
         }
+        field = fields_of(TaskConfig)["back_translation"]
+        key = state.form_key("back_translation")
+        temperature = number_field(st, field, start.back_translation, step=0.1, key=key)
         st.caption("Validation and test stay as they are.")
-    return read
+    return read | {"back_translation": temperature, "translators": start.translators}

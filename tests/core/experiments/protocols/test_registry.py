@@ -17,6 +17,7 @@ EXPECTED = {
     "few-shot",
     "label-noise",
     "text-noise",
+    "back-translation",
     "transfer",
     "batch-size",
     "rdrop-stages",

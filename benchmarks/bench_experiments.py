@@ -1,0 +1,88 @@
+"""24 short runs as an experiment through the local engine, against the same 24 trainings in a bare loop in one process.
+
+The runs are those of a grid, λ × τ under two seeds (bundled encoder, film reviews, 20 steps); the loop prepares each,
+trains it with checkpoints on disk and keeps nothing else. Both sides begin with nothing cached and a warm process
+ready, and take turns.
+
+Target: at most 1.15 times the loop's time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
+
+from benchmarks.measure import in_turn, options, own_folders, progress, report, warm_engine
+from core.config.validation import build
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.store import Store
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.untrained import FolderCache
+from core.workers import LocalEngine
+
+POLL_S = 0.05
+TIMEOUT_S = 900.0
+
+
+def grid(weights: int, steps: int) -> Design:
+    """λ × τ under two seeds: 4 × 3 × 2 runs by default."""
+    axes = [
+        {"setting": "lambda", "values": [round(0.1 + 0.8 * i / max(1, weights - 1), 3) for i in range(weights)]},
+        {"setting": "temperature", "values": [0.1, 0.3, 0.7]},
+    ]
+    return build(Design, {"base": {"task.id": "film_reviews", "steps": steps}, "axes": axes, "seeds": 2})
+
+
+def through_engine_s(folder: Path, design: Design) -> float:
+    """From the beginning of the experiment to the end of its last run."""
+    store = Store(folder)
+    experiments = Experiments(warm_engine(store))
+    start = time.perf_counter()
+    experiment_id = experiments.begin(design)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_over(design, runs := experiments.table.runs(experiment_id)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The experiment took more than {TIMEOUT_S:.0f} s.")
+        experiments.engine.dispatch()
+        time.sleep(POLL_S)
+    seconds = time.perf_counter() - start
+    store.close()
+    if not is_complete(design, runs):
+        raise RuntimeError(f"Not every run finished: {[run.message for run in runs if run.message]}")
+    return seconds
+
+
+def bare_loop_s(folder: Path, design: Design) -> float:
+    """The same trainings one after the other in this process."""
+    cache, engine = FolderCache(folder / "cache"), LocalEngine(Store(folder))
+    start = time.perf_counter()
+    for seed in design.seeds:
+        for cell in design.cells:
+            config, data = engine.prepared(design.draft(cell, seed))
+            checkpoints = Checkpoints(folder / f"{cell.number}-{seed}")
+            for _ in train(config, data, checkpoints=checkpoints, cache=cache):
+                pass
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    given = options(__doc__, repeats=3, steps=20, weights=4)
+    design, ratios = grid(given.weights, given.steps), []
+    sides = {"engine": through_engine_s, "loop": bare_loop_s}
+    for repetition in range(given.repeats):
+        found = {}
+        for name in in_turn(repetition, list(sides)):
+            with own_folders() as folder:
+                found[name] = sides[name](folder, design)
+        progress(repetition + 1, found, digits=1)
+        ratios.append(found["engine"] / found["loop"])
+    report("ratio", f"{design.runs} runs through the local engine / a bare loop", ratios, "≤ 1.15")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Back-translations that are added to the training rows when a run begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from core.config import RunConfig
+from core.config.changes import changed
+from core.errors import EncoderError
+from core.events import Started, Step
+from core.tasks import TaskData
+from core.training.augmentation import with_back_translations
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.views.back_translation import MemoryTranslationCache, RoundTrip
+from tests.core.training.made import Draft, nli_csv
+from tests.core.views.test_back_translation import make_marian
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def translators(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("marian")
+    return [str(make_marian(folder / name, seed)) for name, seed in (("there", 1), ("back", 2))]
+
+
+def translated(
+    draft: Draft, translators: list[str], temperature: float | None = 0.7, **more: Any
+) -> tuple[RunConfig, TaskData]:
+    asked = {"task.back_translation": temperature, "task.translators": translators, "task.train_size": 20}
+    return prepare(changed(draft(), asked | more), gpu=False)
+
+
+def test_every_row_has_its_round_trip_behind_the_rows_with_its_label(draft: Draft, translators: list[str]) -> None:
+    config, data = translated(draft, translators)
+    found = with_back_translations(data, config.task, 3, kept=None, device=CPU)
+    assert found.train.texts[:20] == data.train.texts
+    assert found.train.labels == data.train.labels * 2
+    forward, backward = translators
+    trip = RoundTrip(forward, backward, temperature=0.7, seed=3, cache=MemoryTranslationCache())
+    assert list(found.train.texts[20:]) == trip.translate(data.train.texts)
+    assert (found.validation, found.test) == (data.validation, data.test)
+    assert found.train.texts[20:] != data.train.texts
+
+
+def test_pairs_are_translated_side_by_side(draft: Draft, translators: list[str], tmp_path: Path) -> None:
+    path = nli_csv(tmp_path / "pairs.csv")
+    config, data = translated(draft, translators, **{"task.path": str(path)})
+    found = with_back_translations(data, config.task, 0, kept=None, device=CPU)
+    assert found.train.seconds is not None
+    assert data.train.seconds is not None
+    assert len(found.train.seconds) == 2 * len(data.train.seconds)
+
+
+def test_without_a_temperature_nothing_is_added_and_no_model_is_needed(draft: Draft) -> None:
+    config, data = translated(draft, ["/no/such", "/model"], None)
+    assert with_back_translations(data, config.task, 0, kept=None, device=CPU) is data
+
+
+def test_another_seed_and_temperature_give_other_words(draft: Draft, translators: list[str]) -> None:
+    config, data = translated(draft, translators)
+    hot = config.task.model_copy(update={"back_translation": 1.5})
+    texts = [
+        with_back_translations(data, task, seed, kept=None, device=CPU).train.texts
+        for task, seed in ((config.task, 0), (config.task, 1), (hot, 0))
+    ]
+    assert len(set(texts)) == 3
+
+
+def test_translations_are_kept_for_other_runs(draft: Draft, translators: list[str], tmp_path: Path) -> None:
+    config, data = translated(draft, translators)
+    kept = tmp_path / "translations.db"
+    first = with_back_translations(data, config.task, 0, kept=kept, device=CPU)
+    assert kept.exists()
+    assert with_back_translations(data, config.task, 0, kept=kept, device=CPU) == first
+
+
+def test_an_epoch_counts_the_rows_that_are_added(draft: Draft, translators: list[str]) -> None:
+    plain, _ = translated(draft, translators, None, epochs=2.0)
+    config, _ = translated(draft, translators, epochs=2.0)
+    assert (plain.steps, config.steps) == (4, 10)  # 20 and 40 rows in batches of 8
+
+
+def test_a_run_learns_from_both(draft: Draft, translators: list[str]) -> None:
+    config, data = translated(draft, translators, steps=3)
+    events = list(train(config, data))
+    started = next(event for event in events if isinstance(event, Started))
+    assert started.facts["train_rows"] == 40
+    assert sum(isinstance(event, Step) for event in events) == 3
+    again = list(train(config, data))
+    losses = [[event.values["loss"] for event in one if isinstance(event, Step)] for one in (events, again)]
+    assert losses[0] == losses[1]
+
+
+def test_a_model_that_cannot_be_had_is_one_sentence(draft: Draft) -> None:
+    config, data = translated(draft, ["/no/such/model", "/no/other"])
+    with pytest.raises(EncoderError, match="Translation model"):
+        list(train(config, data))
