@@ -36,7 +36,7 @@ def page() -> None:
             "While it learns you see its map of texts, its losses and its gradients move. "
             "Then scrub back and forth through what happened."
         )
-        runs = store.runs()[:RECENT]
+        runs = [run for run in store.runs() if not run.of_experiment][:RECENT]
         _actions(runs)
         _recent(runs)
         st.caption(f"Version {__version__}")

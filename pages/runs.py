@@ -19,7 +19,7 @@ from core.training.score_source import classifier_learns_from, classifier_note, 
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import Runs
-from pages.ui.bound import bound_several
+from pages.ui.bound import bound_several, bound_switch
 from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice
 from pages.ui.head import page_head
 from pages.ui.live import log_tail
@@ -50,7 +50,11 @@ def _list(engine: Engine, polling: bool) -> None:
         st.page_link("pages/fine_tune.py", label="Start your first run", icon=":material/rocket_launch:")
         return
     sizes = store.sizes()
-    every_run, runs = runs, _tagged(runs)
+    every_run, runs = runs, _tagged(_without_experiments(runs))
+    if not runs:
+        st.info("No run fits: turn on the runs of experiments, or choose fewer tags.")
+        _budget(sizes, every_run)
+        return
     picked = st.dataframe(
         _table(store, runs, sizes),
         hide_index=True,
@@ -89,6 +93,16 @@ def _list(engine: Engine, polling: bool) -> None:
     else:
         _several(engine, chosen)
     _budget(sizes, every_run)
+
+
+def _without_experiments(runs: list[RunSummary]) -> list[RunSummary]:
+    """Runs that somebody started one by one, and on demand those of experiments, which are many."""
+    count = sum(run.of_experiment for run in runs)
+    if not count:
+        return runs
+    wanted, widget = bound_switch(Runs.EXPERIMENTS)
+    st.toggle(f"Show {counted(count, 'run')} of experiments too", **widget.by_value)
+    return runs if wanted else [run for run in runs if not run.of_experiment]
 
 
 def _tagged(runs: list[RunSummary]) -> list[RunSummary]:

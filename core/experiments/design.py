@@ -23,6 +23,7 @@ from core.parameters import Parameter
 
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60
+RUN_NAME_CHARS = 80
 # The first seed of a number of seeds.
 FIRST_SEED = 0
 # A run of many is scored like any other, but has a frame at its start and its end alone, and no snapshots: that is most
@@ -202,7 +203,8 @@ class Design(Section):
         for level in self._levels_of(cell):
             settings |= level.settings
         start = sources.get(settings.pop(START, None) or "")
-        return changed(self.base, settings | {"seed": seed, "name": "", "start": start})
+        name = f"{self.title_of(cell)}, seed {seed}"[-RUN_NAME_CHARS:]
+        return changed(self.base, settings | {"seed": seed, "name": name, "start": start})
 
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""

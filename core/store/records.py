@@ -92,6 +92,7 @@ class RunSummary:
         worked_s: seconds that it has worked, pauses and the time between attempts left out, up to `working_since`.
         working_since: since when it works without a break; None where it does not.
         tags: what people sort it under.
+        of_experiment: whether an experiment started it.
     """
 
     id: str
@@ -119,6 +120,7 @@ class RunSummary:
     worked_s: float
     working_since: float | None
     tags: tuple[str, ...]
+    of_experiment: bool
 
     @property
     def elapsed_s(self) -> float:

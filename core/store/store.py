@@ -38,6 +38,8 @@ RUN_ID = re.compile(r"[a-z0-9]{12}")
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows that were kept for a run which is just being created are not taken for those of none.
 ROWS_GRACE_S = 3600.0
+# Lists of runs are read again and again, and reading a config takes a moment.
+CONFIGS_KEPT = 4_096
 # A knob's turn as its table has it: step, name, value.
 Turn = tuple[int, str, float]
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
@@ -51,7 +53,7 @@ NEXT_IN_LINE = (
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
-    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags"
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, background"
 )
 
 
@@ -707,6 +709,7 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
         "status",
         "probe_known",
         "keep_weights",
+        "of_experiment",
         "tags",
     }
     status = _observed(row)
@@ -714,16 +717,17 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
     if status == Status.INTERRUPTED:
         known["ended_at"] = row["heartbeat_at"]
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
+    flags["of_experiment"] = bool(row["background"])
     configs = {"config": _config(row["config"]), "effective": _effective(row["config"], turns)}
     return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=CONFIGS_KEPT)
 def _config(text: str) -> RunConfig:
     return parse_config(text)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=CONFIGS_KEPT)
 def _effective(text: str, turns: tuple[Turn, ...]) -> RunConfig:
     """A config with these turns beside its own; of two at the same step, the one that was made counts."""
     config = _config(text)

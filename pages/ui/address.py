@@ -135,6 +135,7 @@ class FineTune(Address):
 
 class Runs(Address):
     TAGS = Item("tags", list, [])
+    EXPERIMENTS = Item("experiments", bool, False)
 
 
 class Data(Address):

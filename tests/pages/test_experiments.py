@@ -215,3 +215,26 @@ def test_a_longer_run_is_another_experiment(begun: Any) -> None:
     here, experiment_id = begun()
     base = changed(here.design(experiment_id).base, {"steps": 3})
     assert here.begin(here.design(experiment_id).revised(base=base.model_dump(mode="json"))) != experiment_id
+
+
+def test_runs_of_experiments_are_listed_on_demand(opened: Opened, begun: Any) -> None:
+    here, _ = begun(seeds=2)
+    app = opened("runs")
+    assert "No run fits" in words(app)
+    widget(app, next(one.key for one in app.toggle)).set_value(True).run()
+    assert len(app.dataframe[0].value) == 4
+    by_hand = here.engine.submit(changed(here.design(here.table.experiments()[0].id).base, {"steps": 3}))
+    [row] = opened("runs").dataframe[0].value["Run"]
+    assert row == here.engine.store.run(by_hand).title
+
+
+def test_home_shows_no_runs_of_experiments(opened: Opened, begun: Any) -> None:
+    begun(seeds=2)
+    assert "Recent runs" not in words(opened("home"))
+
+
+def test_runs_are_called_after_their_cell_and_seed(begun: Any) -> None:
+    here, _ = begun(seeds=2)
+    assert {run.title for run in here.engine.store.runs()} == {
+        f"λ {weight}, seed {seed}" for weight in ("0.1", "0.9") for seed in (0, 1)
+    }
