@@ -128,7 +128,8 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
     if not found:
         raise ConfigError(setting.label, "no value", "give at least one.")
     item.put(list(typed))
-    return found
+    numbers = all(isinstance(value, int | float) for value in found)
+    return sorted(found, key=lambda value: _order(value or 0)) if numbers else found
 
 
 def _order(value: Value) -> tuple[int, Any]:

@@ -1,0 +1,154 @@
+"""The four ways in which an experiment is shown: heat map with a cell's runs, chart, table, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from core.experiments.report import chart, report_html
+from core.experiments.result_table import SHARES, SUFFIXES, Format, notes, table_rows, table_text
+from core.experiments.results import Results
+from core.figures.run_curves import MOST_RUNS
+from core.quantities import PERCENT_CELLS, counted, hundredths
+from core.store import Experiment, ExperimentRun
+from pages.ui.address import Experiments
+from pages.ui.drawing import drawing
+from pages.ui.experiments.heat_map import chosen_cell, draw_cell, heat_map, legend
+from pages.ui.experiments.report_frame import report_frame
+from pages.ui.parts import duration, escaped
+
+# With more columns, what a cell found comes below the map.
+BESIDE = 4
+NAMES: dict[Format, str] = {"csv": "CSV", "markdown": "Markdown", "latex": "LaTeX"}
+
+
+def chart_view(experiment: Experiment, results: Results) -> None:
+    """Scores and differences with their intervals."""
+    drawn = chart(results)
+    if not drawn:
+        st.caption("No run has finished yet.")
+        return
+    drawing(drawn, key=f"experiment.chart.{experiment.id}")
+    st.caption(
+        "A dot for each seed, a line at their mean; beside it the difference from what the cell is compared with and "
+        "its 95% interval, filled where it is shown at the 5% level."
+    )
+    _notes(results)
+    st.download_button(
+        "SVG",
+        drawn,
+        f"{_stem(experiment)}.svg",
+        "image/svg+xml",
+        key="experiment.svg",
+        icon=":material/download:",
+    )
+
+
+def report_view(experiment: Experiment, results: Results) -> None:
+    """The report, to print and to download."""
+    html = report_html(experiment, results)
+    st.download_button(
+        "Download as one HTML file",
+        html,
+        f"{_stem(experiment)}.html",
+        "text/html",
+        key="experiment.html",
+        icon=":material/download:",
+    )
+    report_frame(html, key=f"experiment.report.{experiment.id}")
+
+
+def _stem(experiment: Experiment) -> str:
+    """What files of an experiment are called."""
+    plain = "".join(sign if sign.isalnum() else " " for sign in experiment.title.casefold())
+    return "-".join([*plain.split()[:8], experiment.id])
+
+
+def _notes(results: Results) -> None:
+    """What has to be known to read the numbers, in one paragraph."""
+    if found := notes(results):
+        st.caption(escaped(" ".join(found)))
+
+
+def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experiment) -> None:
+    """The map left, and right what the chosen cell found; below each other where many columns need the room."""
+    number = Experiments.CELL.text
+    chosen = chosen_cell(results, int(number) if number and number.isdecimal() else None)
+    narrow = len(results.design.axes[-1].levels) <= BESIDE if len(results.design.axes) > 1 else True
+    left, right = st.columns([3, 2], gap="large") if narrow else (st.container(), st.container())
+    with left:
+        key = f"experiment.map.{experiment.id}"
+        pressed = heat_map(results, runs, chosen.cell.number if chosen else None, key=key)
+        st.caption(legend(results))
+        _notes(results)
+    if pressed is not None and (chosen is None or pressed != chosen.cell.number):
+        Experiments.CELL.put(pressed)
+        st.rerun(scope="fragment")
+    with right:
+        if chosen is None:
+            st.caption("Press a cell to see what it found, and its runs.")
+            return
+        draw_cell(results, chosen)
+        _runs(results, [run for run in runs if run.cell == chosen.cell.number])
+
+
+def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
+    """A cell's runs, with a way to each and to all together."""
+    scores = next(cell.scores for cell in results.cells if cell.cell.number == runs[0].cell) if runs else {}
+    shares = results.measure.name in SHARES
+    table = pd.DataFrame(
+        {
+            "Seed": [run.seed for run in runs],
+            "Run": [f"Run {run.number}" if run.number else "–" for run in runs],
+            "Status": [str(run.status or "not made") for run in runs],
+            "Score": hundredths([scores.get(run.seed) for run in runs])
+            if shares
+            else [scores.get(run.seed) for run in runs],
+            "Steps": [f"{run.last_step}/{run.steps}" if run.steps else "–" for run in runs],
+            "Took": [duration(run.seconds) if run.seconds else "" for run in runs],
+        }
+    )
+    picked = st.dataframe(
+        table,
+        hide_index=True,
+        placeholder="",
+        on_select="rerun",
+        selection_mode="single-cell",
+        height="content",
+        key=f"experiment.runs.{hash(tuple(run.run_id for run in runs))}",
+        column_config={"Score": st.column_config.NumberColumn(format=PERCENT_CELLS if shares else "%.3f")},
+    )
+    for row, _ in picked.selection.cells:
+        if row < len(runs) and runs[row].run_id:
+            st.switch_page("pages/fine_tune.py", query_params={"run": str(runs[row].run_id)})
+    ids = [str(run.run_id) for run in runs if run.run_id][:MOST_RUNS]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Click a run to open it.", width="content")
+        if len(ids) > 1:
+            st.page_link(
+                "pages/compare.py",
+                label=f"Compare {counted(len(ids), 'run')}",
+                icon=":material/compare_arrows:",
+                query_params={"runs": ",".join(ids)},
+            )
+
+
+def table_view(experiment: Experiment, results: Results) -> None:
+    """The table, and its files."""
+    header, rows = table_rows(results)
+    st.dataframe(
+        pd.DataFrame(rows, columns=header), hide_index=True, placeholder="", height="content", key="experiment.table"
+    )
+    _notes(results)
+    with st.container(horizontal=True):
+        for form, suffix in SUFFIXES.items():
+            st.download_button(
+                NAMES[form],
+                partial(table_text, results, form),
+                f"{_stem(experiment)}.{suffix}",
+                key=f"experiment.{form}",
+                icon=":material/download:",
+            )
