@@ -24,7 +24,7 @@ from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_over, missing
 from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.report import report_html
-from core.experiments.result_table import SUFFIXES, Format, notes, table_text
+from core.experiments.result_table import SUFFIXES, Format, cautions, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
 from core.experiments.vectors_job import job as measure_vectors
 from core.experiments.vectors_job import vectors_request
@@ -69,7 +69,7 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--seeds", type=int, default=5, show_default=True, help="How many.")
+@click.option("--seeds", type=int, help="How many. [default: as many as can show a difference, at least 5]")
 @click.option(
     "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Of every run, as `fit --set`; repeatable."
 )
@@ -78,11 +78,12 @@ def sweep(file: Path, folder: str | None, **shown: Any) -> None:
 @split_option
 @output_option
 @json_option
-def protocol(name: str, seeds: int, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
+def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: str | None, **shown: Any) -> None:
     """Run a protocol of the papers or notes, and follow it to its end; `protocols` lists them."""
     entry = protocol_entry(name)
     base = changed(entry.base, dict(parse_setting(setting) for setting in settings))
-    _run(_open(folder), build(Design, entry.design(base).model_dump(mode="json") | {"seeds": seeds}), **shown)
+    given = entry.design(base).model_dump(mode="json")
+    _run(_open(folder), build(Design, given | ({} if seeds is None else {"seeds": seeds})), **shown)
 
 
 @click.command()
@@ -262,7 +263,7 @@ def _show(
         click.echo(json.dumps(_json(experiment_id, experiment.title, shown), ensure_ascii=False))
     else:
         click.echo(table_text(shown, "markdown"))
-        for note in notes(shown):
+        for note in (*cautions(shown), *notes(shown)):
             click.echo(note)
     failed = [run for cell in shown.cells for run in cell.runs if run.status == Status.FAILED]
     for run in failed:

@@ -58,9 +58,9 @@ class Experiments:
                 self.fill(experiment.id)
 
     def stop(self, experiment_id: str) -> int:
-        """Make no more runs, and stop those that it started and nobody else needs; returns how many those are.
+        """Make no more runs, stop those that it started and nobody else needs, and take back those that wait.
 
-        Raises: StoreError.
+        Returns: how many were stopped or taken back. Raises: StoreError.
         """
         self.table.want(experiment_id, False)
         own = [run for run in self.table.runs(experiment_id) if run.own and run.run_id and not run.ended]
@@ -69,8 +69,10 @@ class Experiments:
         for run in own:
             if run.run_id and run.run_id not in others:
                 with suppress(EngineError):  # it may have ended by itself just now
-                    self.engine.stop(run.run_id)
+                    if not self.engine.store.withdraw(run.run_id):
+                        self.engine.stop(run.run_id)
                     stopped += 1
+        self.table.forget_missing(experiment_id)
         return stopped
 
     def resume(self, experiment_id: str) -> None:

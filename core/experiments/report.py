@@ -14,23 +14,40 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from core import __version__
+from core.config import RunConfig
 from core.config.describe import settings
 from core.experiments.protocols.registry import PROTOCOLS
-from core.experiments.result_table import SHARES, notes, score_name, table_rows, unit
+from core.experiments.result_table import SHARES, cautions, notes, score_name, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
 from core.quantities import counted
 from core.store import Experiment, Status
 
+# Settings that are listed at their defaults too.
+ALWAYS = frozenset(
+    {
+        "task.train_size",
+        "encoder.id",
+        "encoder.pooling",
+        "encoder.max_length",
+        "phases.0.optimiser.classifier_learning_rate",
+        "device",
+        "precision",
+    }
+)
 TEMPLATE = Path(__file__).resolve().parents[2] / "assets" / "report.html"
 
 
-def report_html(experiment: Experiment, results: Results) -> str:
-    """The report. What came from outside is escaped by the template."""
+def report_html(experiment: Experiment, results: Results, config: RunConfig | None = None) -> str:
+    """The report. What came from outside is escaped by the template.
+
+    Args:
+        config: of one of its runs as it was carried out, whose settings are listed; of the first draft where None.
+    """
     design = results.design
     protocol = PROTOCOLS.get(design.protocol)
     header, rows = table_rows(results)
-    first = design.draft(design.cells[0], design.seeds[0]) if _can_draft(results) else design.base
+    first = config or design.base
     return _template().render(
         title=experiment.title,
         created=datetime.fromtimestamp(experiment.created_at, UTC).strftime("%-d %B %Y"),
@@ -40,12 +57,12 @@ def report_html(experiment: Experiment, results: Results) -> str:
         header=header,
         rows=rows,
         chart=Markup(chart(results)),  # noqa: S704 its labels are escaped where it is made
-        notes=notes(results),
+        notes=[*cautions(results), *notes(results)],
         published=protocol.published if protocol else (),
         differs=protocol.differs if protocol else "",
         axes=[(axis.name, ", ".join(level.label for level in axis.levels)) for axis in design.axes],
         seeds=", ".join(map(str, design.seeds)),
-        settings=[(one.label, one.text) for one in settings(first) if one.listed],
+        settings=[(one.label, one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
         runs=_runs(results),
         design=json.dumps(design.model_dump(mode="json"), indent=2, ensure_ascii=False),
         made_with=f"SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}, "
@@ -109,11 +126,6 @@ def _runs(results: Results) -> list[dict[str, Any]]:
                 }
             )
     return found
-
-
-def _can_draft(results: Results) -> bool:
-    """Whether the first cell's settings go together."""
-    return any(run.run_id for run in results.cells[0].runs)
 
 
 @lru_cache(maxsize=1)

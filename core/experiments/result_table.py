@@ -16,11 +16,13 @@ from core.representation.paired import CONFIDENCE, LEVEL, fewest_seeds
 
 Format = Literal["csv", "markdown", "latex"]
 SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
-NONE = "–"
+NONE, ENOUGH = "–", "enough"
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "varepsilon", "λ": "lambda", "ρ": "rho", "τ": "tau"}
 # Scores that people read as percentages.
 SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 LEAST_P = 0.001
+# Below, a bootstrap over seeds sees too few of them.
+FEW_SEEDS = 8
 # What pdflatex has no letter for.
 IN_LATEX = str.maketrans(
     {"−": "$-$", "±": "$\\pm$", "–": "--", **{letter: f"$\\{name}$" for letter, name in GREEK.items()}}
@@ -97,24 +99,20 @@ def p_text(p: float | None) -> str:
 
 
 def needed_text(comparison: Comparison) -> str:
-    """How many seeds would show the difference: a number, or that none would."""
+    """How many seeds would show the difference: a number, or that none would; "enough" where it is shown."""
     if comparison.difference.seeds < 2:
         return NONE
+    if comparison.verdict != "no difference shown":
+        return ENOUGH
     return "> 1,000" if comparison.seeds_needed is None else f"{comparison.seeds_needed:,}"
 
 
-def notes(results: Results) -> list[str]:
-    """What has to be known to read the table, a sentence each."""
+def cautions(results: Results) -> list[str]:
+    """What so few seeds, or runs that are missing, do to the table, a sentence each; nothing where all is well."""
     found = []
     comparisons = results.comparisons
     if comparisons:
-        pairs = "the same seeds and the same examples" if results.by_example else "the same seeds"
-        drawn = "seeds and examples" if results.by_example else "seeds"
         count, number = len(comparisons), counted(len(comparisons), "comparison")
-        found.append(
-            f"Differences are in {unit(results)}, paired over {pairs}; intervals are 95% percentile bootstraps over "
-            f"{drawn}, p values those of the paired permutation test over seeds, corrected for {number} (Holm)."
-        )
         seeds = min(one.difference.seeds for one in comparisons)
         least = min(1.0, count * min(one.difference.least_p for one in comparisons))
         if least > LEVEL:
@@ -122,10 +120,33 @@ def notes(results: Results) -> list[str]:
                 f"With {counted(seeds, 'seed')} and {number}, p cannot fall below {least:.3g}: no difference can be "
                 f"shown, however large. It takes {fewest_seeds(LEVEL / count)} seeds."
             )
+        if seeds < FEW_SEEDS:
+            found.append("An interval from so few seeds is too narrow: where it and p disagree, believe p.")
+    left = results.design.runs - len(results.design.sources) * len(results.design.seeds)
+    left -= sum(cell.seeds for cell in results.cells)
+    if left and any(cell.seeds for cell in results.cells):
+        found.append(f"{counted(left, 'run has', 'runs have')} no such score yet: numbers and verdicts may change.")
+    return found
+
+
+def notes(results: Results) -> list[str]:
+    """How the numbers were computed, a sentence each."""
+    found = ["± is the standard deviation over seeds (n − 1)."]
+    comparisons = results.comparisons
+    if comparisons:
+        pairs = "the same seeds and the same examples" if results.by_example else "the same seeds"
+        drawn = "seeds and examples" if results.by_example else "seeds"
+        found.append(
+            f"Differences are in {unit(results)}, paired over {pairs}, and rounded by themselves; intervals are 95% "
+            f"percentile bootstraps over {drawn}, p values those of the paired permutation test over seeds, corrected "
+            f"for {counted(len(comparisons), 'comparison')} (Holm)."
+        )
         found.append(
             "“No difference shown” does not say that there is none. “Seeds needed” is the number that would show a "
             "difference such as this one four times in five."
         )
+    if results.measure.better is not None:
+        found.append(f"{results.measure.better.capitalize()} is better.")
     if any(cell.by_probe for cell in results.cells):
         found.append("Where the classifier never learned, the score is that of a linear probe of the vectors.")
     return found
@@ -142,8 +163,10 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
     if comparison is None:
         compared_with = results.design.baseline_of(cell.cell) is None
         return ["baseline" if compared_with else NONE, *[NONE] * 4]
+    pairs = comparison.difference.seeds
+    fewer = "" if pairs == cell.seeds else f" ({counted(pairs, 'pair')})"
     return [
-        difference_text(results, comparison.difference.mean),
+        difference_text(results, comparison.difference.mean) + fewer,
         interval_text(results, comparison),
         p_text(comparison.corrected_p),
         comparison.verdict if comparison.corrected_p is not None else NONE,
@@ -154,7 +177,7 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
 def _csv(results: Results) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = "seeds mean std difference difference_std low high p p_holm verdict seeds_needed examples values"
+    columns = "seeds mean std pairs difference difference_std low high p p_holm verdict seeds_needed examples values"
     writer.writerow([*(axis.name for axis in results.design.axes), *columns.split()])
     for cell in results.cells:
         labels = _labels(results, cell)[: len(results.design.axes)]
@@ -167,10 +190,11 @@ def _numbers(cell: CellResult) -> Sequence[object]:
     """Empty where there is none."""
     own = [cell.seeds, cell.mean, cell.std]
     if cell.comparison is None:
-        return [*own, *[None] * 9]
+        return [*own, *[None] * 10]
     found = cell.comparison.difference
     return [
         *own,
+        found.seeds,
         found.mean,
         found.std,
         found.low,

@@ -496,6 +496,12 @@ class Store(Database):
             )
             _count_time(db, run_id, until=row["heartbeat_at"])
 
+    def withdraw(self, run_id: str) -> bool:
+        """Take a run back that nobody has begun, as if it had not been queued. Returns: False where somebody has."""
+        with self.transaction() as db:
+            never = "DELETE FROM runs WHERE id = ? AND status = 'queued' AND attempt = 0"
+            return bool(db.execute(never, (run_id,)).rowcount)
+
     def attempt(self, run_id: str, number: int) -> Attempt:
         """The writing side of one attempt at a run."""
         return Attempt(self, run_id, number)

@@ -219,7 +219,7 @@ class Experiments(Address):
     NEW = Item("new", str, problem="there is no such protocol")
     SET = Item("set", str)  # may come several times
     TASK = Item("task", str, problem="there is no such task", of="design")
-    SEEDS = Item("seeds", int, 5, of="design")
+    SEEDS = Item("seeds", int, of="design")
     STEPS = Item("steps", int, of="design")
     FRAMES = Item("frames", bool, False, of="design")
     FIRST = Item("x", str, problem="no setting can be varied under that name", of="design")

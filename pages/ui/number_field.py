@@ -32,9 +32,14 @@ def number_field(place: Any, parameter: Parameter, value: float | None, *, key: 
     try:
         return None if typed is None else parameter.check(parameter.label, typed)
     except ConfigError as problem:
-        place.markdown(f":red[{escaped(str(problem))}]")
-        state.remembered(PROBLEMS, list[ConfigError]).append(problem)
+        report_problem(place, problem)
         return value
+
+
+def report_problem(place: Any, problem: ConfigError) -> None:
+    """Say below a field what is wrong with it, and have `field_problem` name it."""
+    place.markdown(f":red[{escaped(str(problem))}]")
+    state.remembered(PROBLEMS, list[ConfigError]).append(problem)
 
 
 def begin_fields() -> None:

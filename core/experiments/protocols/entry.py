@@ -10,7 +10,9 @@ from core.config import RunConfig
 from core.config.changes import PRESET, changed
 from core.config.presets import preset
 from core.experiments.design import LEAN, Axis, Design, Level, axis_of
+from core.representation.paired import LEVEL, fewest_seeds
 
+# At least; more where so many comparisons could show nothing with them.
 SEEDS = 5
 
 
@@ -65,9 +67,19 @@ class Protocol:
         """The draft that it starts from, before anybody changed anything."""
         return changed(RunConfig(), {**LEAN, **self.settings})
 
-    def design(self, base: RunConfig | None = None, seeds: Sequence[int] = tuple(range(SEEDS))) -> Design:
-        """The design on a draft, its own by default. Raises: ConfigError."""
+    def design(self, base: RunConfig | None = None, seeds: Sequence[int] = ()) -> Design:
+        """The design on a draft, its own by default, under as many seeds as can show a difference. Raises: ConfigError.
+
+        Args:
+            seeds: instead of these.
+        """
         base = self.base if base is None else base
+        made = self._design(base, seeds or range(SEEDS))
+        compared = sum(made.baseline_of(cell) is not None for cell in made.cells)
+        enough = max(SEEDS, fewest_seeds(LEVEL / compared)) if compared else SEEDS
+        return made if seeds or enough == SEEDS else made.with_seeds(range(enough))
+
+    def _design(self, base: RunConfig, seeds: Sequence[int]) -> Design:
         return Design(
             name=self.label,
             protocol=self.name,

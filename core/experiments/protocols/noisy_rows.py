@@ -15,8 +15,8 @@ ENTRIES = (
         lambda _: (varied("task.label_noise", 0.0, 0.2, 0.4), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
-        differs="The paper makes noise with back-translations. Here that share of each class's training labels is "
-        "another one; validation and test keep theirs.",
+        differs="The paper makes noise with back-translations. Here a share ρ of each class's training rows has "
+        "another label; validation and test keep theirs.",
     ),
     Protocol(
         "text-noise",
@@ -27,7 +27,7 @@ ENTRIES = (
         lambda _: (varied("task.text_noise", 0.0, 0.1, 0.3), objectives("ce", "ce-scl")),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
-        differs="The paper makes noise with back-translations. Here that share of the words of each training text is "
+        differs="The paper makes noise with back-translations. Here a share r of the words of each training text is "
         "replaced, deleted, duplicated or swapped; validation and test stay as they are.",
     ),
 )

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.artifacts.seeds import SeedGroup
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
-from core.experiments.result_table import notes, table_rows
+from core.experiments.result_table import cautions, notes, table_rows
 from core.experiments.results import TEST, Results, of_runs
 from core.store import ExperimentRun, Store
 from core.training.score_source import scored
@@ -26,13 +26,19 @@ def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str]
     """Draw a table of paired differences from the first group, where at least two groups share two seeds."""
     found = paired_results(store, groups, heads, runs)
     if found is None:
+        if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
+            st.caption(
+                "The first of these shares no two seeds with another, so nothing can be said about chance. An "
+                "experiment runs the same seeds for all."
+            )
         return
     st.subheader("More than chance?")
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
-    words = [f"Each is compared with {found.cells[0].title}, the first of the list.", *notes(found)]
+    words = [f"Each is compared with {found.cells[0].title}, the first of the list.", *cautions(found), *notes(found)]
     st.caption(escaped(" ".join(words)))
+    st.page_link("pages/experiments.py", label="More seeds take an experiment", icon=":material/science:")
 
 
 def paired_results(

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import mean
 
 import streamlit as st
 
 from core.errors import PlaygroundError
 from core.experiments.design import MOST_SEEDS, Design
 from core.experiments.lifecycle import missing
+from core.parameters import Parameter
 from core.quantities import counted
-from core.store import Experiment, ExperimentRun
+from core.store import Experiment, ExperimentRun, Status
 from core.store.names import NAME_CHARS
 from core.workers import Engine
+from core.workers.machine import slots
 from pages.ui.controls import leave_notice
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.undo import discard_with_undo
-from pages.ui.parts import escaped
+from pages.ui.number_field import begin_fields, field_problem, number_field
+from pages.ui.parts import duration, escaped
+
+# How many more are offered.
+USUAL_MORE = 5
 
 
 def actions(
@@ -36,19 +43,27 @@ def actions(
             and st.button("Resume", icon=":material/play_arrow:", key="experiment.resume")
         ):
             _ask(lambda: found.resume(experiment.id))
-        _more_seeds(engine, experiment, design)
+        _more_seeds(engine, experiment, design, runs)
         _rename(engine, experiment)
         if not going and st.button("Delete", icon=":material/delete:", key="experiment.delete", help="Its runs stay."):
             discard_with_undo(found.table, experiment)
 
 
-def _more_seeds(engine: Engine, experiment: Experiment, design: Design) -> None:
-    with st.popover("Add seeds", icon=":material/add:"), st.form("experiment.seeds.form", border=False):
+def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
+    with st.popover("Add seeds", icon=":material/add:"):
         left = MOST_SEEDS - len(design.seeds)
-        more = st.number_input("More seeds", 1, max(1, left), min(5, max(1, left)), help="For every cell.")
-        st.caption(f"There are {len(design.seeds)}; each more adds {counted(len(design.cells), 'run')}.")
-        if st.form_submit_button("Add", type="primary", disabled=left < 1):
-            _ask(lambda: open_experiments(engine).add_seeds(experiment.id, int(more)))
+        if left < 1:
+            st.caption(f"There are {MOST_SEEDS} already, which is the most.")
+            return
+        field = Parameter("more", "More seeds", 1, "For every cell.", kind="integer", low=1, high=left)
+        begin_fields()
+        more = int(number_field(st, field, min(USUAL_MORE, left), key=f"experiment.more.{experiment.id}"))
+        new = more * (len(design.cells) + len(design.sources))
+        seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
+        takes = f", about {duration(new * mean(seconds) / len(slots()))}" if seconds else ""
+        st.caption(f"There are {len(design.seeds)} now. That adds {counted(new, 'run')}{takes}.")
+        if st.button("Add them", type="primary", disabled=field_problem() is not None, key="experiment.add"):
+            _ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))
 
 
 def _rename(engine: Engine, experiment: Experiment) -> None:

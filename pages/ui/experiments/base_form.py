@@ -20,8 +20,15 @@ from pages.ui.bound import bound, bound_switch
 from pages.ui.number_field import number_field
 from pages.ui.parts import task_names
 
+USUAL_SEEDS = 5
 SEEDS = Parameter(
-    "seeds", "Seeds", 5, "Runs of each cell, which differ in the seed alone.", kind="integer", low=1, high=MOST_SEEDS
+    "seeds",
+    "Seeds",
+    USUAL_SEEDS,
+    "Runs of each cell, which differ in the seed alone.",
+    kind="integer",
+    low=1,
+    high=MOST_SEEDS,
 )
 STEPS = replace(fields_of(PhaseConfig)["steps"], words={})
 
@@ -57,13 +64,11 @@ def _number(item: Item[int], usual: int) -> int:
     return int(text) if text.isdecimal() and int(text) > 0 else usual
 
 
-def seeds_field() -> int:
-    """How many seeds."""
-    usual = SEEDS.default
-    assert isinstance(usual, int)
-    start = _number(Experiments.SEEDS, usual)
-    seeds = int(number_field(st, SEEDS, min(start, MOST_SEEDS), key="experiment.seeds"))
-    Experiments.SEEDS.put(seeds)
+def seeds_field(usual: int, key: str) -> int:
+    """How many seeds. Args: usual: where nobody chose; key: of the form."""
+    start = min(_number(Experiments.SEEDS, usual), MOST_SEEDS)
+    seeds = int(number_field(st, SEEDS, start, key=f"experiment.seeds.{key}"))
+    Experiments.SEEDS.put(seeds, usual)
     return seeds
 
 

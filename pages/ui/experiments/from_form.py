@@ -9,23 +9,25 @@ from core.config.assign import settings_text
 from core.config.labels import problem_text
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.experiments.design import MOST_SEEDS, Design
+from core.experiments.design import Design
 from core.tasks import TASKS
 from core.workers import Engine
+from pages.ui.experiments.base_form import SEEDS, USUAL_SEEDS
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.set_up import GRID
 from pages.ui.form_start import forget_start, without_defaults
+from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parts import escaped, objective_label, task_label
-
-USUAL_SEEDS = 5
 
 
 def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
     """Offer the same run under several seeds, and a grid around it."""
     with st.popover("More seeds, or a grid", icon=":material/grid_on:", width="stretch"):
-        seeds = int(st.number_input("Seeds", 2, MOST_SEEDS, USUAL_SEEDS, key="form.seeds"))
+        begin_fields()
+        seeds = int(number_field(st, SEEDS, USUAL_SEEDS, key="form.seeds"))
         st.caption("The same settings, one run for each seed: mean ± standard deviation instead of an anecdote.")
-        if st.button(f"Run with {seeds} seeds", icon=":material/science:", key="form.run_seeds"):
+        wrong = field_problem() is not None
+        if st.button(f"Run with {seeds} seeds", icon=":material/science:", key="form.run_seeds", disabled=wrong):
             _begin(engine, draft, seeds)
         query = {"new": GRID, "set": settings_text(without_defaults(draft))}
         query |= {"task": draft.task.id} if draft.task.id in TASKS else {}

@@ -21,7 +21,8 @@ from core.tasks import TASKS
 from pages.ui import state
 from pages.ui.address import Experiments, Item, split
 from pages.ui.bound import bound
-from pages.ui.experiments.base_form import chosen_base, seeds_field, with_frames
+from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, seeds_field, with_frames
+from pages.ui.number_field import report_problem
 from pages.ui.parts import escaped, objective_label, task_label
 
 NOTHING = "none"
@@ -58,7 +59,7 @@ def grid_form() -> Design:
             "Against",
         )
         axes += [second] if second is not None else []
-    seeds = seeds_field()
+    seeds = seeds_field(USUAL_SEEDS, "grid")
     compared = _against(axes, base)
     return build(
         Design,
@@ -124,10 +125,16 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
         help=parameter.help or None,
         key=f"experiment.values.{path}",
     )
-    found = [known[text] if text in known else _parsed(parameter, text) for text in typed]
-    if not found:
-        raise ConfigError(setting.label, "no value", "give at least one.")
     item.put(list(typed))
+    found = []
+    for text in typed:
+        try:
+            found.append(known[text] if text in known else _parsed(parameter, text))
+        except ConfigError as problem:
+            report_problem(st, problem)
+    if not typed:
+        report_problem(st, ConfigError(setting.label, "an empty list", "give at least one value."))
+    found = list(dict.fromkeys(found)) or [known[text] for text in usual]
     numbers = all(isinstance(value, int | float) for value in found)
     return sorted(found, key=lambda value: _order(value or 0)) if numbers else found
 

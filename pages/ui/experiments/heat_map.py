@@ -22,7 +22,9 @@ from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
 from pages.ui.parts import escaped
 
-# Room for as many names side by side.
+# How strong the colour of a difference is that is not shown, beside one that is.
+PALE = 0.4
+# The one row of a design without axes.
 ALL = "All runs"
 
 
@@ -57,21 +59,27 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
 
 def legend(results: Results) -> str:
     """What the colours and the small numbers are."""
+    better = f" {results.measure.better.capitalize()} is better." if results.measure.better else ""
     if not results.design.compares:
-        return f"{score_name(results)}, mean ± standard deviation over seeds; the darker, the higher."
+        return f"{score_name(results)}, mean ± standard deviation over seeds; the darker, the higher.{better}"
+    ways = ("higher", "lower") if results.measure.better is None else ("better", "worse")
     return (
         f"{score_name(results)}, mean ± standard deviation over seeds. Below, the difference from what the cell is "
-        "compared with, and * where it is shown at the 5% level; blue is higher, orange lower."
+        f"compared with, and * where it is shown at the 5% level. Blue is {ways[0]}, orange {ways[1]}, pale what is "
+        f"not shown.{better}"
     )
 
 
 def cell_sentences(results: Results, cell: CellResult) -> list[str]:
     """What a cell found, in words."""
+    if cell.mean is None:
+        return [f"{cell.title}: no score yet."]
     words = [f"{cell.title}: {mean_text(results, cell)} over {counted(cell.seeds, 'seed')}."]
     if (comparison := cell.comparison) is not None:
         against = results.cells[comparison.baseline].title
         found = comparison.difference
-        words.append(f"{difference_text(results, found.mean)} against {against}, seed by seed")
+        pairs = counted(found.seeds, "seed")
+        words.append(f"{difference_text(results, found.mean)} against {against}, over the {pairs} that both have")
         if found.p is not None:
             interval, p = interval_text(results, comparison), p_text(comparison.corrected_p)
             words[-1] += f"; 95% interval {interval}, p {p} (Holm)."
@@ -137,11 +145,11 @@ def _cell(
         if comparison is None:
             note, strength, kind = "baseline", 0.0, "score"
         else:
-            mean = comparison.difference.mean
-            mark = "" if comparison.verdict == "no difference shown" else " *"
-            note = f"{difference_text(results, mean)}{mark}"
-            strength = abs(mean) / largest if largest else 0.0
-            kind = "score lower" if mean < 0 else "score"
+            mean, shown = comparison.difference.mean, comparison.verdict != "no difference shown"
+            note = f"{difference_text(results, mean)}{' *' if shown else ''}"
+            strength = (1.0 if shown else PALE) * abs(mean) / largest if largest else 0.0
+            worse = mean > 0 if results.measure.better == "lower" else mean < 0
+            kind = "score lower" if worse else "score"
     else:
         note, kind = counted(cell.seeds, "seed"), "score"
         low, high = spread

@@ -30,7 +30,7 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
     else:
         at_once = len(slots())
         first, second, third = st.columns(3)
-        first.metric("Runs", f"{found.runs:,}")
+        first.metric("New runs", f"{found.runs - found.known:,}")
         second.metric("Time, about", duration(found.seconds / at_once))
         third.metric("On disk, about", size_text(found.disk_bytes))
         words = [f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}"]

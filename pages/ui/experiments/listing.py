@@ -34,7 +34,7 @@ def listing(engine: Engine) -> None:
         )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
         st.markdown(
-            "**A grid, or seeds alone**  \nAny setting against any other, under as many seeds as you like.",
+            "**A grid, or seeds alone**  \nOne setting or two, each value against each, under several seeds.",
             width="stretch",
         )
         _begin("Set up a grid", GRID, primary=not there)
@@ -61,6 +61,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
                 "Cells": len(design.cells),
                 "Seeds": len(design.seeds),
                 "Finished": hundredths([finished / design.runs])[0],
+                "Runs": f"{finished:,} of {design.runs:,}",
                 "Status": "stopped" if not one.wanted else "running" if going else "finished",
                 "Created": datetime.fromtimestamp(one.created_at),
             }

@@ -60,8 +60,8 @@ def _protocol(protocol: Protocol) -> Design:
     st.header(protocol.label)
     st.markdown(f"**{escaped(protocol.question)}** :gray[{escaped(protocol.source)}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
-    seeds = seeds_field()
     whole = protocol.design(base)
+    seeds = seeds_field(len(whole.seeds), protocol.name)
     axes = []
     for axis in whole.axes:
         against = whole.baseline.get(axis.name)

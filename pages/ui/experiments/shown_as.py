@@ -8,12 +8,14 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from core.config import RunConfig
 from core.experiments.report import chart, report_html
-from core.experiments.result_table import SHARES, SUFFIXES, Format, notes, table_rows, table_text
+from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, notes, table_rows, table_text
 from core.experiments.results import Results
 from core.figures.run_curves import MOST_RUNS
 from core.quantities import PERCENT_CELLS, counted, hundredths
-from core.store import Experiment, ExperimentRun
+from core.store import Experiment, ExperimentRun, Status
+from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.drawing import drawing
 from pages.ui.experiments.heat_map import chosen_cell, draw_cell, heat_map, legend
@@ -47,9 +49,9 @@ def chart_view(experiment: Experiment, results: Results) -> None:
     )
 
 
-def report_view(experiment: Experiment, results: Results) -> None:
+def report_view(engine: Engine, experiment: Experiment, results: Results) -> None:
     """The report, to print and to download."""
-    html = report_html(experiment, results)
+    html = report_html(experiment, results, _config(engine, results))
     st.download_button(
         "Download as one HTML file",
         html,
@@ -68,31 +70,45 @@ def _stem(experiment: Experiment) -> str:
 
 
 def _notes(results: Results) -> None:
-    """What has to be known to read the numbers, in one paragraph."""
-    if found := notes(results):
+    """What has to be known to read the numbers; how they were computed, on demand."""
+    if found := cautions(results):
         st.caption(escaped(" ".join(found)))
+    with st.expander("How these numbers are computed"):
+        st.caption(escaped(" ".join(notes(results))))
+
+
+def _config(engine: Engine, results: Results) -> RunConfig | None:
+    """Of a run that has finished, as it was carried out."""
+    runs = (run for cell in results.cells for run in cell.runs if run.run_id and run.status == Status.FINISHED)
+    first = next(runs, None)
+    return None if first is None else engine.store.run(str(first.run_id)).effective
 
 
 def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experiment) -> None:
     """The map left, and right what the chosen cell found; below each other where many columns need the room."""
-    number = Experiments.CELL.text
-    chosen = chosen_cell(results, int(number) if number and number.isdecimal() else None)
+    number = Experiments.CELL.read(lambda text: _cell_number(results, text), -1)
+    chosen = chosen_cell(results, number)
     narrow = len(results.design.axes[-1].levels) <= BESIDE if len(results.design.axes) > 1 else True
     left, right = st.columns([3, 2], gap="large") if narrow else (st.container(), st.container())
     with left:
         key = f"experiment.map.{experiment.id}"
         pressed = heat_map(results, runs, chosen.cell.number if chosen else None, key=key)
-        st.caption(legend(results))
-        _notes(results)
     if pressed is not None and (chosen is None or pressed != chosen.cell.number):
         Experiments.CELL.put(pressed)
         st.rerun(scope="fragment")
     with right:
         if chosen is None:
             st.caption("Press a cell to see what it found, and its runs.")
-            return
-        draw_cell(results, chosen)
-        _runs(results, [run for run in runs if run.cell == chosen.cell.number])
+        else:
+            draw_cell(results, chosen)
+            _runs(results, [run for run in runs if run.cell == chosen.cell.number])
+    st.caption(legend(results))
+    _notes(results)
+
+
+def _cell_number(results: Results, text: str) -> int | None:
+    """The number of a cell that there is."""
+    return int(text) if text.isdecimal() and int(text) < len(results.cells) else None
 
 
 def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:

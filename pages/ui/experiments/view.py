@@ -18,6 +18,7 @@ from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
 from core.quantities import counted
 from core.store import Experiment, ExperimentRun, Status
+from core.training.defaults import DEFAULT_STEPS
 from core.workers import Engine
 from core.workers.machine import slots
 from pages.ui import state
@@ -29,17 +30,17 @@ from pages.ui.experiments.published import published
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.shown_as import chart_view, map_view, report_view, table_view
 from pages.ui.head import tab_title
-from pages.ui.parts import duration, escaped
+from pages.ui.parts import duration, escaped, objective_label, task_label
 from pages.ui.waiting import ensure_job
 
-POLL_S = 2.0
+POLL_S, IDLE_POLL_S = 2.0, 15.0
 # Whether vectors were being measured when the page looked last.
 MEASURING = "experiment.measuring"
 SHOWN = {"map": "Heat map", "chart": "Chart", "table": "Table", "report": "Report"}
 
 
 def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) -> None:
-    """Draw one experiment; polls while its runs go on, and draws once more when they have ended."""
+    """Draw one experiment; looks again often while its runs go on, and else now and then: others may change it."""
     table = open_experiments(engine).table
     experiment = table.experiment(experiment_id)
     runs, design = table.runs(experiment_id), design_of(experiment)
@@ -48,7 +49,7 @@ def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) ->
         forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
         st.rerun()
     polling = _is_going(experiment, design, runs) or state.remembered(MEASURING, bool)
-    st.fragment(_view, run_every=POLL_S if polling else None)(engine, experiment_id, polling)
+    st.fragment(_view, run_every=POLL_S if polling else IDLE_POLL_S)(engine, experiment_id, polling)
 
 
 def _is_going(experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> bool:
@@ -67,6 +68,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     found.revive(experiment, design, runs)
     engine.dispatch()
     actions(engine, experiment, design, runs, going=_is_going(experiment, design, runs))
+    st.caption(escaped(_about(design)))
     show_notice()
     _progress(experiment, design, runs)
     _problems(design, runs)
@@ -76,7 +78,12 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
         show = bound_segments("Shown as", Experiments.SHOW, SHOWN, "map")
         st.space("stretch")
         measure = _choice("Measure", Experiments.MEASURE, {name: one.label for name, one in MEASURES.items()}, usual[0])
-        split = _choice("Split", Experiments.SPLIT, SPLITS, usual[1]) if measure in SCORES else VALIDATION
+        if measure in SCORES:
+            split = _choice("Split", Experiments.SPLIT, SPLITS, usual[1])
+        else:
+            split = VALIDATION
+            key, label = "experiment.split.vectors", "Split"
+            st.selectbox(label, [SPLITS[split]], label_visibility="collapsed", width=200, disabled=True, key=key)
     measuring = measure in OF_VECTORS and _measuring(engine, experiment, runs)
     state.remember(MEASURING, measuring)
     if polling != (measuring or _is_going(experiment, design, runs)):
@@ -88,13 +95,25 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
         case "table":
             table_view(experiment, results)
         case "report":
-            report_view(experiment, results)
+            report_view(engine, experiment, results)
             return  # which has the protocol in it
         case _:
             map_view(results, runs, experiment)
     if protocol is not None:
         st.caption(escaped(protocol.differs))
         published(protocol)
+
+
+def _about(design: Design) -> str:
+    """What all runs share: task, encoder, objective and length, as far as these are not varied."""
+    base = design.base
+    length = [
+        f"{phase.steps or DEFAULT_STEPS:,} steps" if phase.epochs is None else f"{phase.epochs:g} epochs"
+        for phase in base.phases
+    ]
+    parts = [task_label(base), base.encoder.id, objective_label(base), ", then ".join(length)]
+    varied = ", ".join(axis.name.lower() for axis in design.axes)
+    return " · ".join(parts) + (f"; varied: {varied}." if varied else ".")
 
 
 def _measuring(engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun]) -> bool:

@@ -96,10 +96,20 @@ def test_a_stop_ends_what_it_started_and_nothing_else(experiments: Here, engine:
     by_hand = engine.submit(made.draft(made.cells[0], 0))
     experiment_id = experiments.begin(made)
     assert experiments.stop(experiment_id) == 3
-    statuses = {run.run_id: run.status for run in experiments.table.runs(experiment_id)}
-    assert statuses.pop(by_hand) == Status.QUEUED
-    assert set(statuses.values()) == {Status.STOPPED}
+    assert [run.run_id for run in experiments.table.runs(experiment_id)] == [by_hand]
+    assert [(run.id, run.status) for run in engine.store.runs()] == [(by_hand, Status.QUEUED)]
     assert not experiments.table.is_wanted(experiment_id)
+
+
+def test_a_run_that_has_begun_is_stopped_and_kept(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    engine.holding = True
+    experiment_id = experiments.begin(design())
+    claim = engine.store.claim_next(range(1))
+    assert claim is not None
+    assert experiments.stop(experiment_id) == 4
+    [run] = experiments.table.runs(experiment_id)
+    assert run.run_id == claim[0]
+    assert [control.kind for control in engine.store.attempt(*claim[:2]).take_controls()] == ["stop"]
 
 
 def test_a_stop_leaves_what_another_experiment_needs(experiments: Here, engine: InstantEngine, design: Make) -> None:

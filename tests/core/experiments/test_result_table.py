@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from core.experiments.result_table import notes, table_rows, table_text
+from core.experiments.result_table import cautions, notes, table_rows, table_text
 from core.experiments.results import results
 from core.store import Store
 from tests.core.experiments.conftest import Here, Make
@@ -35,7 +35,7 @@ def test_people_read_means_differences_and_what_they_show(experiments: Here, des
     ]
     assert rows[0] == ["0.1", "7", "54.3 ± 4.5%", "baseline", "–", "–", "–", "–"]
     assert rows[1][:4] == ["0.9", "7", "74.3 ± 4.5%", "+20.0"]
-    assert rows[1][5:] == ["0.016", "higher", "6"]
+    assert rows[1][5:] == ["0.016", "higher", "enough"]
 
 
 def test_nats_are_not_percentages(experiments: Here, design: Make) -> None:
@@ -88,7 +88,8 @@ def test_markdown_and_latex_hold_what_labels_hold(experiments: Here, design: Mak
 
 def test_notes_say_what_so_few_seeds_cannot_show(experiments: Here, design: Make) -> None:
     experiments.begin(design(seeds=5))
-    text = " ".join(notes(shown(experiments, design)))
+    found = shown(experiments, design)
+    text = " ".join([*cautions(found), *notes(found)])
     assert "With 5 seeds and 1 comparison, p cannot fall below 0.0625" in text
     assert "It takes 6 seeds." in text
     assert "the same seeds and the same examples" in text
@@ -96,7 +97,24 @@ def test_notes_say_what_so_few_seeds_cannot_show(experiments: Here, design: Make
 
 def test_enough_seeds_need_no_such_note(experiments: Here, design: Make) -> None:
     experiments.begin(design(seeds=6))
-    assert "cannot fall below" not in " ".join(notes(shown(experiments, design)))
+    assert "cannot fall below" not in " ".join(cautions(shown(experiments, design)))
+
+
+def test_so_few_seeds_have_intervals_that_are_too_narrow(experiments: Here, design: Make) -> None:
+    experiments.begin(design(seeds=7))
+    assert "believe p" in " ".join(cautions(shown(experiments, design)))
+    experiments.begin(design(seeds=8))
+    assert cautions(shown(experiments, design)) == []
+
+
+def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine: InstantEngine, design: Make) -> None:
+    experiments.begin(design(seeds=3))
+    experiment = experiments.table.experiments()[0]
+    engine.store.discard(experiments.table.runs(experiment.id)[0].run_id or "")
+    found = shown(experiments, design)
+    _, rows = table_rows(found)
+    assert rows[1][3] == "+20.0 (2 pairs)"
+    assert "1 run has no such score yet" in " ".join(cautions(found))
 
 
 def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngine, design: Make) -> None:
@@ -106,4 +124,4 @@ def test_a_table_of_nothing_yet_is_dashes(experiments: Here, engine: InstantEngi
     found = results(engine.store, experiment, design(), measure="accuracy", split="test")
     _, rows = table_rows(found)
     assert rows[1] == ["0.9", "0", "–", "–", "–", "–", "–", "–"]
-    assert notes(found) == []
+    assert cautions(found) == []
