@@ -93,6 +93,7 @@ def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experi
     with left:
         key = f"experiment.map.{experiment.id}"
         pressed = heat_map(results, runs, chosen.cell.number if chosen else None, key=key)
+        st.caption(legend(results))
     if pressed is not None and (chosen is None or pressed != chosen.cell.number):
         Experiments.CELL.put(pressed)
         st.rerun(scope="fragment")
@@ -102,7 +103,6 @@ def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experi
         else:
             draw_cell(results, chosen)
             _runs(results, [run for run in runs if run.cell == chosen.cell.number])
-    st.caption(legend(results))
     _notes(results)
 
 

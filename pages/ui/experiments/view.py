@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.seeds import SCORES
+from core.config.changes import PRESET
 from core.errors import PlaygroundError
 from core.events import VALIDATION
 from core.experiments.design import Design
@@ -111,7 +112,9 @@ def _about(design: Design) -> str:
         f"{phase.steps or DEFAULT_STEPS:,} steps" if phase.epochs is None else f"{phase.epochs:g} epochs"
         for phase in base.phases
     ]
-    parts = [task_label(base), base.encoder.id, objective_label(base), ", then ".join(length)]
+    by_preset = any(PRESET in level.settings for axis in design.axes for level in axis.levels)
+    objective = [] if by_preset else [objective_label(base)]
+    parts = [task_label(base), base.encoder.id, *objective, ", then ".join(length)]
     varied = ", ".join(axis.name.lower() for axis in design.axes)
     return " · ".join(parts) + (f"; varied: {varied}." if varied else ".")
 
