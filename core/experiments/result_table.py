@@ -12,7 +12,7 @@ from tabulate import tabulate
 from core.experiments.results import SPLITS, CellResult, Comparison, Results
 from core.quantities import counted, percent, signed
 from core.representation.metrics import METRICS
-from core.representation.paired import CONFIDENCE, LEVEL, fewest_seeds
+from core.representation.paired import LEVEL, fewest_seeds
 
 Format = Literal["csv", "markdown", "latex"]
 SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
@@ -48,7 +48,7 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     header = [*names, "Seeds", score_name(results)]
     compares = results.design.compares
     if compares:
-        header += ["Difference", f"{CONFIDENCE:.0%} interval", "p (Holm)", "Verdict", "Seeds needed"]
+        header += ["Difference", "95% interval", "p (Holm)", "Verdict", "Seeds needed"]
     rows = []
     for cell in results.cells:
         row = [*_labels(results, cell), str(cell.seeds), mean_text(results, cell)]
