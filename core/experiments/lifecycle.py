@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from core.workers import Engine, Jobs, LocalEngine
 
 # The kind of job that makes an experiment's runs.
 FILL = "experiment"
+# Whatever ended it would end the next one too, for a while.
+RETRY_S = 30.0
 Report = Callable[[int, int | None, str], None]
 
 
@@ -39,6 +42,8 @@ class Experiments:
         for _ in self._first_drafts(design):
             pass
         experiment_id = self.table.create(design.name, design.to_json())
+        # The first run begins while the job that makes the others is still loading what it needs.
+        make_runs(self.engine, experiment_id, lambda *_: None, most=1)
         self.fill(experiment_id)
         return experiment_id
 
@@ -52,10 +57,17 @@ class Experiments:
         self._jobs.start(FILL, {"experiment": experiment_id}, f"Runs of {title}")
 
     def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
-        """Have missing runs be made where an experiment wants some and nobody is at it."""
-        if experiment.wanted and missing(design, runs):
+        """Have missing runs be made where an experiment wants some and nobody is at it, or failed at it just now."""
+        if experiment.wanted and missing(design, runs) and not self._failed_lately(experiment.id):
             with suppress(EngineError):  # the next look tries again
                 self.fill(experiment.id)
+
+    def _failed_lately(self, experiment_id: str) -> bool:
+        """Whether the newest job that made the runs ended badly, less than RETRY_S ago."""
+        request = {"experiment": experiment_id}
+        newest = next((job for job in self._jobs.jobs() if (job.kind, job.request) == (FILL, request)), None)
+        bad = newest is not None and newest.status in ("failed", "interrupted")
+        return bad and newest is not None and time.time() - newest.updated_at < RETRY_S
 
     def stop(self, experiment_id: str) -> int:
         """Make no more runs, stop those that it started and nobody else needs, and take back those that wait.
@@ -129,14 +141,16 @@ def missing(design: Design, runs: Sequence[ExperimentRun]) -> list[tuple[Cell, i
     return [(cell, seed) for seed in design.seeds for cell in every if (cell.number, seed) not in there]
 
 
-def make_runs(engine: Engine, experiment_id: str, report: Report) -> int:
+def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | None = None) -> int:
     """Make the runs that an experiment lacks, or find those that are the same; stops when nobody wants them any more.
 
+    Args:
+        most: no more than these now.
     Returns: how many runs were new. A cell whose run cannot be made keeps the reason.
     """
     table = ExperimentTable(engine.store.folder)
     design = parse_design(table.experiment(experiment_id).design)
-    todo = missing(design, table.runs(experiment_id))
+    todo = missing(design, table.runs(experiment_id))[:most]
     new = 0
     for done, (cell, seed) in enumerate(todo):
         report(done, len(todo), f"{design.title_of(cell)}, seed {seed}")

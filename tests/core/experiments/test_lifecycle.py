@@ -9,8 +9,9 @@ import pytest
 
 from core.config.changes import changed
 from core.errors import ConfigError, PlaygroundError, StoreError, TaskError
-from core.experiments.lifecycle import Experiments, is_complete, is_over, make_runs, missing
+from core.experiments.lifecycle import FILL, Experiments, is_complete, is_over, make_runs, missing
 from core.store import ExperimentTable, Status, Store
+from core.store.job_table import JobTable
 from core.workers import LocalEngine
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
@@ -269,3 +270,29 @@ def test_transfer_is_carried_out_by_real_workers(store: Store, design: Make) -> 
     wait_for(lambda: is_over(made, ExperimentTable(store.folder).runs(experiment_id)), timeout_s=120)
     runs = experiments.table.runs(experiment_id)
     assert is_complete(made, runs), [(run.status, run.message, run.problem) for run in runs]
+
+
+def test_the_first_run_begins_before_the_job_that_makes_the_others(
+    store: Store, engine: InstantEngine, design: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Experiments, "fill", lambda *_: None)
+    experiments = Experiments(engine)
+    experiment_id = experiments.begin(design())
+    [run] = experiments.table.runs(experiment_id)
+    assert (run.cell, run.seed, run.status) == (0, 0, Status.FINISHED)
+
+
+def test_a_job_that_failed_is_not_started_again_at_every_look(
+    store: Store, engine: InstantEngine, design: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Experiments, "fill", lambda _, experiment_id: asked.append(experiment_id))
+    experiments, made = Experiments(engine), design()
+    experiment_id = experiments.table.create("", made.to_json())
+    table = JobTable(store.folder)
+    table.end(table.add(FILL, {"experiment": experiment_id}, "Runs"), "failed", message="The disk is full.")
+    experiments.revive(experiments.table.experiment(experiment_id), made, [])
+    assert asked == []
+    monkeypatch.setattr("core.experiments.lifecycle.RETRY_S", 0.0)
+    experiments.revive(experiments.table.experiment(experiment_id), made, [])
+    assert asked == [experiment_id]

@@ -668,3 +668,15 @@ def test_a_start_that_cannot_be_read_is_one_sentence(draft: Draft, tmp_path: Pat
     path.write_bytes(b"nonsense")
     with pytest.raises(TrainingError, match="starts from cannot be read"):
         list(train(config, data, start=path))
+
+
+def test_frames_and_snapshots_change_no_bit_of_what_is_learned_and_scored(draft: Draft, tmp_path: Path) -> None:
+    """So runs that differ in them alone are one: `core.config.identity`."""
+    found = []
+    for number, more in enumerate(({}, {"probe": {"frame_steps": []}, "checkpoint": {"snapshot_steps": []}})):
+        config, data = prepare(draft(more=more), gpu=False)
+        events = list(train(config, data, checkpoints=Checkpoints(tmp_path / str(number))))
+        [predictions] = [event for event in events if isinstance(event, Predictions)]
+        [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
+        found.append((curve(events), predictions.logits.tobytes(), scored.values))
+    assert found[0] == found[1]
