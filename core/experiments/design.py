@@ -82,7 +82,7 @@ class Design(Section):
     """What an experiment runs: every combination of the axes' levels, and the reference, under every seed.
 
     Attributes:
-        protocol: the name of the protocol that made it; "" for a design of one's own.
+        protocol: the name of the protocol that made it; "" for a grid.
         base: a draft, which levels change.
         seeds: each run's `seed`; in a file also how many, counted from 0.
         baseline: what a cell is compared with: the cell that has these levels instead, by axis name and level label.

@@ -176,7 +176,7 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
     number = next(one.number for one in design.source_cells if design.title_of(one) == label)
     found = next((run.run_id for run in runs if (run.cell, run.seed) == (number, seed)), None)
     if found is None:
-        raise EngineError(f"{label}, from which it starts, could not be run under seed {seed}: mend that first.")
+        raise EngineError(f"{label}, from which it starts, could not be run under seed {seed}: fix that first.")
     return {label: found}
 
 

@@ -29,14 +29,17 @@ def write_frame(path: Path, frame: Frame, points: Points) -> None:
     arrays: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(a, np.float32) for name, a in numbers.items()}
     if frame.attention is not None:
         arrays[ATTENTION] = np.ascontiguousarray(frame.attention, np.float16)
+    _save(path, arrays, f"The frame of step {frame.step}")
+
+
+def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
+    """Write under a temporary name, then rename. Raises: StoreError naming what could not be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial:
             save_file(arrays, partial)
     except (OSError, SafetensorError) as error:
-        raise StoreError(
-            f"The frame of step {frame.step} could not be written ({error}): make room on the disk."
-        ) from error
+        raise StoreError(f"{what} could not be written ({error}): make room on the disk.") from error
 
 
 def read_array(path: Path, name: str) -> FloatArray:
@@ -113,14 +116,7 @@ def write_predictions(path: Path, predictions: Predictions) -> None:
         "logits": np.ascontiguousarray(predictions.logits, np.float32),
         "labels": np.asarray(predictions.labels, np.int32),
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as partial:
-            save_file(arrays, partial)
-    except (OSError, SafetensorError) as error:
-        raise StoreError(
-            f"The predictions of the {predictions.split} split could not be written ({error}): make room on the disk."
-        ) from error
+    _save(path, arrays, f"The predictions of the {predictions.split} split")
 
 
 def read_predictions(path: Path, split: str) -> Predictions | None:

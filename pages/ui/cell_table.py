@@ -37,7 +37,7 @@ class TableCell:
 
     Attributes:
         text, note: what is written, the note smaller below.
-        about: the whole of it in words, for the pointer and for those who cannot see it.
+        about: what the cell says, in a sentence, for the pointer and for screen readers.
         strength: of its colour, 0 to 1.
         kind: classes of the style.
         chosen: whether it was pressed last.

@@ -12,7 +12,7 @@ from core.config.presets import preset
 from core.experiments.design import LEAN, Axis, Design, Level, axis_of
 from core.representation.paired import LEVEL, fewest_seeds
 
-# At least; more where so many comparisons could show nothing with them.
+# At least; more where the number of comparisons asks for more.
 SEEDS = 5
 
 
