@@ -13,6 +13,8 @@ from core.figures.template import QUIET, short_text
 ROW_PX, TOP_PX, BOTTOM_PX = 30, 26, 34
 LABEL_PX, PANEL_PX, GAP_PX = 270, 290, 36
 LABEL_CHARS = 40
+# Narrower, its words could not be read: what holds it scrolls.
+LEAST_PX = 620
 # About as many ticks on an axis.
 TICKS = 5
 # On a page it is the accent of the theme.
@@ -67,7 +69,8 @@ def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percen
     about = html.escape(f"{score} of {len(rows)} cells{differences}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="100%" '
-        f'style="max-width:{width}px" role="img" aria-label="{about}" font-size="12" fill="currentColor">'
+        f'style="max-width:{width}px;min-width:{min(LEAST_PX, width)}px" role="img" aria-label="{about}" '
+        'font-size="12" fill="currentColor">'
         f"{''.join(parts)}</svg>"
     )
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 _mount = st.components.v2.component(
     "drawing",
-    html='<div class="drawing"></div>',
+    html='<div class="drawing" role="group" aria-label="Chart" tabindex="0"></div>',
     css=".drawing { color: var(--st-text-color); font-family: var(--st-font); overflow-x: auto; }",
     js=Path(__file__).with_name("drawing.js").read_text(encoding="utf-8"),
     isolate_styles=False,

@@ -24,6 +24,8 @@ from pages.ui.parts import duration, escaped
 
 # With more columns, what a cell found comes below the map.
 BESIDE = 4
+# Room for "no difference shown".
+VERDICT_PX = 170
 NAMES: dict[Format, str] = {"csv": "CSV", "markdown": "Markdown", "latex": "LaTeX"}
 
 
@@ -156,7 +158,12 @@ def table_view(experiment: Experiment, results: Results) -> None:
     """The table, and its files."""
     header, rows = table_rows(results)
     st.dataframe(
-        pd.DataFrame(rows, columns=header), hide_index=True, placeholder="", height="content", key="experiment.table"
+        pd.DataFrame(rows, columns=header),
+        hide_index=True,
+        placeholder="",
+        height="content",
+        key="experiment.table",
+        column_config={"Verdict": st.column_config.TextColumn(width=VERDICT_PX)},
     )
     _notes(results)
     with st.container(horizontal=True):
