@@ -43,8 +43,9 @@ from core.tasks import TaskData
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import MemoryCache, VectorCache
+from core.workers.link import OwnLink
 from core.workers.machine import has_bfloat16
-from core.workers.run_worker import Link, Recorder
+from core.workers.recorder import Recorder
 
 BATCH, LEARNING_RATE, MAX_LENGTH = 16, 5e-5, 128
 # Steps before the clock starts.
@@ -102,10 +103,10 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
         attempt.register()
         recorder = Recorder(store, attempt)
         start = seconds = loss = 0.0
-        with Link(store, run_id, attempt.number) as link:
-            for event in train(config, data, controls=link, cache=cache):
+        with OwnLink(store, run_id, attempt.number) as link:
+            for event in train(config, data, controls=link.asked, cache=cache):
                 recorder.record(event)
-                link.wait_while_paused()
+                link.asked.wait_while_paused()
                 if isinstance(event, Step) and event.step == skipped:
                     start = time.perf_counter()
                 elif isinstance(event, Step) and event.step == config.steps:
@@ -113,7 +114,7 @@ def our_run(config: RunConfig, data: TaskData, cache: VectorCache, skipped: int 
                     break
         signal.signal(signal.SIGTERM, handler)
         store.close()
-        if link.stop_requested():
+        if link.asked.stop_requested():
             # Link takes a polite kill for the run's end.
             sys.exit("The benchmark was asked to stop.")
     return Timed(seconds, loss)

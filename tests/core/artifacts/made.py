@@ -16,8 +16,8 @@ from core.training.encode import encode
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.probe import ProbeFrames
+from core.workers.recorder import Recorder
 from core.workers.run_rows import TaskSource, keep_rows
-from core.workers.run_worker import Recorder
 from tests.core.training.made import StopAt
 
 FRAMES = (0, 2, 4, 6, 8)

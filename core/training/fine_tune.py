@@ -1,0 +1,82 @@
+"""A run as whoever carries it out sees it: trained, and its weights halved before it says that it has finished."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from core.config import RunConfig
+from core.errors import StaleAttemptError
+from core.events import Event, Finished, Frame, Started
+from core.tasks import TaskData
+from core.training.checkpoints import Checkpoints
+from core.training.controls import Controls
+from core.training.half_precision import Predictions, halve_weights
+from core.training.loop import train
+from core.training.untrained import VectorCache
+
+
+def fine_tune(
+    config: RunConfig,
+    data: TaskData,
+    checkpoints: Checkpoints,
+    *,
+    controls: Controls,
+    cache: VectorCache,
+    translations: Path | None,
+    start: Path | None,
+    known: Mapping[int, Predictions],
+    log: Callable[[str], None],
+) -> Iterator[Event]:
+    """What `train` yields, from the checkpoint where there is one.
+
+    Args:
+        known: what frames of earlier attempts predict of the probe's validation rows, by step.
+        log: takes lines for whoever looks for the cause of an error.
+    Raises: as `train`. Where halving goes wrong weights stay whole, and the run is no worse for it.
+    """
+    watched = _Watched(config, data, dict(known))
+    resume = checkpoints.step() is not None
+    for event in train(
+        config,
+        data,
+        controls=controls,
+        checkpoints=checkpoints,
+        cache=cache,
+        translations=translations,
+        start=start,
+        resume=resume,
+    ):
+        watched.see(event)
+        if isinstance(event, Finished) and event.status == "finished":
+            # Before anybody takes them for those of a finished run.
+            watched.halve(checkpoints, log)
+        yield event
+
+
+class _Watched:
+    """What halving needs of a run's events."""
+
+    def __init__(self, config: RunConfig, data: TaskData, known: dict[int, Predictions]) -> None:
+        self._config, self._data, self._known = config, data, known
+        self._steps = {*(config.checkpoint.snapshot_steps or ()), config.steps}
+        self._started: Started | None = None
+
+    def see(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self._started = event
+        elif isinstance(event, Frame) and event.step in self._steps and self._started is not None:
+            self._known[event.step] = event.logits[: self._started.probe.held_out].argmax(1)
+
+    def halve(self, checkpoints: Checkpoints, log: Callable[[str], None]) -> None:
+        assert self._started is not None
+        # Frames predict the probe, which is the whole validation split unless that is large.
+        known = self._known if self._started.probe.held_out == len(self._data.validation) else {}
+        try:
+            for note in halve_weights(checkpoints, self._config, self._data, self._started.device, known):
+                log(note)
+        except StaleAttemptError:
+            raise
+        except Exception:
+            log(traceback.format_exc())
