@@ -7,11 +7,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test lint bench data-check clean
+.PHONY: run ray-demo test lint bench data-check clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
 	$(BIN)/streamlit run app.py
+
+# The app on a Ray cluster of two nodes on this machine.
+ray-demo: $(VENV)/.ready-ray
+	$(BIN)/python -m core.workers.cluster.demo
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.chromium
@@ -39,6 +43,10 @@ $(VENV)/.ready: requirements.txt
 	$(PIP) -r requirements.txt
 	touch $@
 
-$(VENV)/.ready-dev: $(VENV)/.ready requirements-dev.txt
+$(VENV)/.ready-ray: $(VENV)/.ready requirements-ray.txt
+	$(PIP) -r requirements-ray.txt
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready-ray requirements-dev.txt
 	$(PIP) -r requirements-dev.txt
 	touch $@

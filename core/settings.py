@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.errors import ConfigError
 
 PREFIX = "SCL_"
+LOCAL, AUTO = "local", "auto"
+ADDRESS = re.compile(r"[^\s/]+:[0-9]{1,5}")
 
 
 class Settings(BaseSettings):
@@ -24,12 +27,18 @@ class Settings(BaseSettings):
         max_rows: rows kept of a file or a Hub data set.
         excess_rows: what happens to a file with more: "sample" keeps a seeded sample of max_rows rows, which is said
             and shown; "refuse" takes nothing.
+        engine: what carries runs out: "local", this machine; "auto", the Ray cluster that this machine is a node of; or
+            HOST:PORT, the address of such a cluster's head.
+        ray_cpus, ray_gpus: what a run asks a Ray cluster for unless it says otherwise.
         max_text_chars: a longer text is a problem of its row, as is a longer label.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
 
     runs: Path = Path("runs")
+    engine: str = LOCAL
+    ray_cpus: Annotated[float, Field(gt=0, le=1024)] = 1.0
+    ray_gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
     disk_gb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
     max_file_mb: Annotated[int, Field(ge=1)] = 256
     max_rows: Annotated[int, Field(ge=10)] = 200_000
@@ -38,6 +47,13 @@ class Settings(BaseSettings):
     max_text_chars: Annotated[int, Field(ge=10)] = 20_000
     max_label_chars: Annotated[int, Field(ge=1)] = 100
     max_classes: Annotated[int, Field(ge=2, le=254)] = 100
+
+    @field_validator("engine")
+    @classmethod
+    def _is_engine(cls, given: str) -> str:
+        if given not in (LOCAL, AUTO) and not ADDRESS.fullmatch(given):
+            raise ValueError("give local, auto, or HOST:PORT of a Ray cluster's head")
+        return given
 
 
 def settings() -> Settings:
@@ -50,4 +66,4 @@ def settings() -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
-        raise ConfigError(name, first["input"], f"{first['msg']}.") from None
+        raise ConfigError(name, first["input"], f"{first['msg'].removeprefix('Value error, ')}.") from None

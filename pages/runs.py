@@ -74,6 +74,7 @@ def _list(engine: Engine, polling: bool) -> None:
             "Scored": st.column_config.TextColumn(
                 width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
             ),
+            "Where": st.column_config.TextColumn(width="small", help="The node of the cluster, or this machine"),
             "Took": st.column_config.TextColumn(help="Without pauses"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
             "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
@@ -156,6 +157,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Status": [str(run.status) for run in runs],
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
             "Task": [task_label(run.config) for run in runs],
+            "Where": [run.place or ("this machine" if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
@@ -169,6 +171,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     )
     empty = [] if "linear probe" in set(table["Scored"]) else ["Scored"]
     empty += [] if any(run.tags for run in runs) else ["Tags"]
+    empty += [] if any(run.place for run in runs) else ["Where"]
     return table.drop(columns=empty)
 
 

@@ -42,7 +42,7 @@ from core.tasks import TASKS
 from core.training.defaults import DEFAULT_STEPS
 from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
-from core.workers import LocalEngine
+from core.workers import Engine, chosen_engine
 from core.workers.machine import has_bfloat16, has_gpu
 from core.workers.run_rows import TaskSource
 
@@ -336,11 +336,11 @@ def _read(path: str) -> str:
         raise ConfigError("config", path, f"{getattr(error, 'strerror', None) or error}; give a JSON file.") from None
 
 
-def _engine(folder: str | None) -> LocalEngine:
-    return LocalEngine(Store(folder or default_folder()))
+def _engine(folder: str | None) -> Engine:
+    return chosen_engine(Store(folder or default_folder()))
 
 
-def _follow(engine: LocalEngine, run_id: str, as_json: bool) -> None:
+def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
     """Show progress until the run ends; Ctrl-C asks it to stop. Exits with 0 only for a finished run."""
     store = engine.store
     click.echo(f"{store.run(run_id).title} ({run_id}) in {store.folder}", err=True)

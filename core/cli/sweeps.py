@@ -31,7 +31,7 @@ from core.experiments.vectors_job import vectors_request
 from core.quantities import counted
 from core.store import Experiment, Status, Store, default_folder
 from core.store.sizes import size_text
-from core.workers import LocalEngine
+from core.workers import chosen_engine
 
 POLL_S = 0.5
 EXIT_FAILED = 1
@@ -181,7 +181,7 @@ def rename(experiment: str, name: str, folder: str | None) -> None:
 
 
 def _open(folder: str | None) -> Experiments:
-    return Experiments(LocalEngine(Store(folder or default_folder())))
+    return Experiments(chosen_engine(Store(folder or default_folder())))
 
 
 def _design(file: Path) -> Design:

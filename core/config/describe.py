@@ -1,10 +1,10 @@
 """A config as a flat list of settings that matter for what is learned, with labels for people.
 
 Left out is what changes nothing that a run learns or that follows from something else that is listed: the run's name,
-how often it is saved (checkpoint), the task's name, the order of an objective's terms, how λ is bound to two weights
-(the weights are listed), and every setting that something else has switched off (the tokens k at sentence level, the
-queue's momentum without a queue, the LoRA rank where all weights learn). A knob turn is part of the setting that it
-changed, as the value over the steps.
+how often it is saved (checkpoint), what it asks a cluster for (resources), the task's name, the order of an
+objective's terms, how λ is bound to two weights (the weights are listed), and every setting that something else has
+switched off (the tokens k at sentence level, the queue's momentum without a queue, the LoRA rank where all weights
+learn). A knob turn is part of the setting that it changed, as the value over the steps.
 """
 
 from __future__ import annotations

@@ -9,14 +9,15 @@ import json
 def config_hash(text: str) -> str:
     """A hash of a prepared config in its JSON form.
 
-    Left out is what changes no number that a run learns or is scored by: its names, the steps of its frames, and when
-    its weights are saved. Two runs with the same hash on one machine have the same curves. It reads JSON and no
-    RunConfig, so that a store can hash what older versions wrote.
+    Left out is what changes no number that a run learns or is scored by: its names, the steps of its frames, when
+    its weights are saved, and what it asks a cluster for. Two runs with the same hash on one machine have the same
+    curves. It reads JSON and no RunConfig, so that a store can hash what older versions wrote.
     """
     given = json.loads(text)
     for part in (given, given["task"]):
         part.pop("name", None)
-    given.pop("checkpoint", None)
+    for part in ("checkpoint", "resources"):
+        given.pop(part, None)
     # What older versions did not write.
     if given.get("start") is None:
         given.pop("start", None)

@@ -21,6 +21,7 @@ from core.config.sections import (
     EncoderConfig,
     OptimiserConfig,
     ProbeConfig,
+    ResourcesConfig,
     TaskConfig,
     TrainableConfig,
 )
@@ -141,6 +142,7 @@ class RunConfig(Section):
         ),
         Shown({None: "The pre-trained encoder"}),
     ] = None
+    resources: ResourcesConfig = ResourcesConfig()
     seed: Annotated[
         int,
         Field(ge=0, le=LARGEST_SEED, title="Seed", description="Of samples, new weights, batches and dropout."),

@@ -404,6 +404,34 @@ class ProbeConfig(Section):
         return 0 if prepared and self.train_size is None else self.train_size
 
 
+class ResourcesConfig(Section):
+    """What a run asks a cluster for; None: what the settings say, filled in when the run is prepared for one.
+
+    One machine without a cluster gives a run all that it has.
+    """
+
+    cpus: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            le=1024.0,
+            title="CPU cores",
+            description="That a run asks the cluster for; torch computes with this number of threads.",
+        ),
+        Shown({None: "As set"}, unit="cores"),
+    ] = None
+    gpus: Annotated[
+        float | None,
+        Field(
+            ge=0.0,
+            le=64.0,
+            title="GPUs",
+            description="That a run asks the cluster for. With 0.5 two runs share one, and its memory.",
+        ),
+        Shown({None: "As set"}, unit="GPUs"),
+    ] = None
+
+
 class CheckpointConfig(Section):
     """When the rolling checkpoint is written: every this many steps, or (None) as often as costs about 2 %.
 

@@ -37,6 +37,8 @@ TOKENIZER_FILE = "tokenizer.json"
 TORCH_WEIGHTS = "pytorch_model*.bin"
 HUB_TIMEOUT_S = 3.0
 REMEMBERED_S = 20.0
+# Models that were sent here from another machine, by the name that they have there.
+_PLACED: dict[str, Path] = {}
 
 # What transformers raises for files that are missing, damaged, of another kind or not allowed.
 LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, pickle.UnpicklingError, SafetensorError)
@@ -228,11 +230,18 @@ def has_safe_weights(folder: Path) -> bool:
     return any(folder.glob(SAFE_WEIGHTS))
 
 
+def place(name: str, folder: Path) -> None:
+    """Have an encoder or another model be found in this folder from here on, in this process."""
+    _PLACED[name] = folder
+
+
 def local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
     """The folder that an id names on this machine, None for a name of the Hub.
 
     Raises: EncoderError or ConfigError for what can be no encoder.
     """
+    if encoder_id in _PLACED:
+        return _PLACED[encoder_id]
     if encoder_id == BUNDLED:
         spec = importlib.util.find_spec(BUNDLED_PACKAGE)
         return Path(spec.origin).parent / "model" if spec and spec.origin else None

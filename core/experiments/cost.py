@@ -8,6 +8,7 @@ from core.artifacts.speed import estimated
 from core.errors import PlaygroundError
 from core.experiments.design import Cell, Design
 from core.workers import Engine
+from core.workers.machine import has_gpu
 
 MOST_LOOKED_AT = 200
 
@@ -61,7 +62,7 @@ def cost(engine: Engine, design: Design) -> Cost:
 def _of_cell(engine: Engine, design: Design, cell: Cell) -> tuple[float, float, bool, int]:
     """Seconds and bytes of a cell's runs, whether its speed was measured, and how many of them are there."""
     made = [engine.prepared(design.draft(cell, seed)) for seed in _looked_at(design)]
-    found = estimated(engine.store, *made[0], gpu=engine.has_gpu())
+    found = estimated(engine.store, *made[0], gpu=has_gpu())
     known = sum(engine.store.same_as(config) is not None for config, _ in made)
     left = len(design.seeds) - known
     return found.total_s * left, found.disk_bytes * left, found.measured, known

@@ -14,12 +14,14 @@ from pydantic import Field, field_validator, model_validator
 
 from core.config import LARGEST_SEED, PhaseConfig, RunConfig
 from core.config.changes import LAMBDA, PRESET, TEMPERATURE, changed
-from core.config.fields import field_at
+from core.config.fields import Shown, field_at
 from core.config.labels import value_text
+from core.config.run import MAX_STEPS
 from core.config.sweepable import OBJECTIVE, sweepable
 from core.config.validation import Section, build
 from core.errors import ConfigError
 from core.parameters import Parameter
+from core.training.defaults import DEFAULT_STEPS
 
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
 LABEL_CHARS = 60
@@ -67,6 +69,37 @@ class Axis(Section):
         return self
 
 
+class EarlyStopping(Section):
+    """Poor runs end early, by asynchronous successive halving (ASHA) on validation accuracy.
+
+    Source: Li et al. 2020, arXiv:1810.05934.
+    """
+
+    grace_steps: Annotated[
+        int,
+        Field(ge=1, le=MAX_STEPS, title="First look", description="No run ends before this step."),
+        Shown(unit="steps"),
+    ] = 20
+    reduction: Annotated[
+        int,
+        Field(
+            ge=2,
+            le=10,
+            title="Kept, 1 in",
+            description="About one run in this number goes on from each look; the next look comes at this number times "
+            "the step.",
+        ),
+    ] = 3
+
+    def looks(self, steps: int) -> list[int]:
+        """The steps before the last at which runs are compared."""
+        found, step = [], self.grace_steps
+        while step < steps:
+            found.append(step)
+            step *= self.reduction
+        return found
+
+
 class Cell(NamedTuple):
     """One combination of levels; its `number` never changes while the axes stay.
 
@@ -88,6 +121,7 @@ class Design(Section):
         baseline: what a cell is compared with: the cell that has these levels instead, by axis name and level label.
         reference: one more cell, outside the grid, which all are compared with when it is there.
         sources: runs that others start from, once under every seed; a level's setting `start` names one by its label.
+        early_stopping: end poor runs early; None runs all to their end. Needs Ray.
     """
 
     version: Literal[1] = 1
@@ -101,6 +135,7 @@ class Design(Section):
     baseline: dict[str, str] = Field(default_factory=dict)
     reference: Level | None = None
     sources: Annotated[tuple[Level, ...], Field(max_length=MOST_AXES)] = ()
+    early_stopping: EarlyStopping | None = None
 
     @field_validator("base", mode="before")
     @classmethod
@@ -204,7 +239,13 @@ class Design(Section):
             settings |= level.settings
         start = sources.get(settings.pop(START, None) or "")
         name = f"{self.title_of(cell)}, seed {seed}"[-RUN_NAME_CHARS:]
-        return changed(self.base, settings | {"seed": seed, "name": name, "start": start})
+        draft = changed(self.base, settings | {"seed": seed, "name": name, "start": start})
+        if self.early_stopping is None or draft.probe.frame_steps is None:
+            return draft
+        # Runs are scored at frames.
+        steps = sum(phase.steps or DEFAULT_STEPS for phase in draft.phases)
+        frames = sorted({*draft.probe.frame_steps, *self.early_stopping.looks(steps)})
+        return changed(draft, {"probe.frame_steps": frames})
 
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""
@@ -226,7 +267,10 @@ class Design(Section):
 
     def to_json(self) -> str:
         """The one JSON form, with sorted keys."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        plain = self.model_dump(mode="json")
+        if self.early_stopping is None:
+            del plain["early_stopping"]  # as designs were written before
+        return json.dumps(plain, sort_keys=True, ensure_ascii=False)
 
     def _compared(self, cell: Cell) -> Cell | None:
         if self.reference is not None:

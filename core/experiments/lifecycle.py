@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
-from core.workers import Engine, Jobs, LocalEngine
+from core.workers import Engine, Jobs, chosen_engine
 
 # The kind of job that makes an experiment's runs.
 FILL = "experiment"
@@ -39,6 +40,9 @@ class Experiments:
         Raises: ConfigError, TaskError or EncoderError where its first run cannot be made, and EngineError or
             StoreError; then nothing was created.
         """
+        if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
+            remedy = "install Ray (pip install -r requirements-ray.txt), or leave it out."
+            raise ConfigError("early_stopping", "ASHA", remedy)
         for _ in self._first_drafts(design):
             pass
         experiment_id = self.table.create(design.name, design.to_json())
@@ -94,7 +98,7 @@ class Experiments:
         """
         self.table.want(experiment_id, True)
         for run in self.table.runs(experiment_id):
-            if run.run_id and run.status is not None and run.status.resumable:
+            if run.run_id and run.may_go_on:
                 with suppress(EngineError):  # somebody resumed it just now
                     self.engine.store.requeue(run.run_id)
         self.table.forget_missing(experiment_id)
@@ -197,7 +201,7 @@ def _make(engine: Engine, table: ExperimentTable, place: tuple[str, int, int], d
 
 def job(request: dict[str, Any], store_folder: Path, progress: Report) -> dict[str, Any]:
     """Make an experiment's runs. Args: request: "experiment", its id. Returns: "new", how many runs are new."""
-    engine = LocalEngine(Store(store_folder))
+    engine = chosen_engine(Store(store_folder))
     return {"new": make_runs(engine, str(request["experiment"]), progress)}
 
 
@@ -207,5 +211,5 @@ def is_over(design: Design, runs: Sequence[ExperimentRun]) -> bool:
 
 
 def is_complete(design: Design, runs: Sequence[ExperimentRun]) -> bool:
-    """Whether every run has finished."""
-    return is_over(design, runs) and all(run.status == Status.FINISHED for run in runs)
+    """Whether every run has finished, or was ended because others are better."""
+    return is_over(design, runs) and all(run.status == Status.FINISHED or run.ended_early for run in runs)

@@ -122,7 +122,12 @@ def cautions(results: Results) -> list[str]:
             )
         if seeds < FEW_SEEDS:
             found.append("An interval from so few seeds is too narrow: where it and p disagree, believe p.")
-    left = results.design.runs - len(results.design.sources) * len(results.design.seeds)
+    if results.ended_early:
+        found.append(
+            f"{counted(results.ended_early, 'run was', 'runs were')} ended early, the poor ones: what is left of a "
+            "cell is better than the cell. Read no difference from this table; run the best cells to their end."
+        )
+    left = results.design.runs - results.ended_early - len(results.design.sources) * len(results.design.seeds)
     left -= sum(cell.seeds for cell in results.cells)
     if left and any(cell.seeds for cell in results.cells):
         found.append(f"{counted(left, 'run has', 'runs have')} no such score yet: numbers and verdicts may change.")

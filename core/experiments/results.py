@@ -96,12 +96,13 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A table of cells, in the order of the design."""
+    """A table of cells, in the order of the design; `ended_early` counts the runs that were, for being poor."""
 
     design: Design
     measure: Measure
     split: str
     cells: tuple[CellResult, ...]
+    ended_early: int = 0
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -171,7 +172,8 @@ def of_runs(
             p = corrected.pop(0)
             comparison = Comparison(baseline, difference, p, seeds_needed(difference, level))
         found.append(replace(cell, comparison=comparison))
-    return Results(design, MEASURES[measure], VALIDATION if measure in OF_VECTORS else split, tuple(found))
+    early = sum(run.ended_early for run in runs)
+    return Results(design, MEASURES[measure], VALIDATION if measure in OF_VECTORS else split, tuple(found), early)
 
 
 def _cell(

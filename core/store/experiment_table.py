@@ -16,9 +16,10 @@ from core.store.names import checked_name, new_id
 from core.store.records import Status
 
 RUNS_OF = (
-    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, r.number, r.status, r.worker, r.heartbeat_at, r.last_step, "
-    "r.steps, r.worked_s, r.working_since, r.ended_at, r.message, r.discarded_at, r.begun_attempt "
-    "FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
+    "SELECT e.cell, e.seed, e.run_id, e.own, e.problem, e.ended_early, r.number, r.status, r.worker, "
+    "r.heartbeat_at, r.last_step, r.steps, r.worked_s, r.working_since, r.ended_at, r.message, r.discarded_at, "
+    "r.begun_attempt FROM experiment_runs e LEFT JOIN runs r ON r.id = e.run_id "
+    "WHERE e.experiment_id = ? ORDER BY e.cell, e.seed"
 )
 
 
@@ -52,6 +53,7 @@ class ExperimentRun:
         run_id: None where there is none: it could not be made (`problem` says why), or was deleted.
         own: whether the experiment started it; another experiment, or somebody, may have run the same before.
         problem: why no run could be made, in a sentence.
+        ended_early: whether it was ended because others were better, and is not to go on.
         begun_attempt: with the run's id and status it says which scores are there.
         seconds: that it has worked; ended_at: since the epoch.
     """
@@ -61,6 +63,7 @@ class ExperimentRun:
     run_id: str | None = None
     own: bool = False
     problem: str | None = None
+    ended_early: bool = False
     number: int | None = None
     status: Status | None = None
     last_step: int = 0
@@ -69,6 +72,11 @@ class ExperimentRun:
     seconds: float = 0.0
     ended_at: float | None = None
     message: str | None = None
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether resuming the experiment resumes it."""
+        return self.status is not None and self.status.resumable and not self.ended_early
 
     @property
     def ended(self) -> bool:
@@ -186,6 +194,22 @@ class ExperimentTable(Database):
         rows = self.all(newest, (split, experiment_id))
         return {row["run_id"]: Evaluation(row["step"], split, json.loads(row["measures"])) for row in rows}
 
+    def evaluations(self, experiment_id: str, split: str) -> dict[str, list[Evaluation]]:
+        """Every evaluation of a split in order of steps, by run id."""
+        found: dict[str, list[Evaluation]] = {}
+        every = (
+            "SELECT run_id, step, measures FROM evaluations WHERE split = ? AND run_id IN "
+            "(SELECT run_id FROM experiment_runs WHERE experiment_id = ?) ORDER BY step"
+        )
+        for row in self.all(every, (split, experiment_id)):
+            found.setdefault(row["run_id"], []).append(Evaluation(row["step"], split, json.loads(row["measures"])))
+        return found
+
+    def end_early(self, run_id: str) -> None:
+        """A run is ended because others of its experiments are better."""
+        with self.transaction() as db:
+            db.execute("UPDATE experiment_runs SET ended_early = 1 WHERE run_id = ?", (run_id,))
+
     def of_run(self, run_id: str) -> list[Experiment]:
         """The experiments that a run belongs to, the newest first."""
         rows = self.all(
@@ -239,6 +263,7 @@ def _run(row: sqlite3.Row) -> ExperimentRun:
         run_id=row["run_id"],
         own=bool(row["own"]),
         problem=problem,
+        ended_early=bool(row["ended_early"]),
         number=row["number"],
         status=_observed(row),
         last_step=row["last_step"],

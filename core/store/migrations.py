@@ -230,6 +230,13 @@ def m008_experiments(db: Database) -> None:
         db.conn.execute("UPDATE runs SET config_hash = ? WHERE id = ?", (config_hash(row["config"]), row["id"]))
 
 
+@migrations()  # type: ignore[untyped-decorator]
+def m009_places(db: Database) -> None:
+    """Where a run runs, and which runs of an experiment were ended because others were better."""
+    db.conn.execute("ALTER TABLE runs ADD COLUMN place TEXT")
+    db.conn.execute("ALTER TABLE experiment_runs ADD COLUMN ended_early INTEGER NOT NULL DEFAULT 0")
+
+
 def _folder(db: Database) -> Path:
     return Path(db.conn.execute("PRAGMA database_list").fetchone()["file"]).parent
 

@@ -93,6 +93,7 @@ class RunSummary:
         working_since: since when it works without a break; None where it does not.
         tags: what people sort it under.
         of_experiment: whether an experiment started it.
+        place: the node of a cluster that it runs or ran on; None for this machine, and while it waits for a node.
     """
 
     id: str
@@ -121,6 +122,7 @@ class RunSummary:
     working_since: float | None
     tags: tuple[str, ...]
     of_experiment: bool
+    place: str | None
 
     @property
     def elapsed_s(self) -> float:

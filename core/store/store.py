@@ -45,7 +45,7 @@ Turn = tuple[int, str, float]
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 # The run that waits longest, those of experiments behind the others. One that starts from another waits for its end.
 NEXT_IN_LINE = (
-    "SELECT id, attempt FROM runs WHERE status = 'queued' AND NOT EXISTS ("
+    "SELECT id, attempt, config FROM runs WHERE status = 'queued' AND NOT EXISTS ("
     "SELECT 1 FROM runs source WHERE source.id = json_extract(runs.config, '$.start') AND source.discarded_at IS NULL "
     f"AND (source.status = 'queued' OR source.status IN {ACTIVE_STATUSES})"
     ") ORDER BY background, queued_at, number LIMIT 1"
@@ -53,7 +53,8 @@ NEXT_IN_LINE = (
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
-    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, background"
+    "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
+    "background, place"
 )
 
 
@@ -459,10 +460,21 @@ class Store(Database):
             attempt = row["attempt"] + 1
             db.execute(
                 "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, message = NULL, "
-                "ended_at = NULL WHERE id = ?",
+                "ended_at = NULL, place = NULL WHERE id = ?",
                 (Status.STARTING, attempt, free[0], to_json(worker), time.time(), row["id"]),
             )
             return str(row["id"]), attempt, free[0]
+
+    def next_in_line(self) -> RunConfig | None:
+        """The config of the run that `claim_next` would take; None when nothing waits."""
+        for row in self.all(NEXT_IN_LINE):
+            return _config(row["config"])
+        return None
+
+    def say_to_queued(self, message: str | None) -> None:
+        """Why queued runs do not begin, on each of them; None takes it back."""
+        with self.transaction() as db:
+            db.execute("UPDATE runs SET message = ? WHERE status = 'queued'", (message,))
 
     def hand_over(self, run_id: str, attempt: int, worker: Liveness) -> None:
         """A claimed run is held by this process now, until its worker reports (which may be the same)."""
@@ -536,6 +548,25 @@ class Attempt:
             )
         for partial in self.folder.glob("*.partial"):
             partial.unlink(missing_ok=True)
+
+    def placed(self, place: str) -> None:
+        """The node of a cluster that carries it out."""
+        with self._writing() as db:
+            db.execute("UPDATE runs SET place = ? WHERE id = ?", (place, self.run_id))
+
+    def lost(self, message: str) -> Attempt:
+        """The next attempt, of the same holder, after the node that carried this one out was lost.
+
+        A pause holds. Args: message: what a person reads of it.
+        """
+        with self._writing() as db:
+            db.execute(
+                "UPDATE runs SET attempt = attempt + 1, heartbeat_at = ?, place = NULL, message = ?, "
+                "status = CASE status WHEN 'paused' THEN status ELSE 'starting' END WHERE id = ?",
+                (time.time(), message, self.run_id),
+            )
+            _count_time(db, self.run_id)
+        return self.store.attempt(self.run_id, self.number + 1)
 
     def started(self, event: Started) -> None:
         """Keep what the run said first, and cut what a dead attempt wrote after the checkpoint."""

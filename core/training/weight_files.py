@@ -29,6 +29,11 @@ def checkpoint_step(folder: Path) -> int | None:
         raise TrainingError(f"The checkpoint cannot be read ({error}): start a new run.") from error
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """Where the rolling checkpoint and the snapshots of a folder lie, those that are there."""
+    return sorted((*folder.glob(CHECKPOINT_NAME), *folder.glob(SNAPSHOTS)))
+
+
 def snapshot_path(folder: Path, step: int) -> Path:
     """Where the snapshot of a step lies."""
     return folder / f"snapshot-{step:07d}.safetensors"

@@ -5,6 +5,7 @@ artifacts; here it is kept in the store.
 """
 
 from core.store.job_table import JobRecord
+from core.workers.chosen import chosen_engine
 from core.workers.engine import Engine
 from core.workers.job_kinds import KINDS, PRELOADED, WARM, Progress
 from core.workers.job_worker import Cancelled, carry_out
@@ -22,4 +23,5 @@ __all__ = [
     "LocalEngine",
     "Progress",
     "carry_out",
+    "chosen_engine",
 ]

@@ -9,6 +9,7 @@ from core.errors import ConfigError, RunNotFoundError
 from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
+from core.workers import machine
 from core.workers.run_rows import TaskSource, keep_rows
 
 
@@ -21,14 +22,6 @@ class Engine(ABC):
 
     def __init__(self, store: Store) -> None:
         self.store = store
-
-    @abstractmethod
-    def has_gpu(self) -> bool:
-        """Whether runs execute on a GPU unless they say otherwise."""
-
-    @abstractmethod
-    def has_bfloat16(self, device: str) -> bool:
-        """Whether a run's encoder computes faster in bfloat16 on this device, "auto" for the one that it would get."""
 
     @abstractmethod
     def warm_up(self) -> None:
@@ -55,8 +48,8 @@ class Engine(ABC):
         self._check_start(draft)
         return prepare(
             draft,
-            gpu=self.has_gpu(),
-            bfloat16=self.has_bfloat16(draft.device),
+            gpu=machine.has_gpu(),
+            bfloat16=machine.has_bfloat16(draft.device),
             load=TaskSource(self.store.folder),
         )
 

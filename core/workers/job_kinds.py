@@ -46,6 +46,9 @@ PRELOADED: Mapping[str, tuple[str, ...]] = {
 # Groups whose process forks for every job instead of carrying it out: their jobs take long, and run beside each other.
 # Such a process runs no tensor operation and touches no GPU: neither thread pools nor CUDA survive a fork.
 FORKING: frozenset[str] = frozenset({RUNS})
+# Groups that are served in a way of their own, and the class that does it: a `core.workers.warm.WarmServer`.
+CLUSTER = "cluster"
+SERVERS: Mapping[str, str] = {CLUSTER: "core.workers.cluster.bridge:Bridge"}
 HAS_FORK = sys.platform == "linux"
 # How many jobs of a kind work at once: more would share one connection, or need the memory of as many models.
 AT_ONCE: Mapping[str, int] = {"hub": 2, "translate": 1, "measures": 1}
@@ -78,4 +81,4 @@ def work_of(kind: str) -> Work:
 
 def groups() -> list[str]:
     """The names of the warm groups."""
-    return sorted(set(WARM.values()))
+    return sorted({*WARM.values(), *SERVERS})

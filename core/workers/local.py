@@ -30,12 +30,6 @@ class LocalEngine(Engine):
         self._slots = machine.slots() if slots is None else slots
         self._jobs = Jobs(store.folder)
 
-    def has_gpu(self) -> bool:
-        return machine.has_gpu()
-
-    def has_bfloat16(self, device: str) -> bool:
-        return machine.has_bfloat16(device)
-
     def warm_up(self) -> None:
         """Have a warm process ready, so that the next run starts at once; returns without waiting.
 

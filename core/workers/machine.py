@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from core.settings import LOCAL, settings
+
 NVIDIA = Path("/proc/driver/nvidia/gpus")
 CPU_FACTS = Path("/proc/cpuinfo")
 # Instruction sets that multiply matrices of bfloat16, as Linux names them.
@@ -31,7 +33,9 @@ def visible_gpus() -> dict[str, str]:
 
 
 def has_gpu() -> bool:
-    """Whether runs will execute on a GPU: NVIDIA's, or Apple's own."""
+    """Whether runs will execute on a GPU: NVIDIA's, Apple's own, or one that they ask a cluster for."""
+    if settings().engine != LOCAL:
+        return settings().ray_gpus > 0
     return bool(gpu_ids()) or (platform.system() == "Darwin" and platform.machine() == "arm64")
 
 
@@ -42,10 +46,12 @@ def has_bfloat16(device: str) -> bool:
     Args:
         device: as in RunConfig.
     """
-    if device in ("auto", "cuda") and gpu_ids():
+    on_cluster = settings().engine != LOCAL
+    if device in ("auto", "cuda") and (has_gpu() if on_cluster else gpu_ids()):
         return True
     if device == "mps" or (device == "auto" and has_gpu()):
         return False
+    # This machine is a node of the cluster, and speaks for the others.
     return bool(BFLOAT16_FLAGS & _cpu_flags())
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from core.errors import StoreError
+import contextlib
+from collections.abc import Callable
+
+from core.errors import EngineError, StoreError
 from core.events import (
+    VALIDATION,
     Checkpointed,
     Evaluation,
     Event,
@@ -18,18 +22,21 @@ from core.events import (
     TurnRefused,
 )
 from core.representation.projections import Points, pca_map
-from core.store import Status, Store
+from core.store import ExperimentTable, Status, Store
 from core.store.store import Attempt
+from core.workers.early_stopping import reason_to_end
 from core.workers.run_log import log
 
 
 class Recorder:
     """Writes events into the store; draws each frame's map onto the one before."""
 
-    def __init__(self, store: Store, attempt: Attempt) -> None:
-        self._store, self._attempt = store, attempt
+    def __init__(self, store: Store, attempt: Attempt, log: Callable[[str], None] = log) -> None:
+        """`log` takes lines for whoever looks for the cause of an error."""
+        self._store, self._attempt, self._log = store, attempt, log
         self._frames: set[int] = set()
         self._last_map: Points | None = None
+        self._may_end_early = store.run(attempt.run_id).of_experiment
 
     def record(self, event: Event) -> None:
         attempt = self._attempt
@@ -48,6 +55,8 @@ class Recorder:
                 self._frames.add(event.step)
             case Evaluation():
                 attempt.evaluation(event.step, event.split, event.values)
+                if event.split == VALIDATION and self._may_end_early:
+                    self._end_if_poor(event.step)
             case Predictions():
                 attempt.predictions(event)
             case KnobTurned():
@@ -55,13 +64,24 @@ class Recorder:
             case Checkpointed():
                 attempt.checkpointed(event.step)
             case TurnRefused():
-                log(event.message)
+                self._log(event.message)
                 attempt.turn_refused(event.name, event.value, event.message)
             case Notice():
-                log(event.message)
+                self._log(event.message)
                 attempt.notice(event.message)
             case Finished():
                 attempt.end(Status(event.status))
+
+    def _end_if_poor(self, step: int) -> None:
+        """Have a run of an experiment end where others are better, and the experiment is set up so."""
+        run_id = self._attempt.run_id
+        reason = reason_to_end(self._store, run_id, step, self._store.run(run_id).steps)
+        if reason is not None:
+            self._log(reason)
+            self._attempt.notice(reason)
+            ExperimentTable(self._store.folder).end_early(run_id)
+            with contextlib.suppress(EngineError):  # somebody stopped it just now
+                self._store.send(run_id, "stop")
 
     def _newest_map(self) -> Points | None:
         """The map of the newest frame that can be read."""
@@ -69,5 +89,5 @@ class Recorder:
             try:
                 return self._store.map_points(self._attempt.run_id, step)
             except StoreError as error:
-                log(str(error))
+                self._log(str(error))
         return None

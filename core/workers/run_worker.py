@@ -157,10 +157,10 @@ def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
 
 
 def _start_next(store: Store) -> None:
-    from core.workers.local import LocalEngine
+    from core.workers.chosen import chosen_engine
 
     try:
-        LocalEngine(store).dispatch()
+        chosen_engine(store).dispatch()
     except PlaygroundError as error:
         log(str(error))
 

@@ -42,12 +42,20 @@ def serve(store_folder: Path, group: str) -> int:
         return 0  # the store went away before this process began
     table = JobTable(store_folder)
     try:
-        WarmServer(table, group).serve()
+        _server_class(group)(table, group).serve()
     except (OSError, StoreError):
         if table.exists():
             raise
         # The store's folder went away, and takes this process with it.
     return 0
+
+
+def _server_class(group: str) -> type[WarmServer]:
+    if group not in kinds.SERVERS:
+        return WarmServer
+    module, _, name = kinds.SERVERS[group].partition(":")
+    found: type[WarmServer] = getattr(importlib.import_module(module), name)
+    return found
 
 
 class WarmServer:
@@ -62,13 +70,17 @@ class WarmServer:
     def serve(self) -> None:
         """Carry out jobs until there is a reason to leave."""
         if self._is_registered():
-            if self._group in kinds.FORKING:
-                signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked processes are nobody's to wait for
-            else:
-                lower_priority()
+            self._settle()
             self._load()
             while self._turn():
                 time.sleep(POLL_S)
+
+    def _settle(self) -> None:
+        """Arrange this process for what it will do."""
+        if self._group in kinds.FORKING:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked processes are nobody's to wait for
+        else:
+            lower_priority()
 
     def _is_registered(self) -> bool:
         """Whether this is the process of the group; another one may have been quicker."""
@@ -94,7 +106,7 @@ class WarmServer:
         """Look once, and work where there is something to do. Returns: whether to look again."""
         if not self._table.exists():
             return False
-        if self._table.waiting(self._group):
+        if self._has_work():
             with self._table.transaction():
                 if not self._is_current():
                     self._hand_over()
@@ -123,10 +135,14 @@ class WarmServer:
         named = self._table.warm_process(self._group)
         return named is not None and named.worker == self._me
 
+    def _has_work(self) -> bool:
+        """Whether something waits for this process."""
+        return bool(self._table.waiting(self._group))
+
     def _left(self) -> bool:
         """Whether nobody put a job in line until now, and nobody will count on this process from here on."""
         with self._table.transaction():
-            if self._table.waiting(self._group):
+            if self._has_work():
                 return False
             self._resign()
         return True

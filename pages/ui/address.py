@@ -222,6 +222,7 @@ class Experiments(Address):
     SEEDS = Item("seeds", int, of="design")
     STEPS = Item("steps", int, of="design")
     FRAMES = Item("frames", bool, False, of="design")
+    EARLY = Item("early", bool, False, of="design")
     FIRST = Item("x", str, problem="no setting can be varied under that name", of="design")
     FIRST_VALUES = Item("xs", list, of="design")
     SECOND = Item("y", str, problem="no setting can be varied under that name", of="design")

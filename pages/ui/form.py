@@ -9,9 +9,11 @@ import streamlit as st
 
 from core.config import EncoderConfig, ProbeConfig, RunConfig, parse_config
 from core.config.fields import fields_of
+from core.config.sections import ResourcesConfig
 from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
+from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui import state
@@ -20,6 +22,7 @@ from pages.ui.parameter_widget import choice_field
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
+CLOSED = "Name, seed, precision, points and frames"
 OWN = {"cls": "[CLS]", "mean": "mean"}
 # As many frames as `default_frame_steps` spreads.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
@@ -96,7 +99,8 @@ def _frames(start: RunConfig) -> int:
 
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
-    with st.expander("Name, seed, precision, points and frames"):
+    on_cluster = settings().engine != LOCAL
+    with st.expander("Name, seed, precision, points, frames and cluster" if on_cluster else CLOSED):
         fields = fields_of(RunConfig)
         left, middle, right = st.columns(3)
         name = left.text_input(
@@ -114,5 +118,30 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         points = number_field(left, of_probe["size"], start.probe.size, key=state.form_key("probe"))
         beside = number_field(middle, of_probe["train_size"], start.probe.train_size, key=state.form_key("probe_train"))
         frames = number_field(right, FRAMES, _frames(start), key=state.form_key("frames"))
+        resources = _resources(start.resources) if on_cluster else start.resources.model_dump()
     probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
-    return {"name": name, "seed": int(seed), "precision": precision, "probe": probe}
+    return {"name": name, "seed": int(seed), "precision": precision, "probe": probe, "resources": resources}
+
+
+def _resources(start: ResourcesConfig) -> dict[str, Any]:
+    """What the run asks the cluster for; empty is what the server's settings say."""
+    left, middle, _ = st.columns(3)
+    fields, known = fields_of(ResourcesConfig), settings()
+    return {
+        "cpus": number_field(
+            left,
+            fields["cpus"],
+            start.cpus,
+            step=1.0,
+            placeholder=f"{known.ray_cpus:g}, as set here",
+            key=state.form_key("cpus"),
+        ),
+        "gpus": number_field(
+            middle,
+            fields["gpus"],
+            start.gpus,
+            step=0.5,
+            placeholder=f"{known.ray_gpus:g}, as set here",
+            key=state.form_key("gpus"),
+        ),
+    }

@@ -19,6 +19,7 @@ from core.figures.smoothing import RAW, Smoothing
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
+from core.settings import LOCAL, settings
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
 from core.training.newest_contrast import newest_contrast
@@ -164,7 +165,12 @@ def _header(engine: Engine, run: RunRecord) -> None:
 def _device(run: RunRecord) -> str:
     """Where a run computes; and the encoder's precision, unless it is older than that setting."""
     precision = run.config.precision
-    return f"{run.device}" if precision == "auto" else f"{run.device}, {precision}"
+    parts = [
+        str(run.device),
+        *([] if precision == "auto" else [precision]),
+        *([f"node {run.place}"] if run.place else []),
+    ]
+    return ", ".join(parts)
 
 
 def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
@@ -226,9 +232,13 @@ def _waiting(engine: Engine, run: RunRecord) -> str:
     if run.status == Status.QUEUED:
         if run.config.start is not None:
             return f"Waiting for run {run.config.start}, from which it starts."
+        if settings().engine != LOCAL:
+            return "Waiting for room on the cluster."
         ahead = [other for other in engine.store.runs() if other.status.active]
         return f"Waiting for {escaped(ahead[-1].title)} to end." if ahead else "Waiting for a free place."
     if run.status == Status.STARTING:
+        if settings().engine != LOCAL and run.place is None:
+            return "On its way to a node of the cluster."
         return "Loading the encoder. One that was never used here is downloaded first, which can take minutes."
     return "The run ended before its first step." if run.status.ended else "Starting."
 

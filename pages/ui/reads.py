@@ -16,7 +16,7 @@ from core.store.store import UNDO_S
 from core.tasks import TaskData
 from core.tasks.rows import is_own
 from core.training.prepare import prepare
-from core.workers import Engine, Jobs, LocalEngine
+from core.workers import Engine, Jobs, chosen_engine
 from core.workers import run_rows as rows
 from core.workers.machine import has_bfloat16, has_gpu
 from pages.ui.caching import cached
@@ -30,7 +30,7 @@ def _store(folder: str) -> Store:
 @st.cache_resource(show_spinner=False)
 def engine_of(folder: str) -> Engine:
     """The engine of a store's folder, which nobody has to start."""
-    return LocalEngine(_store(folder))
+    return chosen_engine(_store(folder))
 
 
 @st.cache_resource(show_spinner=False)

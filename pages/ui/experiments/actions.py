@@ -36,7 +36,7 @@ def actions(
         st.space("stretch")
         if going and st.button("Stop", icon=":material/stop:", key="experiment.stop"):
             _ask(lambda: found.stop(experiment.id))
-        resumable = any(run.status is None or run.status.resumable for run in runs)
+        resumable = any(run.status is None or run.may_go_on for run in runs)
         if (
             not going
             and (resumable or missing(design, runs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,7 @@ from core.config import PhaseConfig, RunConfig
 from core.config.changes import changed
 from core.config.fields import fields_of
 from core.encoders.catalogue import LISTED
-from core.experiments.design import LEAN, MOST_SEEDS
+from core.experiments.design import LEAN, MOST_SEEDS, EarlyStopping
 from core.parameters import Parameter
 from core.training.defaults import DEFAULT_STEPS
 from pages.ui import reads
@@ -70,6 +71,27 @@ def seeds_field(usual: int, key: str) -> int:
     seeds = int(number_field(st, SEEDS, start, key=f"experiment.seeds.{key}"))
     Experiments.SEEDS.put(seeds, usual)
     return seeds
+
+
+def early_stopping_fields() -> dict[str, int] | None:
+    """Whether poor runs end early, and after how long; None where all run to their end, or Ray is not installed."""
+    if find_spec("ray") is None:
+        return None
+    wanted, tied = bound_switch(Experiments.EARLY)
+    st.toggle(
+        "End poor runs early",
+        help="For a search: runs are compared by validation accuracy at a few steps, and only the better ones go on "
+        "(ASHA, Li et al. 2020). Cells then cannot be compared fairly, only found.",
+        **tied.by_value,
+    )
+    if not wanted:
+        return None
+    fields, usual = fields_of(EarlyStopping), EarlyStopping()
+    left, right, _ = st.columns(3)
+    return {
+        "grace_steps": int(number_field(left, fields["grace_steps"], usual.grace_steps, key="experiment.grace")),
+        "reduction": int(number_field(right, fields["reduction"], usual.reduction, key="experiment.reduction")),
+    }
 
 
 def with_frames(base: RunConfig) -> RunConfig:

@@ -21,7 +21,7 @@ from core.tasks import TASKS
 from pages.ui import state
 from pages.ui.address import Experiments, Item, split
 from pages.ui.bound import bound
-from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, seeds_field, with_frames
+from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, early_stopping_fields, seeds_field, with_frames
 from pages.ui.number_field import report_problem
 from pages.ui.parts import escaped, objective_label, task_label
 
@@ -68,6 +68,7 @@ def grid_form() -> Design:
             "base": with_frames(base).model_dump(mode="json"),
             "axes": [axis.model_dump(mode="json") for axis in axes],
             "seeds": seeds,
+            "early_stopping": early_stopping_fields(),
         }
         | compared,
     )

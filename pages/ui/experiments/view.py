@@ -143,6 +143,8 @@ def _progress(experiment: Experiment, design: Design, runs: Sequence[ExperimentR
     waiting = sum(run.status == Status.QUEUED for run in runs)
     words += [f"{len(going)} going on"] if going else []
     words += [f"{waiting:,} waiting"] if waiting else []
+    early = sum(run.ended_early for run in runs)
+    words += [f"{early} ended early"] if early else []
     failed = sum(run.status == Status.FAILED for run in runs)
     words += [f"{failed} failed"] if failed else []
     unmade = len(missing(design, runs))
@@ -150,13 +152,13 @@ def _progress(experiment: Experiment, design: Design, runs: Sequence[ExperimentR
         words.append(f"{unmade:,} being made")
     if not experiment.wanted:
         words.append("stopped")
-    if finished and experiment.wanted and len(finished) < design.runs:
-        left = (design.runs - len(finished)) * mean(run.seconds for run in finished) / len(slots())
+    if finished and experiment.wanted and len(finished) + early < design.runs:
+        left = (design.runs - len(finished) - early) * mean(run.seconds for run in finished) / len(slots())
         words.append(f"about {duration(left)} left")
-    if len(finished) == design.runs:
+    if len(finished) + early == design.runs:
         st.caption(" · ".join(words))
     else:
-        st.progress(len(finished) / design.runs, " · ".join(words))
+        st.progress((len(finished) + early) / design.runs, " · ".join(words))
 
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:

@@ -17,6 +17,8 @@ LEFT_OUT = {
     "name",
     "checkpoint.every_steps",
     "checkpoint.snapshot_steps",
+    "resources.cpus",
+    "resources.gpus",
     "task.name",
     "task.path",  # with task.id
     "knob_turns",  # with what they changed

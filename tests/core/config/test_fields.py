@@ -21,7 +21,7 @@ from core.tasks.hub.registry import HubRequest
 # Identities and what is written by the app itself, which nobody chooses in a form.
 UNTITLED = {"version", "phases", "task", "encoder", "probe", "checkpoint", "knob_turns", "path", "content_hash"}
 UNTITLED |= {"reading", "trainable", "objective", "optimiser", "every_steps", "snapshot_steps", "step", "value", "name"}
-UNTITLED |= {"terms", "combine", "loss", "weight", "views", "view", "id"}
+UNTITLED |= {"resources", "terms", "combine", "loss", "weight", "views", "view", "id"}
 
 
 class Toy(Section):

@@ -27,12 +27,6 @@ class InstantEngine(Engine):
         self.holding = False
         self.carried_out: list[str] = []
 
-    def has_gpu(self) -> bool:
-        return False
-
-    def has_bfloat16(self, device: str) -> bool:
-        return False
-
     def warm_up(self) -> None:
         """Nothing is started ahead of need."""
 

@@ -19,8 +19,10 @@ from core.config import parse_config
 from core.errors import EngineError, PlaygroundError
 from core.store import RunRecord, Status, Store, rows_path
 from core.store.job_table import JobTable
-from core.workers import LocalEngine
-from core.workers.job_kinds import RUNS
+from core.workers import Engine, LocalEngine
+from core.workers.cluster.demo import DemoCluster
+from core.workers.cluster.ray_engine import RayEngine
+from core.workers.job_kinds import CLUSTER, RUNS
 from core.workers.starters import SpawnStarter, Starter, WarmStarter
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,17 +56,40 @@ def warm_process(shared_store: Store) -> Iterator[None]:
     os.kill(process.worker.pid, signal.SIGKILL)
 
 
-@pytest.fixture(params=["spawn", "warm"])
-def engine(request: pytest.FixtureRequest, shared_store: Store) -> Iterator[LocalEngine]:
-    if request.param == "warm":
-        request.getfixturevalue("warm_process")
-    starters: dict[str, Callable[[Store], Starter]] = {"spawn": lambda _: SpawnStarter(), "warm": warm}
-    made = LocalEngine(shared_store, starter=starters[request.param], slots=range(1))
+@pytest.fixture(params=["spawn", "warm", "ray"])
+def engine(
+    request: pytest.FixtureRequest, shared_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LocalEngine | RayEngine]:
+    made: LocalEngine | RayEngine
+    if request.param == "ray":
+        monkeypatch.setenv("SCL_ENGINE", request.getfixturevalue("ray_nodes").address)
+        made = RayEngine(request.getfixturevalue("ray_store"))
+    else:
+        if request.param == "warm":
+            request.getfixturevalue("warm_process")
+        starters: dict[str, Callable[[Store], Starter]] = {"spawn": lambda _: SpawnStarter(), "warm": warm}
+        made = LocalEngine(shared_store, starter=starters[request.param], slots=range(1))
     yield made
-    for run in shared_store.runs():
+    for run in made.store.runs():
         if run.status == Status.QUEUED or run.status.active:
             made.stop(run.id)
-            wait_until(shared_store, run.id, lambda r: r.status.ended)
+            wait_until(made.store, run.id, lambda r: r.status.ended)
+
+
+@pytest.fixture(scope="module")
+def ray_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoCluster]:
+    """A cluster whose head, the app's machine, gives no cores, and whose other node gives one."""
+    with DemoCluster(tmp_path_factory.mktemp("nodes"), 0, 1) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def ray_store(tmp_path_factory: pytest.TempPathFactory, ray_nodes: DemoCluster) -> Iterator[Store]:
+    store = Store(tmp_path_factory.mktemp("ray") / "runs")
+    yield store
+    bridge = JobTable(store.folder).warm_process(CLUSTER)
+    if bridge is not None and bridge.alive:
+        os.kill(bridge.worker.pid, signal.SIGKILL)
 
 
 def wait_until(
@@ -100,7 +125,7 @@ def going(run: RunRecord, step: int = 1) -> bool:
     return run.last_step >= step
 
 
-def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: LocalEngine, draft: Any) -> None:
+def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft())
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)
     assert (run.status, run.last_step, run.device) == (Status.FINISHED, 8, "cpu")
@@ -112,17 +137,19 @@ def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: LocalEng
     assert engine.store.log_path(run_id).exists()
 
 
-def test_a_worker_lives_in_a_session_of_its_own(engine: LocalEngine, draft: Any) -> None:
+def test_a_worker_lives_in_a_session_of_its_own(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
     wait_until(engine.store, run_id, going)
     worker = worker_of(engine.store, run_id)
     assert worker is not None
     assert os.getsid(worker.pid) == worker.pid
+    if isinstance(engine, RayEngine):
+        return  # its worker is the bridge, which has a log of its own
     targets = {os.readlink(f"/proc/{worker.pid}/fd/{fd}") for fd in (1, 2)}
     assert targets == {str(engine.store.log_path(run_id))}
 
 
-def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: LocalEngine, draft: Any) -> None:
+def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
     wait_until(engine.store, run_id, lambda r: going(r, 5))
     asked = time.monotonic()
@@ -136,7 +163,7 @@ def test_stop_is_acknowledged_within_two_seconds_and_the_run_resumes(engine: Loc
     wait_until(engine.store, run_id, lambda r: going(r, stopped.last_step + 3))
 
 
-def test_a_paused_run_takes_no_step_until_it_goes_on(engine: LocalEngine, draft: Any) -> None:
+def test_a_paused_run_takes_no_step_until_it_goes_on(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
     wait_until(engine.store, run_id, going)
     engine.pause(run_id)
@@ -149,7 +176,7 @@ def test_a_paused_run_takes_no_step_until_it_goes_on(engine: LocalEngine, draft:
     wait_until(engine.store, run_id, lambda r: r.status == Status.RUNNING and going(r, before + 2))
 
 
-def test_a_paused_run_can_be_stopped(engine: LocalEngine, draft: Any) -> None:
+def test_a_paused_run_can_be_stopped(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
     wait_until(engine.store, run_id, going)
     engine.pause(run_id)
@@ -158,7 +185,7 @@ def test_a_paused_run_can_be_stopped(engine: LocalEngine, draft: Any) -> None:
     assert wait_until(engine.store, run_id, lambda r: r.status.ended).status == Status.STOPPED
 
 
-def test_a_turned_knob_is_used_and_recorded(engine: LocalEngine, draft: Any) -> None:
+def test_a_turned_knob_is_used_and_recorded(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft(steps=LONG))
     wait_until(engine.store, run_id, going)
     engine.turn(run_id, "lambda", 0.25)
@@ -170,9 +197,7 @@ def test_a_turned_knob_is_used_and_recorded(engine: LocalEngine, draft: Any) -> 
 
 
 @pytest.mark.parametrize("engine", ["warm"], indirect=True)
-def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_phase(
-    engine: LocalEngine, draft: Any
-) -> None:
+def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_phase(engine: Engine, draft: Any) -> None:
     contrast = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}]}
     terms = [{"loss": "cross_entropy"}, {"loss": "supcon", "queue": 16}, {"loss": "supcon", "layers": [1]}]
     phases = [
@@ -200,7 +225,7 @@ def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_ph
         assert (reported["phase"], losses) == (1 if step <= 6 else 2, expected)
 
 
-def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: LocalEngine, draft: Any) -> None:
+def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: Engine, draft: Any) -> None:
     first, second = engine.submit(draft(steps=150)), engine.submit(draft())
     assert engine.store.run(second).status == Status.QUEUED
     # Nobody dispatches from here on.
@@ -208,7 +233,7 @@ def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: Loca
     assert engine.store.run(first).status == Status.FINISHED
 
 
-def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: LocalEngine, draft: Any) -> None:
+def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: Engine, draft: Any) -> None:
     made = draft(steps=200, more={"checkpoint": {"every_steps": 20}, "probe": {"frame_steps": [30, 60, 120]}})
     whole = engine.submit(made)
     wait_until(engine.store, whole, lambda r: r.status == Status.FINISHED)
@@ -235,7 +260,7 @@ def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine:
 
 
 def test_a_failed_run_says_why_and_lets_the_next_one_start(
-    engine: LocalEngine, draft: Any, small_csv: Path, tmp_path: Path
+    engine: Engine, draft: Any, small_csv: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(small_csv.read_bytes())
@@ -254,24 +279,24 @@ def test_a_failed_run_says_why_and_lets_the_next_one_start(
     assert engine.store.run(blocker).status == Status.FINISHED
 
 
-def test_a_refused_draft_creates_nothing(engine: LocalEngine, draft: Any) -> None:
+def test_a_refused_draft_creates_nothing(engine: Engine, draft: Any) -> None:
     before = len(engine.store.runs())
     with pytest.raises(PlaygroundError, match="batch_size"):
         engine.submit(draft(batch_size=2000))
     assert len(engine.store.runs()) == before
 
 
-def test_a_run_outlives_the_process_that_submitted_it(engine: LocalEngine, draft: Any, tmp_path: Path) -> None:
+def test_a_run_outlives_the_process_that_submitted_it(engine: Engine, draft: Any, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(draft(steps=400).to_json())
     script = (
         "import sys, time\n"
         "from pathlib import Path\n"
         "from core.config import parse_config\n"
-        "from core.workers import LocalEngine\n"
+        "from core.workers import chosen_engine\n"
         "from core.store import Store\n"
         "draft = parse_config(Path(sys.argv[2]).read_text())\n"
-        "print(LocalEngine(Store(sys.argv[1]), slots=range(1)).submit(draft), flush=True)\n"
+        "print(chosen_engine(Store(sys.argv[1])).submit(draft), flush=True)\n"
         "time.sleep(600)\n"
     )
     command = [sys.executable, "-c", script, str(engine.store.folder), str(config)]
@@ -377,7 +402,7 @@ def files_of(store: Store, run_id: str) -> list[Path]:
     return [*folder.glob("checkpoint.*"), *folder.glob("snapshot-*")]
 
 
-def test_finished_weights_are_halved_before_the_run_reads_finished(engine: LocalEngine, draft: Any) -> None:
+def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Engine, draft: Any) -> None:
     from safetensors import safe_open
 
     run_id = engine.submit(draft(more={"checkpoint": {"snapshot_steps": [2]}, "probe": {"frame_steps": [2]}}))
@@ -392,7 +417,7 @@ def test_finished_weights_are_halved_before_the_run_reads_finished(engine: Local
 
 
 def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
-    engine: LocalEngine, draft: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, draft: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The settings that count are those of whoever submits, however old the warm process is."""
     first = engine.submit(draft())

@@ -1,0 +1,108 @@
+"""The bridge: a process beside the app that claims queued runs as the cluster has room, and carries them there.
+
+It belongs to no server, so that runs go on while the app is restarted.
+"""
+
+from __future__ import annotations
+
+import time
+
+from core.config import RunConfig
+from core.errors import EngineError
+from core.settings import settings
+from core.store import Status, Store
+from core.store.job_table import JobTable
+from core.workers.cluster.ray_cluster import RayCluster
+from core.workers.cluster.ray_engine import identity_of_settings, requested
+from core.workers.cluster.remote_run import RemoteRun
+from core.workers.cluster.room import Resources, fits, refusal
+from core.workers.warm import WarmServer
+
+# Slots of this machine's own runs are numbered from 0.
+FIRST_SLOT, LAST_SLOT = 1_000, 100_000
+RECONNECT_S = 5.0
+# Nodes come and go: how long what was seen of the cluster counts.
+LOOK_EVERY_S = 1.0
+
+
+class Bridge(WarmServer):
+    """Serves the queue of runs instead of a line of jobs."""
+
+    def __init__(self, table: JobTable, group: str) -> None:
+        super().__init__(table, group)
+        self._store = Store(table.folder)
+        self._address = settings().engine
+        self._cluster: RayCluster | None = None
+        self._runs: list[RemoteRun] = []
+        self._next_try = 0.0
+
+    def _settle(self) -> None:
+        """Runs that wait for it wait for nothing else, so it keeps its priority."""
+
+    def _load(self) -> None:
+        self._connect()
+        self._record(identity_of_settings())
+        self._used_at = time.monotonic()
+
+    def _has_work(self) -> bool:
+        return self._store.has_queued()
+
+    def _hand_over(self) -> None:
+        """To a process that knows the code as it is now; whoever took the name away starts another one."""
+        if self._is_named():
+            super()._hand_over()
+
+    def _turn(self) -> bool:
+        if not self._table.exists():
+            return False
+        living = [run for run in self._runs if run.is_alive()]
+        if len(living) < len(self._runs):
+            self._next_try = 0.0  # there is room again
+        self._runs = living
+        if self._runs:
+            self._used_at = time.monotonic()
+        if self._has_work() and time.monotonic() >= self._next_try:
+            with self._table.transaction():
+                if not self._is_current():
+                    self._hand_over()
+                    return False  # the process ends with the last of its runs
+            self._start_runs()
+        return bool(self._runs) or self._has_work() or not self._should_exit() or not self._left()
+
+    def _connect(self) -> RayCluster | None:
+        """The cluster; None where it cannot be reached, which queued runs then say."""
+        if self._cluster is None:
+            try:
+                self._cluster = RayCluster(self._address)
+            except EngineError as error:
+                self._store.say_to_queued(str(error))
+                self._next_try = time.monotonic() + RECONNECT_S
+        return self._cluster
+
+    def _start_runs(self) -> None:
+        """Begin queued runs as long as there is room."""
+        cluster = self._connect()
+        if cluster is None:
+            return
+        self._next_try = time.monotonic() + LOOK_EVERY_S
+        nodes = cluster.nodes()
+        while (config := self._store.next_in_line()) is not None:
+            asked = _resources(config)
+            never = refusal(nodes.values(), asked)
+            if never is None and not fits(nodes, [(run.node_id, run.asked) for run in self._runs], asked):
+                return
+            claim = self._store.claim_next(range(FIRST_SLOT, LAST_SLOT), self._me)
+            if claim is None:
+                return
+            run_id, attempt, _ = claim
+            if never is not None:
+                self._store.attempt(run_id, attempt).end(Status.FAILED, never)
+                continue
+            run = RemoteRun(self._store, cluster, run_id, attempt, _resources(self._store.run(run_id).config))
+            run.start()
+            self._runs.append(run)
+
+
+def _resources(config: RunConfig) -> Resources:
+    asked = requested(config)
+    return Resources(asked.cpus or 0.0, asked.gpus or 0.0)

@@ -1,0 +1,127 @@
+"""A Ray cluster of two nodes on this machine, and the app on it: `make ray-demo`.
+
+The nodes have separate root folders, so what passes from one to the other passes through Ray.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+
+from core.errors import EngineError
+from core.workers.processes import ROOT
+
+START_S = 60.0
+NAMES = ("one", "two", "three", "four")
+OBJECT_STORE_BYTES = 512 * 2**20
+
+
+class DemoCluster:
+    """Nodes on this machine, ended with the block."""
+
+    def __init__(self, folder: Path, *cpus: int) -> None:
+        """`folder` gets a root folder per node; `cpus` are the cores of each of them."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self._folder, self._cpus = folder, cpus
+        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> DemoCluster:
+        port = self.address.rpartition(":")[2]
+        try:
+            self._start(NAMES[0], self._cpus[0], "--head", "--port", port, "--include-dashboard=false")
+            for name, cpus in zip(NAMES[1:], self._cpus[1:], strict=False):
+                self.add(name, cpus)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def add(self, name: str, cpus: int) -> None:
+        """Start another node, and wait until it has joined. Raises: EngineError."""
+        self._start(name, cpus, "--address", self.address)
+
+    def kill(self, name: str) -> None:
+        """End a node as a power cut would."""
+        _kill(self._nodes.pop(name))
+
+    def __exit__(self, *_: object) -> None:
+        for node in reversed(self._nodes.values()):
+            _kill(node)
+        self._nodes.clear()
+
+    def _start(self, name: str, cpus: int, *more: str) -> None:
+        root = self._folder / name
+        root.mkdir(parents=True, exist_ok=True)
+        log_path = root / "node.log"
+        options = {
+            "--node-name": name,
+            "--temp-dir": str(root),
+            "--num-cpus": str(cpus),
+            "--num-gpus": "0",
+            "--object-store-memory": str(OBJECT_STORE_BYTES),
+        }
+        given = [part for option in options.items() for part in option]
+        command = [
+            sys.executable,
+            "-m",
+            "ray.scripts.scripts",
+            "start",
+            *more,
+            *given,
+            "--disable-usage-stats",
+            "--block",
+        ]
+        with log_path.open("wb") as log:
+            self._nodes[name] = subprocess.Popen(
+                command, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + START_S
+        while b"Ray runtime started" not in log_path.read_bytes():
+            if self._nodes[name].poll() is not None or time.monotonic() > deadline:
+                raise EngineError(f"Node {name} did not start: {log_path} says why.")
+            time.sleep(0.1)
+
+
+def _kill(node: subprocess.Popen[bytes]) -> None:
+    """A node with all its processes, which have groups of their own."""
+    for process in [*psutil.Process(node.pid).children(recursive=True), psutil.Process(node.pid)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    node.wait()
+
+
+def free_port() -> int:
+    """A port on this machine that nobody listens on."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def main() -> int:
+    """Runs the app on a cluster of two nodes until it ends."""
+    with tempfile.TemporaryDirectory(prefix="scl-ray-") as folder:
+        cores = max(1, (os.cpu_count() or 2) // 2)
+        print("Starting two nodes…", flush=True)
+        with DemoCluster(Path(folder), cores, cores) as cluster:
+            print(f"Ray cluster of two nodes with {cores} cores each at {cluster.address}", flush=True)
+            environment = {**os.environ, "SCL_ENGINE": cluster.address, "SCL_RAY_CPUS": str(cores)}
+            app = subprocess.Popen(
+                [sys.executable, "-m", "streamlit", "run", "app.py", *sys.argv[1:]], cwd=ROOT, env=environment
+            )
+            try:
+                return app.wait()
+            except KeyboardInterrupt:
+                return app.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

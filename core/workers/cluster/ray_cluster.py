@@ -1,0 +1,141 @@
+"""A connection to a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from core.errors import EngineError
+from core.settings import AUTO
+from core.workers.cluster.messages import Message
+from core.workers.cluster.node import warm, work
+from core.workers.cluster.parcel import Model, Parcel
+from core.workers.cluster.room import Resources
+from core.workers.cluster.switchboard import Asking, Switchboard
+from core.workers.processes import ROOT
+from core.workers.threads import PATIENT
+
+CONNECT_S = 3.0
+# Messages that wait for the bridge before a node stops to wait for it.
+MOST_WAITING = 64
+# What a node needs of the app.
+CODE = ("core", "assets")
+NOT_SENT = shutil.ignore_patterns("__pycache__", "replays")
+# What Ray raises for a task whose node or process is gone, through no fault of the run.
+LOST = (
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.WorkerCrashedError,
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.LocalRayletDiedError,
+)
+CANCELLED = ray.exceptions.TaskCancelledError
+OUT_OF_MEMORY = ray.exceptions.OutOfMemoryError
+BROKEN = ray.exceptions.RayError
+
+
+class RayCluster:
+    """The cluster as its bridge sees it."""
+
+    def __init__(self, address: str) -> None:
+        """Connect. Raises: EngineError where nobody answers, or this machine is no node of the cluster."""
+        _check_answer(address)
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        with tempfile.TemporaryDirectory() as staged:
+            for name in CODE:
+                shutil.copytree(ROOT / name, Path(staged) / name, ignore=NOT_SENT)
+            try:
+                ray.init(
+                    address=address,
+                    namespace="scl",
+                    runtime_env={"working_dir": staged, "env_vars": {**PATIENT, "HF_HUB_OFFLINE": "1"}},
+                    log_to_driver=False,
+                )
+            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+                raise EngineError(f"The Ray cluster at {address} cannot be joined ({_first_line(error)}).") from error
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        board = ray.remote(Switchboard).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
+        self._board: Any = board.remote()
+        # A run whose node is lost goes on from its checkpoint, not from its beginning: the bridge sees to that.
+        # Ray's types know neither generators nor how many of their results may wait.
+        task: Any = ray.remote
+        self._work = task(num_returns="streaming", max_retries=0, _generator_backpressure_num_objects=MOST_WAITING)(
+            work
+        )
+        self._models: dict[str, list[Any]] = {}
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Have a process on each node import what a run needs; returns without waiting."""
+        for node_id, has in self.nodes().items():
+            if has.cpus:
+                there = NodeAffinitySchedulingStrategy(node_id, soft=True)
+                ray.remote(warm).options(num_cpus=0, scheduling_strategy=there).remote()
+
+    def nodes(self) -> dict[str, Resources]:
+        """What each living node has in all, by id."""
+        alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+        return {name: Resources(has.get("CPU", 0.0), has.get("GPU", 0.0)) for name, has in alive.items()}
+
+    def name_of(self, node_id: str) -> str:
+        """What people call a node: its name and its address."""
+        for node in ray.nodes():
+            if node["NodeID"] == node_id:
+                name, address = node["NodeName"], node["NodeManagerAddress"]
+                return str(address) if name in ("", address) else f"{name} ({address})"
+        return node_id[:8]
+
+    def start(self, parcel: Parcel, models: list[Model], asked: Resources) -> Stream:
+        """Send a run to whichever node has room, or will have."""
+        for model in models:
+            if model.key not in self._models:
+                self._models[model.key] = [ray.put(file) for file in model.read()]
+        sent = {model.key: self._models[model.key] for model in models}
+        options = {"num_cpus": asked.cpus, "num_gpus": asked.gpus, "name": f"run {parcel.run_id}"}
+        return Stream(self._work.options(**options).remote(parcel, sent, self._board))
+
+    def ask(self, key: str, control: Asking) -> None:
+        """Ask something of an attempt at a run."""
+        self._board.ask.remote(key, control)
+
+    def forget(self, key: str) -> None:
+        self._board.forget.remote(key)
+
+
+class Stream:
+    """The messages of one run, as they come."""
+
+    def __init__(self, references: Any) -> None:
+        self._references = references
+
+    def __iter__(self) -> Iterator[Message]:
+        """Raises: what Ray raises, see LOST, CANCELLED, OUT_OF_MEMORY and BROKEN."""
+        for reference in self._references:
+            yield ray.get(reference)
+
+    def cancel(self) -> None:
+        """End the task, wherever it is."""
+        ray.cancel(self._references, force=True)
+
+
+def _check_answer(address: str) -> None:
+    """Ray itself would try for a minute. Raises: EngineError."""
+    if address == AUTO:
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise EngineError(f"The Ray cluster at {address} does not answer ({cause}).") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

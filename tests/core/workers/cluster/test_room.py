@@ -1,0 +1,80 @@
+"""Which runs find room on which nodes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from core.workers.cluster.room import Resources, fits, refusal
+
+
+def cores(count: float, gpus: float = 0.0) -> Resources:
+    return Resources(count, gpus)
+
+
+def on(*nodes: Resources) -> dict[str, Resources]:
+    return {str(i): node for i, node in enumerate(nodes)}
+
+
+def under_way(*runs: Resources) -> list[tuple[str | None, Resources]]:
+    return [(None, run) for run in runs]
+
+
+def test_a_run_needs_its_cores_on_one_node() -> None:
+    nodes = on(cores(2), cores(2))
+    assert fits(nodes, [], cores(2))
+    assert fits(nodes, [("0", cores(2))], cores(2))
+    assert not fits(nodes, [("0", cores(2)), ("1", cores(2))], cores(1))
+    assert not fits(nodes, under_way(cores(1.5), cores(1.5)), cores(1))
+    assert not fits({}, [], cores(1))
+
+
+def test_runs_that_have_not_arrived_take_room() -> None:
+    nodes = on(cores(1), cores(3))
+    assert fits(nodes, under_way(cores(1), cores(2)), cores(1))
+    assert not fits(nodes, under_way(cores(3), cores(1)), cores(1))
+    assert not fits(nodes, under_way(cores(4)), cores(1))  # it waits already, and is before this one
+
+
+def test_what_ran_on_a_node_that_is_gone_takes_no_room() -> None:
+    assert fits(on(cores(1)), [("gone", cores(1))], cores(1))
+
+
+def test_two_runs_share_a_gpu_and_a_third_waits() -> None:
+    nodes = on(cores(8), cores(8, gpus=1))
+    half = cores(1, gpus=0.5)
+    assert fits(nodes, under_way(half), half)
+    assert not fits(nodes, under_way(half, half), half)
+    assert fits(nodes, under_way(half, half), cores(8))
+
+
+def test_ten_tenths_of_a_gpu_are_one() -> None:
+    nodes, tenth = on(cores(16, gpus=1)), cores(1, gpus=0.1)
+    assert fits(nodes, [("0", tenth)] * 9, tenth)
+    assert not fits(nodes, [("0", tenth)] * 10, tenth)
+
+
+def test_where_all_have_arrived_it_is_what_is_left_on_a_node() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        nodes = on(*(cores(rng.randint(1, 4)) for _ in range(3)))
+        running = [(rng.choice(list(nodes)), cores(rng.randint(1, 2))) for _ in range(rng.randint(0, 3))]
+        asked = cores(rng.randint(1, 4))
+        left = [has.cpus - sum(run.cpus for at, run in running if at == name) for name, has in nodes.items()]
+        assert fits(nodes, running, asked) == any(cpus >= asked.cpus for cpus in left)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"), [(cores(4), "4 CPU cores"), (cores(1, gpus=0.5), "1 CPU core and 0.5 GPUs"), (cores(2), None)]
+)
+def test_what_no_node_has_is_refused_with_what_there_is(asked: Resources, words: str | None) -> None:
+    said = refusal([cores(2), cores(1)], asked)
+    if words is None:
+        assert said is None
+    else:
+        assert said == (
+            f"The run asks for {words}, and no node of the cluster has as much (there: 1 CPU core; 2 CPU cores): "
+            "ask for less."
+        )
+    assert "there: no node" in str(refusal([], asked))

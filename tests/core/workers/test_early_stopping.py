@@ -1,0 +1,162 @@
+"""ASHA against a plain reading of its rule, and runs of an experiment that really end early."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from core.config import RunConfig, parse_config
+from core.events import Evaluation
+from core.experiments.design import Design, axis_of
+from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.store import ExperimentTable, Status, Store
+from core.workers import LocalEngine
+from core.workers.early_stopping import is_poor, reason_to_end
+from core.workers.recorder import Recorder
+
+Curves = dict[str, list[tuple[int, float]]]
+
+
+def rungs(grace: int, reduction: int, steps: int) -> list[int]:
+    found = [grace]
+    while found[-1] * reduction <= steps:
+        found.append(found[-1] * reduction)
+    return found
+
+
+def poor_by_hand(run_id: str, curves: Curves, grace: int, reduction: int, steps: int) -> bool:
+    """Algorithm 2 as it is written: at the newest rung that a run reaches, is it below the best 1 in η there?"""
+    ladder = rungs(grace, reduction, steps)
+    at_rung: dict[int, list[float]] = {rung: [] for rung in ladder}
+    for name, curve in curves.items():
+        if name != run_id:
+            place(curve, ladder, at_rung)
+    mine: dict[int, list[float]] = {rung: [] for rung in ladder}
+    before = place(curves[run_id][:-1], ladder, mine)
+    step, score = curves[run_id][-1]
+    reached = [rung for rung in ladder if rung <= step and rung not in before]
+    if not reached or not at_rung[reached[-1]]:
+        return False
+    return score < np.percentile(at_rung[reached[-1]], 100 * (1 - 1 / reduction))
+
+
+def place(curve: list[tuple[int, float]], ladder: list[int], at_rung: dict[int, list[float]]) -> set[int]:
+    """Put each score onto the highest rung that it reaches and that the run was not on yet."""
+    taken: set[int] = set()
+    for step, score in curve:
+        free = [rung for rung in ladder if rung <= step and rung not in taken]
+        if free:
+            taken.add(free[-1])
+            at_rung[free[-1]].append(score)
+    return taken
+
+
+def test_it_is_the_published_rule() -> None:
+    rng, differed = random.Random(0), 0
+    for _ in range(300):
+        grace, reduction, steps = rng.choice([2, 5]), rng.choice([2, 3, 4]), rng.choice([20, 60])
+        at = [step for step in rungs(grace, reduction, steps) if step < steps]
+        curves: Curves = {
+            f"r{i}": [(step, rng.random()) for step in at[: rng.randint(1, len(at))]] for i in range(rng.randint(1, 8))
+        }
+        expected = poor_by_hand("r0", curves, grace, reduction, steps)
+        differed += expected
+        assert is_poor("r0", curves, grace_steps=grace, reduction=reduction, steps=steps) is bool(expected)
+    assert 50 < differed < 250  # both answers came
+
+
+def test_a_single_run_is_never_poor() -> None:
+    assert not is_poor("a", {"a": [(5, 0.1)]}, grace_steps=5, reduction=3, steps=50)
+
+
+RULE = {"grace_steps": 4, "reduction": 2}
+
+
+@pytest.fixture
+def table(store: Store) -> ExperimentTable:
+    return ExperimentTable(store.folder)
+
+
+def test_the_last_of_many_ends_and_the_first_goes_on(store: Store, table: ExperimentTable) -> None:
+    experiment = table.create("search", json.dumps({"early_stopping": RULE}))
+    ids = [going_run(store, experiment, seed) for seed in range(4)]
+    for run_id, score in zip(ids, (0.9, 0.8, 0.7, 0.2), strict=True):
+        Recorder(store, store.attempt(run_id, 1)).record(Evaluation(4, "validation", {"accuracy": score}))
+    by_run = {run.run_id: run for run in table.runs(experiment)}
+    # 0.8 is above the median of {0.9} only from below: below the best half at that moment, and so on.
+    assert [by_run[run_id].ended_early for run_id in ids] == [False, True, True, True]
+    asked = [[control.kind for control in store.attempt(run_id, 1).take_controls()] for run_id in ids]
+    assert asked == [[], ["stop"], ["stop"], ["stop"]]
+    message = store.run(ids[3]).message
+    assert message == (
+        "Ended early at step 4: by validation accuracy it was not among the best 1 in 2 of the 4 runs that had come as "
+        "far (ASHA)."
+    )
+    assert not by_run[ids[3]].may_go_on
+
+
+def test_the_last_step_and_other_splits_end_nothing(store: Store, table: ExperimentTable) -> None:
+    experiment = table.create("search", json.dumps({"early_stopping": RULE}))
+    first, second = (going_run(store, experiment, seed) for seed in range(2))
+    Recorder(store, store.attempt(first, 1)).record(Evaluation(10, "validation", {"accuracy": 0.9}))
+    record = Recorder(store, store.attempt(second, 1)).record
+    record(Evaluation(0, "validation", {"accuracy": 0.1}))
+    record(Evaluation(4, "baseline", {"accuracy": 0.1}))
+    record(Evaluation(10, "validation", {"accuracy": 0.1}))
+    assert not any(run.ended_early for run in table.runs(experiment))
+
+
+@pytest.mark.parametrize("other", ["whole", "stopped", "none"])
+def test_a_run_that_another_experiment_needs_whole_goes_on(other: str, store: Store, table: ExperimentTable) -> None:
+    experiment = table.create("search", json.dumps({"early_stopping": RULE}))
+    good, poor = (going_run(store, experiment, seed) for seed in range(2))
+    if other != "none":
+        second = table.create("whole", "{}")
+        table.put_run(second, 0, 1, poor)
+        table.want(second, other == "whole")
+    store.attempt(good, 1).evaluation(4, "validation", {"accuracy": 0.9})
+    store.attempt(poor, 1).evaluation(4, "validation", {"accuracy": 0.1})
+    assert (reason_to_end(store, poor, 4, 10) is None) is (other == "whole")
+
+
+def going_run(store: Store, experiment: str, seed: int) -> str:
+    run_id = store.create(parse_config({"phases": [{"steps": 10}], "seed": seed}), (experiment, 0, seed))
+    claimed = store.claim_next(range(10))
+    assert claimed is not None
+    assert claimed[:2] == (run_id, 1)
+    store.attempt(run_id, 1).register()
+    return run_id
+
+
+def test_a_poor_run_really_ends_and_is_not_begun_again(store: Store, draft: Callable[..., RunConfig]) -> None:
+    base = draft(steps=2_000).model_dump(mode="json") | {"probe": {"frame_steps": []}}
+    rates = axis_of("optimiser.learning_rate", [0.01, 1e-7])
+    looks = {"grace_steps": 100, "reduction": 3}
+    design = Design.model_validate({"base": base, "axes": [rates.model_dump()], "early_stopping": looks})
+    assert design.draft(design.cells[0], 0).probe.frame_steps == (100, 300, 900)
+    engine = LocalEngine(store, slots=range(1))
+    experiments = Experiments(engine)
+    experiment = experiments.table.create("search", design.to_json())
+    # Another run was right in everything when it was looked at.
+    good = store.attempt(going_run(store, experiment, seed=0), 1)
+    good.evaluation(100, "validation", {"accuracy": 1.0})
+    good.end(Status.FINISHED)
+    poor = engine.queue(*engine.prepared(design.draft(design.cells[1], 0)), (experiment, 1, 0))
+    engine.dispatch()
+    deadline = time.monotonic() + 60
+    while not is_over(design, runs := experiments.table.runs(experiment)):
+        assert time.monotonic() < deadline, runs
+        time.sleep(0.1)
+    found = store.run(poor)
+    assert found.status == Status.STOPPED
+    assert 100 <= found.last_step < 2_000
+    assert str(found.message).startswith("Ended early at step 100: ")
+    assert [run.ended_early for run in runs] == [False, True]
+    assert is_complete(design, runs)
+    experiments.resume(experiment)
+    assert store.run(poor).status == Status.STOPPED
