@@ -57,7 +57,7 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
         Setting("phases", "Phases", len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),
-        *_plain(config, "", "device", "precision"),
+        *_plain(config, "", "device", "precision", "processes"),
         # Not grouped by thousands: it is a name more than a number.
         Setting("seed", fields_of(RunConfig)["seed"].label, config.seed, str(config.seed)),
     )

@@ -19,6 +19,8 @@ def config_hash(text: str) -> str:
     for part in ("checkpoint", "resources"):
         given.pop(part, None)
     # What older versions did not write.
+    if given.get("processes") == 1:
+        del given["processes"]
     if given.get("start") is None:
         given.pop("start", None)
     if given["task"].get("back_translation") is None:

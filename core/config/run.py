@@ -143,6 +143,17 @@ class RunConfig(Section):
         Shown({None: "The pre-trained encoder"}),
     ] = None
     resources: ResourcesConfig = ResourcesConfig()
+    processes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=64,
+            title="Processes",
+            description="Data parallel, on one machine: each process reads a part of every batch, on a GPU of its own "
+            "where there are any, and contrast sees the whole batch.",
+        ),
+        Shown(unit="processes"),
+    ] = 1
     seed: Annotated[
         int,
         Field(ge=0, le=LARGEST_SEED, title="Seed", description="Of samples, new weights, batches and dropout."),

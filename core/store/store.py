@@ -445,25 +445,29 @@ class Store(Database):
     def claim_next(self, slots: Sequence[int], worker: Liveness | None = None) -> tuple[str, int, int] | None:
         """Take the oldest queued run for a free slot, so that nobody else can.
 
+        A run in several processes takes as many slots, one behind the other, or all that there are.
+
         Args:
             worker: the process that it is handed to, until its worker reports.
-        Returns: run id, attempt number and slot; None when nothing waits or no slot is free.
+        Returns: run id, attempt number and the first slot; None when nothing waits or no slot is free.
         """
         with self.transaction() as db:
             running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
-            taken = {row["slot"] for row in running if _observed(row).active}
-            free = [slot for slot in slots if slot not in taken]
-            waiting = db.execute(NEXT_IN_LINE)
-            row = waiting.fetchone() if free else None
+            taken = {slot for row in running if _observed(row).active for slot in _slots_of(row, slots)}
+            row = db.execute(NEXT_IN_LINE).fetchone()
             if row is None:
+                return None
+            fitting = (slot for slot in slots if (own := _slots_from(slot, row, slots)) and taken.isdisjoint(own))
+            first = next(fitting, None)
+            if first is None:
                 return None
             attempt = row["attempt"] + 1
             db.execute(
                 "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, message = NULL, "
                 "ended_at = NULL, place = NULL WHERE id = ?",
-                (Status.STARTING, attempt, free[0], to_json(worker), time.time(), row["id"]),
+                (Status.STARTING, attempt, first, to_json(worker), time.time(), row["id"]),
             )
-            return str(row["id"]), attempt, free[0]
+            return str(row["id"]), attempt, first
 
     def next_in_line(self) -> RunConfig | None:
         """The config of the run that `claim_next` would take; None when nothing waits."""
@@ -696,6 +700,18 @@ class Attempt:
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:
             _end(db, self.run_id, status, message)
+
+
+def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
+    """The slots that a run takes where it begins at `first`; none where there are too few from there on."""
+    wanted = min(_config(row["config"]).processes, len(slots))
+    place = slots.index(first)
+    return slots[place : place + wanted] if place + wanted <= len(slots) else ()
+
+
+def _slots_of(row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
+    """The slots that a running run has; a slot of somebody else's is none of these."""
+    return _slots_from(row["slot"], row, slots) if row["slot"] in slots else ()
 
 
 def _count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:

@@ -12,6 +12,7 @@ from core.events import Event, Finished, Frame, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.controls import Controls
+from core.training.gang import Gang
 from core.training.half_precision import Predictions, halve_weights
 from core.training.loop import train
 from core.training.untrained import VectorCache
@@ -28,6 +29,7 @@ def fine_tune(
     start: Path | None,
     known: Mapping[int, Predictions],
     log: Callable[[str], None],
+    gang: Gang | None = None,
 ) -> Iterator[Event]:
     """What `train` yields, from the checkpoint where there is one.
 
@@ -47,6 +49,7 @@ def fine_tune(
         translations=translations,
         start=start,
         resume=resume,
+        gang=gang,
     ):
         watched.see(event)
         if isinstance(event, Finished) and event.status == "finished":

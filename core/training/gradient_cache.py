@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -39,8 +39,17 @@ class GradientCache:
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 
-    def backward(self, shared: SharedGradients | None = None) -> None:
-        """Carries the leaves' gradients on into the encoder; `shared` looks at each part as it comes by."""
+    def take(self, gradients: Sequence[Tensor | None]) -> None:
+        """Gradients for the leaves, where somebody else had the loss."""
+        for leaf, gradient in zip(self._leaves, gradients, strict=True):
+            leaf.grad = gradient
+
+    def backward(self, shared: SharedGradients | None = None, first: int = 0) -> None:
+        """Carries the leaves' gradients on into the encoder; `shared` looks at each part as it comes by.
+
+        Args:
+            first: which text of the batch is the first here.
+        """
         with _own_random_state():
             for (start, end), state in zip(self._spans, self._states, strict=True):
                 restore_random_states(state)
@@ -51,7 +60,7 @@ class GradientCache:
                     if vector.requires_grad and leaf.grad is not None
                 ]
                 if shared is not None:
-                    shared.add(vectors, slice(start, end))
+                    shared.add(vectors, slice(first + start, first + end))
                 if wanted:
                     torch.autograd.backward([vector for vector, _ in wanted], [gradient for _, gradient in wanted])
 

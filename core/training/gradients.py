@@ -7,7 +7,7 @@ weights: the learning weights of the highest block that every term reaches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,11 @@ class SharedGradients:
                 before = sums[place]
                 if gradient is not None:
                     sums[place] = gradient if before is None else before + gradient
+
+    def sum_over(self, summed: Callable[[Sequence[Tensor | None], Sequence[Tensor]], list[Tensor | None]]) -> None:
+        """Add what other processes found for their texts; `summed` does so for gradients of the weights."""
+        for key, sums in self._sums.items():
+            self._sums[key] = summed(sums, self._weights)
 
     def measures(self) -> dict[str, Tensor]:
         """The norm of each term's gradient, the cosine of the first two, not a number where one is 0, and the block."""

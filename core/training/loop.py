@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ from core.training.checkpoints import (
 )
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
+from core.training.gang import Gang
 from core.training.momentum import slow_queues
 from core.training.passes import Machine
 from core.training.phase import Phase
@@ -75,6 +77,7 @@ def train(
     translations: Path | None = None,
     start: Path | None = None,
     resume: bool = False,
+    gang: Gang | None = None,
 ) -> Iterator[Event]:
     """Fine-tune as `config` says, with an event for everything that happens.
 
@@ -87,11 +90,43 @@ def train(
         translations: file that keeps back-translations, shared by runs.
         start: weights of the run that `config.start` names.
         resume: go on from the checkpoint, on exactly the same curve.
+        gang: the processes that train together, of which this one leads; the others `follow`.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume)
+    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, gang)
+    try:
+        yield from _led(run, controls, checkpoints)
+    finally:
+        if gang is not None:
+            with suppress(TrainingError):  # what went wrong before is what is raised
+                gang.lead(None)
+
+
+def follow(
+    config: RunConfig,
+    data: TaskData,
+    gang: Gang,
+    *,
+    checkpoints: Checkpoints,
+    translations: Path | None = None,
+    start: Path | None = None,
+) -> None:
+    """Take the steps of a run that another process leads. Arguments and errors as for `train`.
+
+    It resumes where there is a checkpoint, as its leader does.
+    """
+    run = _Run(config, data, checkpoints, MemoryCache(), translations, start, checkpoints.step() is not None, gang)
+    while (turns := gang.follow()) is not None:
+        run.enter_phase_of(run.step + 1)
+        deque(run.turn_knobs(turns), maxlen=0)
+        run.take_step()
+
+
+def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None) -> Iterator[Event]:
+    """The events of a run, from the first to the last."""
+    config = run.config
     yield run.started()
     yield run.frames.tokens
     yield from run.cautions()
@@ -103,7 +138,10 @@ def train(
         while run.step < config.steps and not controls.stop_requested():
             if run.enter_phase_of(run.step + 1):
                 yield from run.cautions()
-            yield from run.turn_knobs(controls.take_turns())
+            turns = list(controls.take_turns())
+            if run.gang is not None:
+                run.gang.lead(turns)
+            yield from run.turn_knobs(turns)
             yield run.take_step()
             yield from run.starvation()
             yield from run.untrained_frame(controls)
@@ -141,12 +179,14 @@ class _Run:
         translations: Path | None,
         start: Path | None,
         resume: bool,
+        gang: Gang | None,
     ) -> None:
+        self.gang = gang
         self.config, self.checkpoints, self.cache = config, checkpoints, cache
         self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
-        device = _device(config.device)
+        device = _device(config.device) if gang is None else gang.device
         self.machine = Machine(device, encoder_autocast(config.precision, device))
         data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
         self.data = data
@@ -241,6 +281,7 @@ class _Run:
             tokenizer=self.tokenizer,
             machine=self.machine,
             translations=self.translations,
+            gang=self.gang,
         )
 
     def _leave_phase(self) -> None:

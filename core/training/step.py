@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, reference_lines
+from core.training.gang import SharedBatch
 from core.training.gradients import EVERY_STEPS, shared_gradients
 from core.training.optimisers import set_rates, take_clipped_step
 from core.training.outputs import Reader
@@ -49,7 +50,9 @@ def compute_step(phase: Phase, step: int) -> Computed:
     if shared is not None and cache is None:
         shared.add(outputs.vectors)
     value.total.backward()
-    if cache is not None:
+    if isinstance(cache, SharedBatch):
+        cache.backward(shared, phase.parameters)
+    elif cache is not None:
         cache.backward(shared)
     if shared is not None:
         measured |= shared.measures()

@@ -23,6 +23,7 @@ from core.training.fine_tune import fine_tune
 from core.training.half_precision import Predictions
 from core.training.untrained import FolderCache
 from core.training.weight_files import checkpoint_path, snapshot_steps
+from core.workers.followers import gang_of
 from core.workers.job_kinds import Progress
 from core.workers.link import OwnLink
 from core.workers.machine import gpu_ids
@@ -45,7 +46,8 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
     status = Status.FAILED
     try:
         if gpu_ids():
-            os.environ["CUDA_VISIBLE_DEVICES"] = gpu_ids()[slot]
+            own = gpu_ids()[slot : slot + store.run(run_id).config.processes]
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
         attempt.register()
         make_room(store, attempt)
         with OwnLink(store, run_id, attempt_number) as link:
@@ -83,19 +85,23 @@ def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
     config = store.effective_config(attempt.run_id)
     checkpoints = Checkpoints(attempt.folder, config.checkpoint.every_steps, guard=attempt.check)
     recorder = Recorder(store, attempt)
-    for event in fine_tune(
-        config,
-        TaskSource(store.folder).kept(config.task, config.seed),
-        checkpoints,
-        controls=link.asked,
-        cache=FolderCache(store.cache_folder),
-        translations=store.cache_folder / "translations.db",
-        start=start_of(store, config),
-        known=known_predictions(store, attempt.run_id),
-        log=log,
-    ):
-        recorder.record(event)
-        link.asked.wait_while_paused()
+    data = TaskSource(store.folder).kept(config.task, config.seed)
+    translations, start = store.cache_folder / "translations.db", start_of(store, config)
+    with gang_of(config, data, weights=attempt.folder, start=start, translations=translations) as gang:
+        for event in fine_tune(
+            config,
+            data,
+            checkpoints,
+            controls=link.asked,
+            cache=FolderCache(store.cache_folder),
+            translations=translations,
+            start=start,
+            known=known_predictions(store, attempt.run_id),
+            log=log,
+            gang=gang,
+        ):
+            recorder.record(event)
+            link.asked.wait_while_paused()
     assert isinstance(event, Finished)
     return Status(event.status)
 

@@ -22,7 +22,7 @@ from pages.ui.parameter_widget import choice_field
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
-CLOSED = "Name, seed, precision, points and frames"
+CLOSED = "Name, seed, precision, points, frames and processes"
 OWN = {"cls": "[CLS]", "mean": "mean"}
 # As many frames as `default_frame_steps` spreads.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
@@ -100,7 +100,7 @@ def _frames(start: RunConfig) -> int:
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
     on_cluster = settings().engine != LOCAL
-    with st.expander("Name, seed, precision, points, frames and cluster" if on_cluster else CLOSED):
+    with st.expander("Name, seed, precision, points, frames, processes and cluster" if on_cluster else CLOSED):
         fields = fields_of(RunConfig)
         left, middle, right = st.columns(3)
         name = left.text_input(
@@ -118,9 +118,12 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         points = number_field(left, of_probe["size"], start.probe.size, key=state.form_key("probe"))
         beside = number_field(middle, of_probe["train_size"], start.probe.train_size, key=state.form_key("probe_train"))
         frames = number_field(right, FRAMES, _frames(start), key=state.form_key("frames"))
+        left, _, _ = st.columns(3)
+        processes = number_field(left, fields["processes"], start.processes, key=state.form_key("processes"))
         resources = _resources(start.resources) if on_cluster else start.resources.model_dump()
     probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
-    return {"name": name, "seed": int(seed), "precision": precision, "probe": probe, "resources": resources}
+    given = {"name": name, "seed": int(seed), "precision": precision, "probe": probe}
+    return given | {"processes": processes, "resources": resources}
 
 
 def _resources(start: ResourcesConfig) -> dict[str, Any]:

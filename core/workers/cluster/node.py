@@ -25,6 +25,7 @@ from core.training.untrained import FolderCache
 from core.training.weight_files import weight_files
 from core.workers.cluster.messages import Arrived, Failed, Line, Message, WeightFile
 from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
+from core.workers.followers import gang_of
 from core.workers.link import Asked
 from core.workers.run_worker import plain_failure
 
@@ -81,17 +82,22 @@ def _carry_out(
 
     checkpoints = Checkpoints(weights, config.checkpoint.every_steps)
     changes, lines = _Changes(weights), list[str]()
-    with _Ear(board, f"{parcel.run_id}.{parcel.attempt}", lines.append) as ear:
+    data, begins = read_data(rows, config.task.content_hash), start if parcel.start is not None else None
+    with (
+        _Ear(board, f"{parcel.run_id}.{parcel.attempt}", lines.append) as ear,
+        gang_of(config, data, weights=weights, start=begins, translations=translations) as gang,
+    ):
         events: Iterator[Event] = fine_tune(
             config,
-            read_data(rows, config.task.content_hash),
+            data,
             checkpoints,
             controls=ear.asked,
             cache=FolderCache(desk / "cache"),
             translations=translations,
-            start=start if parcel.start is not None else None,
+            start=begins,
             known=parcel.known,
             log=lines.append,
+            gang=gang,
         )
         for event in events:
             yield from changes.files()

@@ -1,0 +1,61 @@
+"""The time of a step in two processes against one with the same batch of 32, on the cores of this machine.
+
+(1 − λ)·CE + λ·SCL on film reviews with the bundled encoder in float32, all weights learn. Two processes share the
+cores; each holds the model, reads half of the batch and sends its gradients (90 MB) to the other. The first steps are
+left out. No target: on one machine without GPUs it only shows what the exchange costs.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from statistics import median
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as workers have it
+
+from benchmarks.measure import in_turn, options, progress, report
+from core.config import parse_config
+from core.config.objective import mixed_objective
+from core.events import Step
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.training.untrained import MemoryCache
+from core.workers.followers import gang_of
+
+BATCH, FIRST_STEPS = 32, 3
+
+
+def step_s(processes: int, steps: int, cache: MemoryCache) -> float:
+    """Median seconds of a step."""
+    draft = {
+        "phases": [{"steps": steps, "batch_size": BATCH, "objective": mixed_objective(0.9, 0.3).model_dump()}],
+        "precision": "float32",
+        "processes": processes,
+        "probe": {"frame_steps": []},
+        "checkpoint": {"every_steps": 10_000, "snapshot_steps": []},
+    }
+    config, data = prepare(parse_config(draft), gpu=False)
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder)
+        with gang_of(config, data, weights=weights, start=None, translations=None) as gang:
+            events = train(config, data, checkpoints=Checkpoints(weights, 10_000), cache=cache, gang=gang)
+            found = [event.values["step_s"] for event in events if isinstance(event, Step)]
+    return median(found[FIRST_STEPS:])
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5, steps=12)
+    cache, ratios = MemoryCache(), list[float]()
+    for repetition in range(given.repeats):
+        found = {}
+        for name in in_turn(repetition, ["one", "two"]):
+            found[name] = step_s({"one": 1, "two": 2}[name], given.steps, cache)
+        progress(repetition + 1, found, digits=3)
+        ratios.append(found["two"] / found["one"])
+    report("ratio", f"a step of {BATCH} texts in two processes / in one", ratios, "none")
+
+
+if __name__ == "__main__":
+    main()

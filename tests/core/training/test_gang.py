@@ -1,0 +1,176 @@
+"""Two processes with gloo against one with the same global batch: every measure of every step, and the weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from core.config import RunConfig, parse_config
+from core.config.presets import PRESETS
+from core.events import SHARED_COSINE, OfTerm, Step
+from core.training.checkpoints import Checkpoints
+from core.training.loop import train
+from core.training.prepare import prepare
+from core.workers.processes import ROOT
+from tests.core.training.gang_program import first_gradients
+
+PROGRAM = Path(__file__).with_name("gang_program.py")
+STEPS, BATCH = 6, 7  # an odd batch: the parts are of 3 and 4 texts
+TOLERANCE = 1e-5
+RATES = {"learning_rate": 1e-6, "classifier_learning_rate": 1e-6}
+EVERY_BLOCK = {"trainable": {"part": "all"}}
+# Without dropout: what is drawn while encoding is each process's own.
+CASES: dict[str, list[dict[str, Any]]] = {
+    "ce": PRESETS["ce"].phases(EVERY_BLOCK),
+    "ce-scl": PRESETS["ce-scl"].phases(EVERY_BLOCK),
+    "ce-scl in parts": PRESETS["ce-scl"].phases(EVERY_BLOCK | {"micro_batch": 2}),
+    "last block": PRESETS["ce-scl"].phases({"trainable": {"part": "last_blocks", "blocks": 1}}),
+    "lora": PRESETS["ce-scl"].phases({"trainable": {"part": "lora", "lora_dropout": 0.0}}),
+    "classifier": PRESETS["ce"].phases({"trainable": {"part": "classifier"}}),
+    "tokens": PRESETS["token-scl"].phases(EVERY_BLOCK),
+    "layers": [
+        {
+            "objective": {
+                "terms": [{"loss": "cross_entropy"}, {"loss": "supcon", "layers": [1, 2]}],
+                "combine": "additive",
+            }
+        }
+    ],
+    "views, a head and a queue": [
+        {
+            "objective": {
+                "terms": [
+                    {"loss": "cross_entropy"},
+                    {"loss": "supcon", "views": [{"view": "eda"}], "projection": "mlp"},
+                    {"loss": "supcon", "queue": 16},
+                ],
+                "combine": "additive",
+            }
+        }
+    ],
+    "mixup": [{"objective": {"terms": [{"loss": "cross_entropy", "mixup": 0.4}]}}],
+    "two phases": PRESETS["simcse"].phases(EVERY_BLOCK),
+}
+
+
+class Together(NamedTuple):
+    """What two processes found."""
+
+    curve: list[dict[str, float]]
+    gradients: dict[str, np.ndarray]
+    weights: dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def still_encoder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny encoder without dropout."""
+    folder = tmp_path_factory.mktemp("still") / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
+    (folder / "config.json").write_text(json.dumps(config | rates))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drafts(still_encoder: Path, small_csv: Path) -> dict[str, dict[str, Any]]:
+    common = {
+        "task": {"id": "file", "path": str(small_csv)},
+        "encoder": {"id": str(still_encoder), "max_length": 32},
+        "device": "cpu",
+        "probe": {"frame_steps": [2]},
+        "checkpoint": {"snapshot_steps": []},
+    }
+    # AdamW divides a gradient by its size: where one is 0, rounding decides the sign of a whole step.
+    sized = {"steps": STEPS, "batch_size": BATCH, "optimiser": RATES}
+    return {name: common | {"phases": [phase | sized for phase in phases]} for name, phases in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Curves and weights of every case, of two processes that torchrun starts."""
+    folder = tmp_path_factory.mktemp("gang")
+    (folder / "drafts.json").write_text(json.dumps(list(drafts.values())))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAM)]
+    done = subprocess.run(
+        [*command, str(folder / "drafts.json"), str(folder / "out.json")],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-9000:]
+    curves = json.loads((folder / "out.json").read_text())
+    return {
+        name: Together(
+            curve,
+            load_file(folder / f"gradients-{number}.safetensors"),
+            load_file(folder / f"weights-{number}" / "checkpoint.safetensors"),
+        )
+        for number, (name, curve) in enumerate(zip(drafts, curves, strict=True))
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_those_of_one_process(name: str, together: dict[str, Any], drafts: dict[str, Any]) -> None:
+    expected = first_gradients(*prepare(parse_config(drafts[name]), gpu=False, bfloat16=False))
+    gradients = together[name].gradients
+    assert gradients.keys() == expected.keys()
+    for part, values in expected.items():
+        np.testing.assert_allclose(gradients[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_take_the_steps_of_one(
+    name: str, together: dict[str, Any], drafts: dict[str, Any], tmp_path: Path
+) -> None:
+    config, data = prepare(parse_config(drafts[name]), gpu=False, bfloat16=False)
+    events = train(config, data, checkpoints=Checkpoints(tmp_path))
+    alone = [event.values for event in events if isinstance(event, Step)]
+    curve = together[name].curve
+    assert len(curve) == len(alone) == sum(phase.steps or 0 for phase in config.phases)
+    for ours, theirs in zip(curve, alone, strict=True):
+        assert ours.keys() == theirs.keys()
+        for measure in ours.keys() - {"step_s"}:
+            # A cosine divides by small gradients: read in parts by one process, it moves by as much.
+            close = 10 * TOLERANCE if measure == SHARED_COSINE else TOLERANCE
+            assert ours[measure] == pytest.approx(theirs[measure], rel=TOLERANCE, abs=close), measure
+    reference = load_file(tmp_path / "checkpoint.safetensors")
+    assert together[name].weights.keys() == reference.keys()
+    for part, values in reference.items():
+        np.testing.assert_allclose(together[name].weights[part], values, rtol=0, atol=TOLERANCE, err_msg=part)
+
+
+def test_what_terms_ask_of_shared_weights_is_that_of_the_whole_batch(together: dict[str, Any]) -> None:
+    first = together["ce-scl"].curve[0]
+    assert OfTerm.SHARED_GRADIENT.keys(first) == ["supcon", "cross_entropy"]
+
+
+def test_a_part_of_a_batch_would_be_something_else(drafts: dict[str, Any], together: dict[str, Any]) -> None:
+    """What is tested above is not true of any two batches: contrast within halves has another loss."""
+    halved = drafts["ce-scl"] | {"phases": [drafts["ce-scl"]["phases"][0] | {"batch_size": BATCH // 2}]}
+    config, data = prepare(parse_config(halved), gpu=False, bfloat16=False)
+    (first, *_) = [event for event in train(config, data) if isinstance(event, Step)]
+    assert first.values["loss.supcon"] != pytest.approx(together["ce-scl"].curve[0]["loss.supcon"], rel=1e-2)
+
+
+def test_one_process_is_no_other_config(draft: Callable[..., RunConfig]) -> None:
+    from core.config.identity import config_hash
+
+    config = draft()
+    older = json.loads(config.to_json())
+    del older["processes"]
+    assert config_hash(json.dumps(older)) == config_hash(config.to_json())
+    assert config_hash(draft(more={"processes": 2}).to_json()) != config_hash(config.to_json())

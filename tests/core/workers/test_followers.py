@@ -1,0 +1,88 @@
+"""Runs in several processes through an engine: they end together, stop, resume, and say when one is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.config import RunConfig
+from core.errors import TrainingError
+from core.store import RunRecord, Status, Store
+from core.training.prepare import prepare
+from core.workers import LocalEngine, followers
+from core.workers.followers import gang_of
+
+WAIT_S = 90.0
+LONG = 50_000
+Draft = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def engine(store: Store) -> LocalEngine:
+    return LocalEngine(store, slots=range(1))
+
+
+def wait_until(store: Store, run_id: str, holds: Callable[[RunRecord], bool]) -> RunRecord:
+    deadline = time.monotonic() + WAIT_S
+    while not holds(run := store.run(run_id)):
+        if time.monotonic() > deadline:
+            pytest.fail(f"{run.status} at {run.last_step}, {run.message}: {store.log_path(run_id).read_text()}")
+        time.sleep(0.05)
+    return run
+
+
+def following() -> list[psutil.Process]:
+    """The processes that follow somebody, whoever started them."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if "core.workers.followers" in (process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEngine, draft: Draft) -> None:
+    run_id = engine.submit(draft(more={"processes": 2}))
+    run = wait_until(engine.store, run_id, lambda r: r.status.ended)
+    assert (run.status, run.last_step) == (Status.FINISHED, 8)
+    assert len(engine.store.steps(run_id)) == 8
+    assert engine.store.frame_steps(run_id) == list(run.config.probe.frame_steps or ())
+    deadline = time.monotonic() + WAIT_S
+    while following():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_it_takes_knobs_stops_and_resumes(engine: LocalEngine, draft: Draft) -> None:
+    store = engine.store
+    run_id = engine.submit(draft(steps=LONG, more={"processes": 2}))
+    wait_until(store, run_id, lambda r: r.last_step >= 3)
+    engine.turn(run_id, "lambda", 0.25)
+    wait_until(store, run_id, lambda _: bool(store.knob_turns(run_id)))
+    (turn,) = store.knob_turns(run_id)
+    engine.stop(run_id)
+    stopped = wait_until(store, run_id, lambda r: r.status.ended)
+    assert stopped.status == Status.STOPPED
+    assert stopped.checkpoint_step == stopped.last_step
+    engine.resume(run_id)
+    wait_until(store, run_id, lambda r: r.last_step >= stopped.last_step + 3)
+    values = {step.step: step.values["lambda"] for step in store.steps(run_id)}
+    assert {values[step] for step in values if step >= turn.step} == {0.25}
+    (other,) = following()
+    other.kill()
+    failed = wait_until(store, run_id, lambda r: r.status.ended)
+    assert failed.status == Status.FAILED
+    assert str(failed.message).startswith("The processes of the run lost each other")
+
+
+def test_a_process_that_does_not_start_is_named(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, data = prepare(draft(more={"processes": 2}), gpu=False)
+    monkeypatch.setattr(followers.sys, "executable", "false")
+    with (
+        pytest.raises(TrainingError, match="did not start"),
+        gang_of(config, data, weights=tmp_path, start=None, translations=None),
+    ):
+        pytest.fail("it began")
