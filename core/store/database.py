@@ -13,7 +13,7 @@ from core.errors import StoreError, shown
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
-MIGRATIONS = 9
+MIGRATIONS = 10
 BUSY_TIMEOUT_S = 10.0
 
 

@@ -237,6 +237,24 @@ def m009_places(db: Database) -> None:
     db.conn.execute("ALTER TABLE experiment_runs ADD COLUMN ended_early INTEGER NOT NULL DEFAULT 0")
 
 
+@migrations()  # type: ignore[untyped-decorator]
+def m010_visitors(db: Database) -> None:
+    """Whose a run is, whose turn it was, and whether a run reads fewer texts at a time since memory was short."""
+    for statement in (
+        "ALTER TABLE runs ADD COLUMN owner TEXT",
+        "ALTER TABLE runs ADD COLUMN memory_short INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE experiments ADD COLUMN owner TEXT",
+        """
+        CREATE TABLE visitors (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL DEFAULT '',
+            turn_at REAL NOT NULL DEFAULT 0
+        ) WITHOUT ROWID
+        """,
+    ):
+        db.conn.execute(statement)
+
+
 def _folder(db: Database) -> Path:
     return Path(db.conn.execute("PRAGMA database_list").fetchone()["file"]).parent
 

@@ -463,7 +463,8 @@ class Store(Database):
                 return None
             attempt = row["attempt"] + 1
             db.execute(
-                "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, message = NULL, "
+                "UPDATE runs SET status = ?, attempt = ?, slot = ?, worker = ?, heartbeat_at = ?, "
+                "message = CASE WHEN memory_short THEN message END, "
                 "ended_at = NULL, place = NULL WHERE id = ?",
                 (Status.STARTING, attempt, first, to_json(worker), time.time(), row["id"]),
             )
@@ -696,6 +697,35 @@ class Attempt:
                     )
             _count_time(db, self.run_id)
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
+
+    def read_less(self, phase: int) -> int | None:
+        """Queue the run again, before all others, to read half as many texts at a time in a phase: memory was short.
+
+        The batch stays what it is, so the run learns the same. Done once for a run, and not where a config cannot be
+        carried out in parts.
+
+        Returns: how many texts at a time; None where nothing was changed.
+        """
+        with self._writing() as db:
+            row = db.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchone()
+            config = _config(row["config"])
+            at_once = config.phases[phase].effective_micro_batch or config.phases[phase].batch_size
+            if row["memory_short"] or at_once < 2:
+                return None
+            phases = list(config.phases)
+            phases[phase] = phases[phase].model_copy(update={"micro_batch": at_once // 2})
+            text = config.model_copy(update={"phases": tuple(phases)}).to_json()
+            message = (
+                f"There was not enough memory for {at_once} texts at a time: it reads {at_once // 2} at a time now, "
+                "for the gradients of the same batch."
+            )
+            db.execute(
+                "UPDATE runs SET config = ?, config_hash = ?, memory_short = 1, status = 'queued', worker = NULL, "
+                "slot = NULL, place = NULL, queued_at = 0, message = ? WHERE id = ?",
+                (text, config_hash(text), message, self.run_id),
+            )
+            _count_time(db, self.run_id)
+        return at_once // 2
 
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:

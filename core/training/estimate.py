@@ -176,6 +176,11 @@ def _learning_parameters(trainable: TrainableConfig, shape: EncoderShape) -> int
     }[trainable.part]
 
 
+def phase_memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, max_length: int) -> float:
+    """Bytes that a phase needs, roughly."""
+    return _memory(phase, data, shape, mean_tokens(data.train.shown, max_length))
+
+
 def _memory(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:
     trainable, plan = phase.trainable, plan_phase(phase.objective, shape.blocks)
     learning = _learning_parameters(trainable, shape)

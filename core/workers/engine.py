@@ -10,6 +10,7 @@ from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
 from core.workers import machine
+from core.workers.memory import check_memory
 from core.workers.run_rows import TaskSource, keep_rows
 
 
@@ -46,12 +47,14 @@ class Engine(ABC):
         Raises: ConfigError, TaskError or EncoderError.
         """
         self._check_start(draft)
-        return prepare(
+        config, data = prepare(
             draft,
             gpu=machine.has_gpu(),
             bfloat16=machine.has_bfloat16(draft.device),
             load=TaskSource(self.store.folder),
         )
+        check_memory(config, data)
+        return config, data
 
     def _check_start(self, draft: RunConfig) -> None:
         """Raises: ConfigError for a run that cannot be started from."""

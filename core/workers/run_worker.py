@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -15,7 +16,7 @@ from core.config import RunConfig
 from core.errors import PlaygroundError, StaleAttemptError, StoreError, TrainingError
 from core.events import Finished
 from core.settings import PREFIX
-from core.store import Status, Store
+from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
 from core.store.store import Attempt
 from core.training.checkpoints import Checkpoints
@@ -59,8 +60,16 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
         log(traceback.format_exc())
         _fail(store, attempt, error)
     make_room(store)
+    _free_memory()
     _start_next(store)
     return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
+
+
+def _free_memory() -> None:
+    """Give back what the run had, before another one begins beside the end of this process."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict[str, Any]:
@@ -137,10 +146,20 @@ def make_room(store: Store, attempt: Attempt | None = None) -> None:
         log(str(error))
 
 
+def is_of_memory(error: BaseException) -> bool:
+    """Whether memory was short."""
+    text = str(error).lower()
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS)
+
+
+def failing_phase(run: RunRecord) -> int:
+    """The number, from 0, of the phase that the step belongs to at which a run ended."""
+    return run.config.phase_at(run.last_step + 1)
+
+
 def plain_failure(error: BaseException, batch_size: int) -> str:
     """What a person reads of an error that ended a run."""
-    text = str(error).lower()
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in text for sign in MEMORY_SIGNS):
+    if is_of_memory(error):
         remedy = (
             f"try a batch of {batch_size // 2}, or"
             if batch_size > 1
@@ -152,10 +171,21 @@ def plain_failure(error: BaseException, batch_size: int) -> str:
     return f"The run ended with an unexpected {type(error).__name__}: its log has the details."
 
 
+def reads_less(attempt: Attempt, run: RunRecord) -> bool:
+    """Queue a run again with fewer texts at a time, where its views allow that. Returns: whether it is."""
+    number = failing_phase(run)
+    views = [view for term in run.config.phases[number].objective.terms for view in term.views]
+    if any(view.entry.follows_gradient for view in views):
+        return False  # an adversarial step is found over the whole batch at once
+    return attempt.read_less(number) is not None
+
+
 def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
     try:
         run = store.run(attempt.run_id)
-        batch_size = run.config.phases[run.config.phase_at(run.last_step + 1)].batch_size
+        if is_of_memory(error) and reads_less(attempt, run):
+            return
+        batch_size = run.config.phases[failing_phase(run)].batch_size
         attempt.end(Status.FAILED, plain_failure(error, batch_size))
     except StoreError as problem:
         # The store cannot be written (a full disk): the run reads "interrupted", and the log says why.

@@ -31,9 +31,10 @@ class WeightFile:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The run cannot go on; what a person reads of it."""
+    """The run cannot go on; what a person reads of it, and whether memory was short."""
 
     message: str
+    of_memory: bool = False
 
 
 Message = Arrived | Line | WeightFile | Failed | Event

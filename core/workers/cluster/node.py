@@ -27,7 +27,7 @@ from core.workers.cluster.messages import Arrived, Failed, Line, Message, Weight
 from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
 from core.workers.followers import gang_of
 from core.workers.link import Asked
-from core.workers.run_worker import plain_failure
+from core.workers.run_worker import is_of_memory, plain_failure
 
 HEAR_S, ASK_AGAIN_S = 2.0, 0.5
 
@@ -55,7 +55,7 @@ def work(parcel: Parcel, models: Mapping[str, Sequence[Any]], board: Any) -> Ite
         yield from _carry_out(parcel, config, models, board, desk, folder)
     except BaseException as error:
         yield Line(traceback.format_exc())
-        yield Failed(plain_failure(error, config.phases[-1].batch_size))
+        yield Failed(plain_failure(error, config.phases[-1].batch_size), is_of_memory(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

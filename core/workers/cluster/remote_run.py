@@ -20,7 +20,7 @@ from core.workers.cluster.room import Resources
 from core.workers.link import Link
 from core.workers.recorder import Recorder
 from core.workers.run_log import open_log
-from core.workers.run_worker import make_room, plain_failure
+from core.workers.run_worker import make_room, plain_failure, reads_less
 
 # Losses in a row without a new checkpoint, after which the run is what ends its nodes.
 MOST_LOSSES = 3
@@ -67,7 +67,8 @@ class RemoteRun(threading.Thread):
                 attempt.end(Status.STOPPED)
                 return
             except OUT_OF_MEMORY:
-                self._fail(attempt, MemoryError())
+                if not reads_less(attempt, self._store.run(self._run_id)):
+                    self._fail(attempt, MemoryError())
                 return
             except LOST as error:
                 self._log.write(str(error))
@@ -130,7 +131,8 @@ class RemoteRun(threading.Thread):
             case WeightFile():
                 self._keep(attempt, message)
             case Failed():
-                attempt.end(Status.FAILED, message.message)
+                if not (message.of_memory and reads_less(attempt, self._store.run(self._run_id))):
+                    attempt.end(Status.FAILED, message.message)
                 return True
             case _:
                 recorder.record(message)

@@ -1,0 +1,150 @@
+"""A run that cannot fit is refused with what would, and one that runs out of memory goes on in smaller parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.encoders.source import encoder_shape
+from core.errors import ConfigError
+from core.store import Status, Store
+from core.training.estimate import phase_memory
+from core.training.prepare import prepare
+from core.workers import LocalEngine, memory
+from core.workers.run_worker import plain_failure, reads_less
+
+Draft = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch, draft: Draft) -> float:
+    """Room for 100 texts of the tiny encoder at a time."""
+    config, data = prepare(draft(batch_size=20), gpu=False)
+    shape = encoder_shape(config.encoder.id)
+    phase = config.phases[0].model_copy(update={"batch_size": 100})
+    found = phase_memory(phase, data, shape, config.encoder.max_length)
+    monkeypatch.setattr(memory, "limit_bytes", lambda _: found)
+    return found
+
+
+def test_the_largest_batch_that_fits_is_named(limit: float, draft: Draft) -> None:
+    config, data = prepare(draft(batch_size=20), gpu=False)
+    memory.check_memory(config, data)
+    large = config.model_copy(update={"phases": (config.phases[0].model_copy(update={"batch_size": 2_000}),)})
+    with pytest.raises(ConfigError) as refused:
+        memory.check_memory(large, data)
+    assert str(refused.value).startswith("batch_size = 2000 cannot be used: it needs about ")
+    assert "100 would fit; micro_batch 100 keeps the batch" in str(refused.value)
+    parts = large.phases[0].model_copy(update={"micro_batch": 100})
+    memory.check_memory(large.model_copy(update={"phases": (parts,)}), data)
+
+
+@pytest.mark.parametrize("texts", [1, 2, 3, 17, 64, 99])
+def test_it_is_the_largest_of_all(texts: int, draft: Draft) -> None:
+    config, data = prepare(draft(batch_size=20), gpu=False)
+    shape, length = encoder_shape(config.encoder.id), config.encoder.max_length
+    sizes = {n: config.phases[0].model_copy(update={"batch_size": n}) for n in range(1, 120)}
+    room = phase_memory(sizes[texts], data, shape, length)
+    wide = config.model_copy(update={"phases": (sizes[119],)})
+    by_hand = max(n for n, phase in sizes.items() if phase_memory(phase, data, shape, length) <= room)
+    assert memory.fitting_texts(wide, 0, data, shape, room) == by_hand == texts
+    assert memory.fitting_texts(wide, 0, data, shape, 1.0) == 0
+
+
+def test_where_nothing_fits_it_says_so(monkeypatch: pytest.MonkeyPatch, store: Store, draft: Draft) -> None:
+    monkeypatch.setattr(memory, "limit_bytes", lambda _: 1.0)
+    with pytest.raises(ConfigError, match="not even one text would fit"):
+        LocalEngine(store, slots=range(1)).submit(draft())
+    assert store.runs() == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1000000\n", 1e6), ("max\n", None), (None, None)])
+def test_a_container_s_limit_counts(
+    text: str | None, expected: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.max"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(memory, "CONTAINER_LIMIT", path)
+    found = memory.limit_bytes("cpu")
+    assert found is not None
+    assert (found == expected) if expected else found > 1e8
+
+
+def claimed(store: Store, config: RunConfig) -> tuple[str, int]:
+    run_id = store.create(config)
+    found = store.claim_next(range(1))
+    assert found is not None
+    store.attempt(run_id, found[1]).register()
+    return run_id, found[1]
+
+
+class TestRetry:
+    def test_a_run_is_queued_first_with_half_as_many_texts_at_a_time_once(self, store: Store, draft: Draft) -> None:
+        config, _ = prepare(draft(batch_size=8), gpu=False)
+        run_id, number = claimed(store, config)
+        waiting = store.create(config)
+        assert reads_less(store.attempt(run_id, number), store.run(run_id))
+        run = store.run(run_id)
+        assert (run.status, run.config.phases[0].micro_batch, run.config.phases[0].batch_size) == (
+            Status.QUEUED,
+            4,
+            8,
+        )
+        assert run.message == (
+            "There was not enough memory for 8 texts at a time: it reads 4 at a time now, for the gradients of the "
+            "same batch."
+        )
+        assert store.same_as(run.config) == run_id
+        found = store.claim_next(range(1))
+        assert found is not None
+        assert found[:2] == (run_id, number + 1)
+        assert store.run(run_id).message == run.message  # it says so while it goes on
+        store.attempt(run_id, number + 1).register()
+        assert not reads_less(store.attempt(run_id, number + 1), store.run(run_id))
+        assert store.run(run_id).status == Status.STARTING
+        assert store.run(waiting).status == Status.QUEUED
+
+    def test_one_text_cannot_be_halved(self, store: Store, draft: Draft) -> None:
+        config, _ = prepare(draft(more={"phases": [{"steps": 8, "batch_size": 8, "micro_batch": 1}]}), gpu=False)
+        run_id, number = claimed(store, config)
+        assert not reads_less(store.attempt(run_id, number), store.run(run_id))
+        assert "try a batch of 4" in plain_failure(MemoryError(), 8)
+
+    def test_an_adversarial_view_reads_the_batch_at_once(self, store: Store, draft: Draft) -> None:
+        term: dict[str, Any] = {"loss": "supcon", "views": [{"view": "adversarial"}]}
+        config, _ = prepare(draft(objective={"terms": [term]}), gpu=False)
+        run_id, number = claimed(store, config)
+        assert not reads_less(store.attempt(run_id, number), store.run(run_id))
+
+    def test_a_run_that_really_runs_out_goes_on_by_itself(
+        self, store: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The worker is this process, whose encoder has no memory for more than four texts."""
+        from core.training.passes import Passes
+        from core.workers.run_worker import work
+
+        run = Passes.run
+
+        def tight(self: Passes, batch: Any, start: int, end: int) -> Any:
+            if end - start > 4:
+                raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+            return run(self, batch, start, end)
+
+        monkeypatch.setattr(Passes, "run", tight)
+        monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+        engine = LocalEngine(store, slots=range(1))
+        run_id = engine.submit(draft())
+        for attempt in (1, 2):
+            found = store.claim_next(range(1))
+            assert found is not None
+            assert found[:2] == (run_id, attempt)
+            work(str(store.folder), run_id, attempt, 0)
+        ended = store.run(run_id)
+        assert (ended.status, ended.last_step, ended.config.phases[0].micro_batch) == (Status.FINISHED, 8, 4)
+        assert time.time() - ended.created_at < 120
