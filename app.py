@@ -11,6 +11,7 @@ from core.errors import PlaygroundError
 from pages.ui import state
 from pages.ui.head import APP_NAME, tab_title
 from pages.ui.parts import escaped
+from pages.ui.visitor import greet
 
 st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wide")
 
@@ -35,6 +36,7 @@ def main() -> None:
     st.html(STYLE)
     state.mark_app()
     try:
+        greet()
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from core.errors import ConfigError
 
@@ -31,6 +38,13 @@ class Settings(BaseSettings):
             HOST:PORT, the address of such a cluster's head.
         ray_cpus, ray_gpus: what a run asks a Ray cluster for unless it says otherwise.
         max_text_chars: a longer text is a problem of its row, as is a longer label.
+        shared: whether several people use this server. Then a run belongs to whoever started it: others watch, and only
+            its owner or an admin may stop, turn, rename or delete it.
+        admins: e-mail addresses of admins, where Streamlit's login is configured.
+        admin_key: whoever types it on the Runs page is an admin.
+        visitor_running, visitor_waiting: runs of one person at a time, and how many may wait, on a shared server.
+        visitor_experiment: runs of an experiment there.
+        total_waiting: runs of all people that may wait there, experiments aside.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
@@ -47,6 +61,25 @@ class Settings(BaseSettings):
     max_text_chars: Annotated[int, Field(ge=10)] = 20_000
     max_label_chars: Annotated[int, Field(ge=1)] = 100
     max_classes: Annotated[int, Field(ge=2, le=254)] = 100
+    shared: bool = False
+    admins: tuple[str, ...] = ()
+    admin_key: SecretStr | None = None
+    visitor_running: Annotated[int, Field(ge=1)] = 1
+    visitor_waiting: Annotated[int, Field(ge=1)] = 5
+    visitor_experiment: Annotated[int, Field(ge=1)] = 100
+    total_waiting: Annotated[int, Field(ge=1)] = 1_000
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment, then the file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, settings_file())
 
     @field_validator("engine")
     @classmethod
@@ -56,13 +89,20 @@ class Settings(BaseSettings):
         return given
 
 
+def settings_file() -> Path:
+    """Where settings are read that the environment does not have: SCL_SETTINGS, else scl.toml in the current folder."""
+    return Path(os.environ.get(f"{PREFIX}SETTINGS") or "scl.toml")
+
+
 def settings() -> Settings:
-    """The settings as the environment has them now.
+    """The settings as the environment and the settings file have them now.
 
     Raises: ConfigError naming the variable, its value and what would work.
     """
     try:
         return Settings()
+    except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
+        raise ConfigError("settings", str(settings_file()), f"{error}: give a TOML file.") from None
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()

@@ -19,6 +19,7 @@ from pages.ui.head import page_head
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
 from pages.ui.task_audit import task_audit, training_examples
+from pages.ui.visitor import visitor
 
 
 def page() -> None:
@@ -80,7 +81,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
     if st.button("Launch", type="primary", disabled=ready is None, width="stretch", icon=":material/rocket_launch:"):
         assert ready is not None
         try:
-            run_id = engine.submit(ready[0])
+            run_id = engine.submit(ready[0], visitor().id)
         except PlaygroundError as error:
             st.error(escaped(problem_text(error)))
             return

@@ -24,6 +24,7 @@ from pages.ui.controls import delete_button, disk_line, offer_undo, rename_butto
 from pages.ui.head import page_head
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, objective_label, status_badge, task_label
+from pages.ui.visitor import all_whose, visitor, who_am_i
 
 POLL_S = 2.0
 MAX_ROWS = 14
@@ -32,6 +33,7 @@ MAX_ROWS = 14
 def page() -> None:
     engine = reads.open_engine()
     page_head("Runs")
+    who_am_i(engine.store)
     runs = engine.store.runs()
     going = any(not run.status.ended for run in runs)
     st.fragment(_list, run_every=POLL_S if going else None)(engine, going)
@@ -65,6 +67,7 @@ def _list(engine: Engine, polling: bool) -> None:
         height="content" if len(runs) <= MAX_ROWS else 560,
         column_config={
             "Run": st.column_config.TextColumn(width="medium"),
+            "By": st.column_config.TextColumn(width="small", help="Who started it"),
             "Tags": st.column_config.ListColumn(width="small"),
             "Progress": st.column_config.ProgressColumn(
                 format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
@@ -153,6 +156,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     table = pd.DataFrame(
         {
             "Run": [run.title for run in runs],
+            "By": all_whose(store, [run.owner for run in runs]),
             "Tags": [list(run.tags) for run in runs],
             "Status": [str(run.status) for run in runs],
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
@@ -171,6 +175,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     )
     empty = [] if "linear probe" in set(table["Scored"]) else ["Scored"]
     empty += [] if any(run.tags for run in runs) else ["Tags"]
+    empty += [] if settings().shared else ["By"]
     empty += [] if any(run.place for run in runs) else ["Where"]
     return table.drop(columns=empty)
 
@@ -234,7 +239,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:
-    ended = [run for run in runs if run.status.ended]
+    ended = [run for run in runs if run.status.ended and visitor().may_change(run.owner)]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{counted(len(runs), 'run')} selected.", width="content")
         if len(runs) <= MOST_RUNS:
@@ -243,7 +248,7 @@ def _several(engine: Engine, runs: list[RunSummary]) -> None:
             st.page_link("pages/compare.py", label="Compare them", icon=icon, query_params=together)
         delete_button(engine, ended, f"Delete {len(ended)}" if ended else "Delete", "delete.several")
     if len(ended) < len(runs):
-        st.caption("Runs that are going on stay: stop them first.")
+        st.caption("Runs that are going on, or that are not yours, stay.")
 
 
 state.require_app()

@@ -14,6 +14,7 @@ from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 from core.workers import Engine, Jobs, chosen_engine
+from core.workers.limits import check_experiment
 
 # The kind of job that makes an experiment's runs.
 FILL = "experiment"
@@ -34,18 +35,21 @@ class Experiments:
         self.table = ExperimentTable(engine.store.folder)
         self._jobs = Jobs(engine.store.folder)
 
-    def begin(self, design: Design) -> str:
+    def begin(self, design: Design, owner: str | None = None) -> str:
         """Add an experiment and have its runs made; returns its id.
 
+        Args:
+            owner: the visitor whose experiment it is, on a shared server.
         Raises: ConfigError, TaskError or EncoderError where its first run cannot be made, and EngineError or
             StoreError; then nothing was created.
         """
         if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
             remedy = "install Ray (pip install -r requirements-ray.txt), or leave it out."
             raise ConfigError("early_stopping", "ASHA", remedy)
+        check_experiment(design.runs, owner)
         for _ in self._first_drafts(design):
             pass
-        experiment_id = self.table.create(design.name, design.to_json())
+        experiment_id = self.table.create(design.name, design.to_json(), owner)
         # The first run begins while the job that makes the others is still loading what it needs.
         make_runs(self.engine, experiment_id, lambda *_: None, most=1)
         self.fill(experiment_id)
@@ -113,6 +117,8 @@ class Experiments:
         if count < 1:
             raise ConfigError("seeds", count, "give 1 or more.")
         design = self.design(experiment_id)
+        more_runs = count * design.runs // len(design.seeds)
+        check_experiment(design.runs + more_runs, self.table.experiment(experiment_id).owner)
         first = max(design.seeds) + 1
         more = design.with_seeds(range(first, first + count))
         self.table.redesign(experiment_id, more.to_json())
@@ -153,7 +159,8 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
     Returns: how many runs were new. A cell whose run cannot be made keeps the reason.
     """
     table = ExperimentTable(engine.store.folder)
-    design = parse_design(table.experiment(experiment_id).design)
+    experiment = table.experiment(experiment_id)
+    design = parse_design(experiment.design)
     todo = missing(design, table.runs(experiment_id))[:most]
     new = 0
     for done, (cell, seed) in enumerate(todo):
@@ -162,7 +169,7 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
             break
         try:
             draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
-            new += _make(engine, table, (experiment_id, cell.number, seed), draft)
+            new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
         except PlaygroundError as error:
             table.put_problem(experiment_id, cell.number, seed, str(error))
     report(len(todo), len(todo), "done")
@@ -184,12 +191,14 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
     return {label: found}
 
 
-def _make(engine: Engine, table: ExperimentTable, place: tuple[str, int, int], draft: RunConfig) -> bool:
+def _make(
+    engine: Engine, table: ExperimentTable, place: tuple[str, int, int], draft: RunConfig, owner: str | None
+) -> bool:
     """One run. Returns: whether it is a new one."""
     config, data = engine.prepared(draft)
     same = engine.store.same_as(config)
     if same is None:
-        engine.queue(config, data, place)
+        engine.queue(config, data, place, owner)
         engine.dispatch()
         return True
     table.put_run(*place, same)

@@ -5,7 +5,7 @@ May import: config, errors, events, settings, tasks, the maps that a run keeps. 
 
 from core.store.experiment_table import Experiment, ExperimentRun, ExperimentTable
 from core.store.library import LibraryTask, TaskLibrary
-from core.store.records import Liveness, RunRecord, RunSummary, Status
+from core.store.records import Liveness, RunRecord, RunSummary, Status, Waiting
 from core.store.store import Store, default_folder, rows_path
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Status",
     "Store",
     "TaskLibrary",
+    "Waiting",
     "default_folder",
     "rows_path",
 ]

@@ -31,6 +31,7 @@ class Experiment:
         design: its design in JSON form, which `core.experiments` reads.
         wanted: whether its runs are to be carried out; False once somebody stopped it.
         created_at: seconds since the epoch.
+        owner: the visitor whose it is; None where nobody is known.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Experiment:
     design: str
     wanted: bool
     created_at: float
+    owner: str | None = None
 
     @property
     def title(self) -> str:
@@ -87,13 +89,13 @@ class ExperimentRun:
 class ExperimentTable(Database):
     """The experiments of a database."""
 
-    def create(self, name: str, design: str) -> str:
+    def create(self, name: str, design: str, owner: str | None = None) -> str:
         """Add an experiment whose runs are wanted; returns its id. Raises: ConfigError for a name that is too long."""
         experiment_id = new_id()
         with self.transaction() as db:
             db.execute(
-                "INSERT INTO experiments (id, name, design, wanted, created_at) VALUES (?, ?, ?, 1, ?)",
-                (experiment_id, checked_name(name), design, time.time()),
+                "INSERT INTO experiments (id, name, design, wanted, created_at, owner) VALUES (?, ?, ?, 1, ?, ?)",
+                (experiment_id, checked_name(name), design, time.time(), owner),
             )
         return experiment_id
 
@@ -244,7 +246,8 @@ class ExperimentTable(Database):
 
 
 def _experiment(row: sqlite3.Row) -> Experiment:
-    return Experiment(row["id"], row["number"], row["name"], row["design"], bool(row["wanted"]), row["created_at"])
+    columns = ("id", "number", "name", "design", "created_at", "owner")
+    return Experiment(**{name: row[name] for name in columns}, wanted=bool(row["wanted"]))
 
 
 def _observed(row: sqlite3.Row) -> Status:

@@ -77,6 +77,17 @@ class KnobState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A queued run. Attributes: background: of an experiment; turn_at: when its owner last had a turn."""
+
+    id: str
+    owner: str | None
+    background: bool
+    turn_at: float
+    queued_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run as lists show it.
 
@@ -93,6 +104,7 @@ class RunSummary:
         working_since: since when it works without a break; None where it does not.
         tags: what people sort it under.
         of_experiment: whether an experiment started it.
+        owner: the visitor whose run it is; None where nobody is known.
         place: the node of a cluster that it runs or ran on; None for this machine, and while it waits for a node.
     """
 
@@ -123,6 +135,7 @@ class RunSummary:
     tags: tuple[str, ...]
     of_experiment: bool
     place: str | None
+    owner: str | None
 
     @property
     def elapsed_s(self) -> float:

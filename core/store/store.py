@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -27,7 +28,7 @@ from core.store import frames as frame_files
 from core.store.database import Database
 from core.store.liveness import from_json, liveness_of, observed, to_json
 from core.store.names import checked_name, checked_tags, new_id
-from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status
+from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status, Waiting
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 # How long a deleted run can be brought back.
@@ -43,18 +44,22 @@ CONFIGS_KEPT = 4_096
 # A knob's turn as its table has it: step, name, value.
 Turn = tuple[int, str, float]
 ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
-# The run that waits longest, those of experiments behind the others. One that starts from another waits for its end.
-NEXT_IN_LINE = (
-    "SELECT id, attempt, config FROM runs WHERE status = 'queued' AND NOT EXISTS ("
+# Runs that wait, the next one first: those of experiments behind the others, people by turns, whoever waited longest.
+# One that starts from another waits for its end. The parameter: owners who have as many runs going on as they may.
+IN_LINE = (
+    "SELECT runs.*, coalesce(visitors.turn_at, 0) AS turn_at FROM runs LEFT JOIN visitors ON visitors.id = runs.owner "
+    "WHERE status = 'queued' AND NOT EXISTS ("
     "SELECT 1 FROM runs source WHERE source.id = json_extract(runs.config, '$.start') AND source.discarded_at IS NULL "
     f"AND (source.status = 'queued' OR source.status IN {ACTIVE_STATUSES})"
-    ") ORDER BY background, queued_at, number LIMIT 1"
+    ") AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(?))) "
+    "ORDER BY background, turn_at, queued_at, number"
 )
+NEXT_IN_LINE = f"{IN_LINE} LIMIT 1"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
     "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
-    "background, place"
+    "background, place, owner"
 )
 
 
@@ -83,19 +88,21 @@ class Store(Database):
 
     # Runs
 
-    def create(self, config: RunConfig, cell: tuple[str, int, int] | None = None) -> str:
+    def create(self, config: RunConfig, cell: tuple[str, int, int] | None = None, owner: str | None = None) -> str:
         """Queue a prepared run; returns its id.
 
         Args:
             cell: an experiment's id, and the cell and seed there that the run is of; it then waits behind runs that
                 somebody started one by one.
+            owner: the visitor whose run it is; None on a server that nobody shares.
         """
         run_id = new_id()
         now, text = time.time(), config.to_json()
         with self.transaction() as db:
             db.execute(
-                "INSERT INTO runs (id, name, config, config_hash, created_at, queued_at, status, steps, background) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO runs "
+                "(id, name, config, config_hash, created_at, queued_at, status, steps, background, owner) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     run_id,
                     config.name,
@@ -106,6 +113,7 @@ class Store(Database):
                     Status.QUEUED,
                     config.steps,
                     cell is not None,
+                    owner,
                 ),
             )
             if cell is not None:
@@ -442,19 +450,22 @@ class Store(Database):
 
     # What the engine writes
 
-    def claim_next(self, slots: Sequence[int], worker: Liveness | None = None) -> tuple[str, int, int] | None:
-        """Take the oldest queued run for a free slot, so that nobody else can.
+    def claim_next(
+        self, slots: Sequence[int], worker: Liveness | None = None, most_of_owner: int | None = None
+    ) -> tuple[str, int, int] | None:
+        """Take the next queued run for a free slot, so that nobody else can.
 
         A run in several processes takes as many slots, one behind the other, or all that there are.
 
         Args:
             worker: the process that it is handed to, until its worker reports.
+            most_of_owner: runs of one visitor that may go on at a time; None for any number.
         Returns: run id, attempt number and the first slot; None when nothing waits or no slot is free.
         """
         with self.transaction() as db:
             running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
             taken = {slot for row in running if _observed(row).active for slot in _slots_of(row, slots)}
-            row = db.execute(NEXT_IN_LINE).fetchone()
+            row = db.execute(NEXT_IN_LINE, (_busy(running, most_of_owner),)).fetchone()
             if row is None:
                 return None
             fitting = (slot for slot in slots if (own := _slots_from(slot, row, slots)) and taken.isdisjoint(own))
@@ -468,13 +479,42 @@ class Store(Database):
                 "ended_at = NULL, place = NULL WHERE id = ?",
                 (Status.STARTING, attempt, first, to_json(worker), time.time(), row["id"]),
             )
+            if row["owner"] is not None:
+                db.execute(
+                    "INSERT INTO visitors (id, turn_at) VALUES (?, ?) "
+                    "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at",
+                    (row["owner"], time.time()),
+                )
             return str(row["id"]), attempt, first
 
-    def next_in_line(self) -> RunConfig | None:
+    def next_in_line(self, most_of_owner: int | None = None) -> RunConfig | None:
         """The config of the run that `claim_next` would take; None when nothing waits."""
-        for row in self.all(NEXT_IN_LINE):
+        running = self.all(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}") if most_of_owner else []
+        for row in self.all(NEXT_IN_LINE, (_busy(running, most_of_owner),)):
             return _config(row["config"])
         return None
+
+    def line(self) -> list[Waiting]:
+        """The queued runs that may begin, in the order in which people wait; nobody's limit is looked at."""
+        rows = self.all(IN_LINE, ("[]",))
+        return [
+            Waiting(row["id"], row["owner"], bool(row["background"]), row["turn_at"], row["queued_at"]) for row in rows
+        ]
+
+    # Visitors of a shared server
+
+    def name_visitor(self, visitor: str, name: str) -> None:
+        """What others read of a visitor. Raises: ConfigError for a name that is too long."""
+        checked = checked_name(name)
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+                (visitor, checked),
+            )
+
+    def visitor_names(self) -> dict[str, str]:
+        """The names that visitors gave themselves, by id."""
+        return {row["id"]: row["name"] for row in self.all("SELECT id, name FROM visitors WHERE name != ''")}
 
     def say_to_queued(self, message: str | None) -> None:
         """Why queued runs do not begin, on each of them; None takes it back."""
@@ -699,7 +739,7 @@ class Attempt:
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
 
     def read_less(self, phase: int) -> int | None:
-        """Queue the run again, before all others, to read half as many texts at a time in a phase: memory was short.
+        """Queue the run again, before others of its owner, to read half as many texts at a time: memory was short.
 
         The batch stays what it is, so the run learns the same. Done once for a run, and not where a config cannot be
         carried out in parts.
@@ -730,6 +770,14 @@ class Attempt:
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:
             _end(db, self.run_id, status, message)
+
+
+def _busy(running: Sequence[sqlite3.Row], most: int | None) -> str:
+    """The owners who have as many runs going on as they may, as JSON."""
+    if most is None:
+        return "[]"
+    counts = Counter(row["owner"] for row in running if row["owner"] is not None and _observed(row).active)
+    return json.dumps([owner for owner, count in counts.items() if count >= most])
 
 
 def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:

@@ -10,6 +10,7 @@ from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
 from core.workers import machine
+from core.workers.limits import check_waiting
 from core.workers.memory import check_memory
 from core.workers.run_rows import TaskSource, keep_rows
 
@@ -32,12 +33,15 @@ class Engine(ABC):
     def dispatch(self) -> None:
         """Start queued runs as long as there is room. Cheap when nothing waits."""
 
-    def submit(self, draft: RunConfig) -> str:
+    def submit(self, draft: RunConfig, owner: str | None = None) -> str:
         """Check and complete a draft, queue it, and start it if there is room; returns the run's id.
 
-        Raises: ConfigError, TaskError, EncoderError or StoreError; then nothing was created.
+        Args:
+            owner: the visitor whose run it is, on a shared server.
+        Raises: ConfigError, TaskError, EncoderError, EngineError or StoreError; then nothing was created.
         """
-        run_id = self.queue(*self.prepared(draft))
+        check_waiting(self.store, owner)
+        run_id = self.queue(*self.prepared(draft), owner=owner)
         self.dispatch()
         return run_id
 
@@ -69,15 +73,21 @@ class Engine(ABC):
             remedy = f"{source.title} has the encoder {source.config.encoder.id}; give a run with {draft.encoder.id}."
             raise ConfigError("start", draft.start, remedy)
 
-    def queue(self, config: RunConfig, data: TaskData, cell: tuple[str, int, int] | None = None) -> str:
+    def queue(
+        self,
+        config: RunConfig,
+        data: TaskData,
+        cell: tuple[str, int, int] | None = None,
+        owner: str | None = None,
+    ) -> str:
         """Queue a prepared run; returns its id. `dispatch` starts it.
 
         Args:
-            cell: as `Store.create` takes it.
+            cell, owner: as `Store.create` takes them.
         Raises: TaskError or StoreError; then nothing was created.
         """
         keep_rows(self.store.folder, data)
-        return self.store.create(config, cell)
+        return self.store.create(config, cell, owner)
 
     def status(self, run_id: str) -> Status:
         """As it is true now. Raises: RunNotFoundError."""

@@ -12,6 +12,7 @@ from core.workers import machine
 from core.workers.engine import Engine
 from core.workers.job_kinds import HAS_FORK, RUNS
 from core.workers.jobs import Jobs
+from core.workers.limits import most_of_visitor
 from core.workers.starters import SpawnStarter, Starter, WarmStarter
 
 
@@ -47,7 +48,7 @@ class LocalEngine(Engine):
 
     def _start_one(self) -> bool:
         with closing(self._starter(self.store)) as starter:
-            claim = self.store.claim_next(self._slots, starter.holder())
+            claim = self.store.claim_next(self._slots, starter.holder(), most_of_visitor())
             if claim is None:
                 return False
             try:

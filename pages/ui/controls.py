@@ -16,6 +16,7 @@ from core.store.store import UNDO_S
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.parts import escaped
+from pages.ui.visitor import require_own, visitor, whose
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
@@ -24,7 +25,10 @@ NONE_DISCARDED: tuple[float, list[tuple[str, str]], int] = (0.0, [], 0)
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
-    """Stop, pause or resume, whichever the run's status allows."""
+    """Stop, pause or resume, whichever the run's status allows; for somebody else's run, whose it is."""
+    if not visitor().may_change(run.owner):
+        st.caption(f"Run of {escaped(whose(engine.store, run.owner))}", width="content")
+        return
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
         if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:"):
@@ -77,6 +81,7 @@ def delete_with_undo(engine: Engine, runs: list[RunSummary]) -> None:
 
 def delete_button(engine: Engine, runs: list[RunSummary], label: str, key: str) -> None:
     """Delete runs, after saying how much room that makes."""
+    runs = [run for run in runs if visitor().may_change(run.owner)]
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
     about = f"Frees {freed}. It can be undone for {UNDO_S / 60:.0f} minutes." if runs else None
@@ -86,6 +91,8 @@ def delete_button(engine: Engine, runs: list[RunSummary], label: str, key: str) 
 
 def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] = ()) -> None:
     """A small form for a run's name and tags. Args: others: runs whose tags are offered too."""
+    if not visitor().may_change(run.owner):
+        return
     known = sorted({tag for one in (run, *others) for tag in one.tags})
     key = f"rename.{run.id}"
     if state.remembered(SAVED, str) == run.id:
@@ -132,7 +139,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
         if part
     ]
     with st.container(horizontal=True, vertical_alignment="center"):
-        if run.weights_dropped_at is None:
+        if run.weights_dropped_at is None and visitor().may_change(run.owner):
             _keep_toggle(engine, run)
         st.caption(f"On disk: {size_text(size.total)}" + (f" ({', '.join(parts)})" if parts else ""), width="content")
 
@@ -143,6 +150,7 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
 
     def turned() -> None:
         try:
+            require_own(run.owner)
             engine.store.keep_weights(run.id, bool(state.widget_value(key)))
         except PlaygroundError as error:
             leave_notice(str(error))

@@ -11,12 +11,13 @@ from core.config import RATE
 from core.config.objective import Knob
 from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
-from core.store import Store
+from core.store import RunRecord, Store
 from core.store.records import KnobState
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.controls import leave_notice
 from pages.ui.parameter_widget import Scale, slider_scale
+from pages.ui.visitor import require_own, visitor
 
 RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0), "Multiplies the rate that the schedule gives: 0 stops learning.")
 WHEN = "The next step uses it, and the curves mark it."
@@ -36,10 +37,11 @@ class Drawn(NamedTuple):
 def draw_knobs(engine: Engine, run_id: str) -> None:
     """A slider for each knob of the phase that the next step belongs to."""
     now = engine.store.knob_state(run_id)
+    run = engine.store.run(run_id)
     used, launched = _used_and_launched(now)
     for name, knob in launched.items():
         value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        _slider(engine, run_id, name, f"knob.{run_id}.{used.phase}.{name}", knob, value, scale)
+        _slider(engine, run, name, f"knob.{run_id}.{used.phase}.{name}", knob, value, scale)
 
 
 def pending_words(store: Store, run_id: str) -> list[str]:
@@ -73,7 +75,7 @@ def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
     return slider_scale(knob.slider, [knob.value, *turns, *pending])
 
 
-def _slider(engine: Engine, run_id: str, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
+def _slider(engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
     """One slider at the value that counts.
 
     It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
@@ -90,7 +92,8 @@ def _slider(engine: Engine, run_id: str, name: str, key: str, knob: Knob, value:
         if state.remembered(key, lambda: drawn).revision != drawn.revision:
             return  # a browser still sends what a widget held that it no longer has
         try:
-            engine.turn(run_id, name, round(float(state.widget_value(drawn.key(key))), scale.digits))
+            require_own(run.owner)
+            engine.turn(run.id, name, round(float(state.widget_value(drawn.key(key))), scale.digits))
         except PlaygroundError as error:
             leave_notice(str(error))
             state.remember(key, drawn._replace(shown=math.nan))
@@ -104,6 +107,7 @@ def _slider(engine: Engine, run_id: str, name: str, key: str, knob: Knob, value:
         format=scale.format,
         help=f"{knob.help} {WHEN}",
         on_change=turned,
+        disabled=not visitor().may_change(run.owner),
         key=drawn.key(key),
     )
 

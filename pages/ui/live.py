@@ -10,13 +10,14 @@ from statistics import median
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
+from core.artifacts.waiting_time import Place, places
 from core.config import RunConfig
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.quantities import percent
+from core.quantities import counted, percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
 from core.settings import LOCAL, settings
@@ -33,6 +34,8 @@ from core.training.score_source import (
 )
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.workers import Engine
+from core.workers.limits import most_of_visitor
+from core.workers.machine import slots
 from pages.ui import reads
 from pages.ui.address import FineTune
 from pages.ui.beat import beat
@@ -232,15 +235,27 @@ def _waiting(engine: Engine, run: RunRecord) -> str:
     if run.status == Status.QUEUED:
         if run.config.start is not None:
             return f"Waiting for run {run.config.start}, from which it starts."
-        if settings().engine != LOCAL:
-            return "Waiting for room on the cluster."
-        ahead = [other for other in engine.store.runs() if other.status.active]
-        return f"Waiting for {escaped(ahead[-1].title)} to end." if ahead else "Waiting for a free place."
+        on_cluster = settings().engine != LOCAL
+        place = places(engine.store, len(slots()), most_of_visitor()).get(run.id)
+        return _in_line(place, on_cluster)
     if run.status == Status.STARTING:
         if settings().engine != LOCAL and run.place is None:
             return "On its way to a node of the cluster."
         return "Loading the encoder. One that was never used here is downloaded first, which can take minutes."
     return "The run ended before its first step." if run.status.ended else "Starting."
+
+
+def _in_line(place: Place | None, on_cluster: bool) -> str:
+    """How many runs begin before this one, and when it will, by the pace of earlier runs."""
+    first = "room on the cluster" if on_cluster else "a free place"
+    if place is None or not place.before:
+        words = f"Next in line, waiting for {first}"
+    else:
+        words = f"Waiting for {first}; {counted(place.before, 'run begins', 'runs begin')} before it"
+    # Nobody here knows how many runs go on at a time there.
+    if place is None or place.seconds is None or on_cluster:
+        return f"{words}."
+    return f"{words}; about {duration(place.seconds)} by the pace of earlier runs."
 
 
 def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:

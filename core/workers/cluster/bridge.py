@@ -16,6 +16,7 @@ from core.workers.cluster.ray_cluster import RayCluster
 from core.workers.cluster.ray_engine import identity_of_settings, requested
 from core.workers.cluster.remote_run import RemoteRun
 from core.workers.cluster.room import Resources, fits, refusal
+from core.workers.limits import most_of_visitor
 from core.workers.warm import WarmServer
 
 # Slots of this machine's own runs are numbered from 0.
@@ -86,12 +87,12 @@ class Bridge(WarmServer):
             return
         self._next_try = time.monotonic() + LOOK_EVERY_S
         nodes = cluster.nodes()
-        while (config := self._store.next_in_line()) is not None:
+        while (config := self._store.next_in_line(most_of_visitor())) is not None:
             asked = _resources(config)
             never = refusal(nodes.values(), asked)
             if never is None and not fits(nodes, [(run.node_id, run.asked) for run in self._runs], asked):
                 return
-            claim = self._store.claim_next(range(FIRST_SLOT, LAST_SLOT), self._me)
+            claim = self._store.claim_next(range(FIRST_SLOT, LAST_SLOT), self._me, most_of_visitor())
             if claim is None:
                 return
             run_id, attempt, _ = claim

@@ -22,6 +22,7 @@ from pages.ui.compare.picking import Compared, put_runs
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
+from pages.ui.visitor import visitor
 
 OTHER = "other"
 
@@ -167,7 +168,7 @@ def _in_words(different: Sequence[Difference]) -> str:
 def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:
     try:
         with st.spinner("Starting", show_time=False):
-            run_id = engine.submit(made)
+            run_id = engine.submit(made, visitor().id)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
         return

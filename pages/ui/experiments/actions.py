@@ -21,6 +21,7 @@ from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.undo import discard_with_undo
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parts import duration, escaped
+from pages.ui.visitor import visitor, whose
 
 # How many more are offered.
 USUAL_MORE = 5
@@ -34,6 +35,9 @@ def actions(
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header(escaped(experiment.title), anchor=False, width="content")
         st.space("stretch")
+        if not visitor().may_change(experiment.owner):
+            st.caption(f"Experiment of {escaped(whose(engine.store, experiment.owner))}", width="content")
+            return
         if going and st.button("Stop", icon=":material/stop:", key="experiment.stop"):
             _ask(lambda: found.stop(experiment.id))
         resumable = any(run.status is None or run.may_go_on for run in runs)

@@ -18,6 +18,7 @@ from pages.ui.experiments.set_up import GRID
 from pages.ui.form_start import forget_start, without_defaults
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.visitor import visitor
 
 
 def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
@@ -39,7 +40,7 @@ def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
     try:
         given = {"name": name, "base": draft.model_dump(mode="json")}
         design = build(Design, given | {"seeds": list(range(draft.seed, draft.seed + seeds))})
-        experiment_id = open_experiments(engine).begin(design)
+        experiment_id = open_experiments(engine).begin(design, visitor().id)
     except PlaygroundError as error:
         st.error(escaped(problem_text(error)))
         return

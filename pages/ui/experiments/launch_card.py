@@ -15,6 +15,7 @@ from core.workers.machine import slots
 from pages.ui.address import Experiments
 from pages.ui.experiments.reads import cost_of, open_experiments
 from pages.ui.parts import duration, escaped
+from pages.ui.visitor import visitor
 
 
 def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
@@ -53,7 +54,7 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
     ):
         assert design is not None
         try:
-            experiment_id = open_experiments(engine).begin(design)
+            experiment_id = open_experiments(engine).begin(design, visitor().id)
         except PlaygroundError as error:
             st.error(escaped(problem_text(error)))
             return False

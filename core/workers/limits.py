@@ -1,0 +1,38 @@
+"""What one visitor of a shared server may have, so that there is something left for the others."""
+
+from __future__ import annotations
+
+from core.errors import EngineError
+from core.settings import settings
+from core.store import Store
+
+
+def most_of_visitor() -> int | None:
+    """Runs of one visitor that may go on at a time; None where nobody shares the server."""
+    known = settings()
+    return known.visitor_running if known.shared else None
+
+
+def check_waiting(store: Store, owner: str | None) -> None:
+    """Raises: EngineError where a visitor, or all of them, have as many runs waiting as they may."""
+    known = settings()
+    if not known.shared or owner is None:
+        return
+    waiting = [run for run in store.line() if not run.background]
+    own = sum(run.owner == owner for run in waiting)
+    if own >= known.visitor_waiting:
+        raise EngineError(
+            f"{own} of your runs wait already, which is the most here: wait until one begins, or stop one."
+        )
+    if len(waiting) >= known.total_waiting:
+        raise EngineError(f"{len(waiting)} runs wait already, which is the most here: try again in a while.")
+
+
+def check_experiment(runs: int, owner: str | None) -> None:
+    """Raises: EngineError where an experiment of a visitor has more runs than it may."""
+    known = settings()
+    if known.shared and owner is not None and runs > known.visitor_experiment:
+        raise EngineError(
+            f"The experiment has {runs:,} runs, and here it may have {known.visitor_experiment:,}: take fewer values "
+            "or seeds."
+        )

@@ -1,0 +1,147 @@
+"""Who looks at this page, on a server that several people share, and what is theirs.
+
+A visitor is known by Streamlit's login where that is configured, else by a cookie that the server has signed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+from itsdangerous import BadSignature, URLSafeSerializer
+
+from core.errors import EngineError
+from core.settings import settings
+from core.store import Store, default_folder
+from core.store.names import NAME_CHARS, new_id
+from core.store.secret import server_secret
+from pages.ui import state
+from pages.ui.caching import cached
+from pages.ui.parts import escaped
+
+COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
+ADMIN, VISITOR = "visitor.admin", "visitor.id"
+# Guessing a key takes this long for each guess.
+WRONG_KEY_S = 1.0
+SHOWN_CHARS = 4
+
+_mount = st.components.v2.component(
+    "visitor",
+    html="<span hidden></span>",
+    js=Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Whoever looks. Attributes: id: None where nobody shares the server, and everything is everybody's."""
+
+    id: str | None
+    is_admin: bool
+
+    def may_change(self, owner: str | None) -> bool:
+        """Whether what belongs to `owner` is theirs to stop, turn, rename or delete."""
+        return self.is_admin or (self.id is not None and self.id == owner)
+
+
+def visitor() -> Visitor:
+    """Whoever looks at this page."""
+    known = settings()
+    if not known.shared:
+        return Visitor(None, is_admin=True)
+    email = _email()
+    if email is not None:
+        return Visitor(f"login:{email}", is_admin=email in known.admins or state.remembered(ADMIN, bool))
+    return Visitor(state.remembered(VISITOR, _from_cookie), is_admin=state.remembered(ADMIN, bool))
+
+
+def greet() -> None:
+    """Have the browser of somebody without a login be known again."""
+    if settings().shared and _email() is None:
+        signed = _signer(str(default_folder().absolute())).dumps(visitor().id)
+        _mount(key="visitor", data={"name": COOKIE, "value": str(signed), "max_age_s": YEAR_S}, height="content")
+
+
+def require_own(owner: str | None) -> None:
+    """Raises: EngineError for what belongs to somebody else: a page may be older than the rule."""
+    if not visitor().may_change(owner):
+        raise EngineError("This belongs to somebody else, and only they or an admin can change it: start one of yours.")
+
+
+def whose(store: Store, owner: str | None) -> str:
+    """Whose something is, in words for a list; "" where nobody shares the server."""
+    return "" if not settings().shared else _named(owner, visitor(), store.visitor_names())
+
+
+def all_whose(store: Store, owners: list[str | None]) -> list[str]:
+    """`whose` of many."""
+    if not settings().shared:
+        return [""] * len(owners)
+    me, names = visitor(), store.visitor_names()
+    return [_named(owner, me, names) for owner in owners]
+
+
+def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
+    if owner is None:
+        return "the server"
+    if owner == me.id:
+        return "you"
+    return names.get(owner) or (owner.removeprefix("login:") if "@" in owner else f"visitor {owner[:SHOWN_CHARS]}")
+
+
+def who_am_i(store: Store) -> None:
+    """What others read of this visitor, and a way to become an admin; nothing where nobody shares the server."""
+    known, me = settings(), visitor()
+    if not known.shared or me.id is None:
+        return
+    name = store.visitor_names().get(me.id, "")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        called = escaped(name) or f"visitor {me.id[:SHOWN_CHARS]}"
+        role = ", an admin" if me.is_admin else ""
+        st.caption(f"You are {called}{role}. Runs of others can be watched.", width="content")
+        with st.popover("Your name", icon=":material/badge:"), st.form("visitor.name", border=False):
+            given = st.text_input("Name", name, max_chars=NAME_CHARS, help="What others read beside your runs.")
+            if st.form_submit_button("Save", type="primary"):
+                store.name_visitor(me.id, given)
+                st.rerun()
+        if known.admin_key is not None and not me.is_admin:
+            _admin_form(known.admin_key.get_secret_value())
+
+
+def _admin_form(key: str) -> None:
+    with st.popover("Admin", icon=":material/key:"), st.form("visitor.admin", border=False):
+        typed = st.text_input("Key", type="password", help="From the server's settings. Until the tab closes.")
+        if st.form_submit_button("Become an admin", type="primary"):
+            if hmac.compare_digest(typed.encode(), key.encode()):
+                state.remember(ADMIN, True)
+                st.rerun()
+            time.sleep(WRONG_KEY_S)
+            st.error("That is not the key: ask whoever runs the server.")
+
+
+def _email() -> str | None:
+    """Of somebody who is logged in, where Streamlit's login is configured."""
+    user = st.user.to_dict()
+    email = user.get("email") if user.get("is_logged_in") else None
+    return str(email) if email else None
+
+
+def _from_cookie() -> str:
+    """The visitor of a cookie that this server has signed, else a new one."""
+    signed = st.context.cookies.get(COOKIE)
+    if signed:
+        try:
+            return str(_signer(str(default_folder().absolute())).loads(signed))
+        except BadSignature:
+            pass  # not ours: it is taken for none
+    return new_id()
+
+
+@cached(4)
+def _signer(folder: str) -> URLSafeSerializer:
+    return URLSafeSerializer(server_secret(Path(folder)), salt=SALT)

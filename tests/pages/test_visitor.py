@@ -1,0 +1,196 @@
+"""A server that several people share: what is whose, who may change it, and how a browser is known again."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import parse_config
+from core.errors import EngineError, StoreError
+from core.store import Status, Store
+from core.store.secret import NAME, server_secret
+from core.workers import LocalEngine
+from pages.ui import visitor
+from pages.ui.visitor import Visitor
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "open sesame"
+
+
+@pytest.fixture
+def shared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("SCL_SHARED", "1")
+    monkeypatch.setenv("SCL_ADMIN_KEY", KEY)
+    return Store(folder)
+
+
+@pytest.fixture
+def as_visitor(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Whoever looks has this id."""
+    who = {"id": "ada"}
+    monkeypatch.setattr(visitor, "_from_cookie", lambda: who["id"])
+    return who
+
+
+def run_of(store: Store, owner: str | None, status: Status = Status.STOPPED) -> str:
+    run_id = store.create(parse_config({"name": f"of {owner}", "phases": [{"steps": 10}]}), owner=owner)
+    if status != Status.QUEUED:
+        store.claim_next(range(100))
+        attempt = store.attempt(run_id, store.run(run_id).attempt)
+        attempt.register()
+        if status.ended:
+            attempt.end(status)
+    return run_id
+
+
+def page(name: str, **query: str) -> AppTest:
+    made = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    made.query_params.update(query)
+    made.run()
+    return made.switch_page(f"pages/{name}.py").run()
+
+
+def labels(drawn: AppTest) -> list[str]:
+    return [button.label for button in drawn.button]
+
+
+def test_a_run_of_somebody_else_can_be_watched_and_nothing_else(shared: Store, as_visitor: dict[str, str]) -> None:
+    shared.name_visitor("bob", "Bob <b>")
+    drawn = page("fine_tune", run=run_of(shared, "bob", Status.RUNNING))
+    assert not drawn.exception
+    assert "Stop" not in labels(drawn)
+    assert any("Run of Bob" in caption.value and "<b>" not in caption.value for caption in drawn.caption)
+
+
+def test_a_run_of_one_s_own_can_be_stopped(shared: Store, as_visitor: dict[str, str]) -> None:
+    run_id = run_of(shared, "ada", Status.RUNNING)
+    drawn = page("fine_tune", run=run_id)
+    assert not drawn.exception
+    assert "Stop" in labels(drawn)
+
+
+def test_the_list_says_whose_runs_are(shared: Store, as_visitor: dict[str, str]) -> None:
+    for owner in ("ada", "bob", None):
+        run_of(shared, owner)
+    (table,) = page("runs").dataframe
+    assert list(table.value["By"]) == ["the server", "visitor bob", "you"]
+
+
+def test_where_nobody_shares_the_server_nothing_is_said_of_anybody(folder: Path) -> None:
+    store = Store(folder)
+    run_of(store, None)
+    drawn = page("runs")
+    assert "By" not in drawn.dataframe[0].value
+    assert not any("You are" in caption.value for caption in drawn.caption)
+    assert not (folder / NAME).exists()
+
+
+def test_the_admin_s_key_opens_everything_and_another_does_not(
+    shared: Store, as_visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitor, "WRONG_KEY_S", 0.0)
+    drawn = page("runs")
+    field = next(field for field in drawn.text_input if field.label == "Key")
+    field.set_value("guess")
+    drawn = next(button for button in drawn.button if button.label == "Become an admin").click().run()
+    assert any("That is not the key" in error.value for error in drawn.error)
+    next(field for field in drawn.text_input if field.label == "Key").set_value(KEY)
+    drawn = next(button for button in drawn.button if button.label == "Become an admin").click().run()
+    assert any(", an admin" in caption.value for caption in drawn.caption)
+    assert "Become an admin" not in labels(drawn)
+
+
+def test_who_may_change_what() -> None:
+    ada, admin, alone = Visitor("ada", False), Visitor("eve", True), Visitor(None, True)
+    assert [ada.may_change(owner) for owner in ("ada", "bob", None)] == [True, False, False]
+    assert all(one.may_change(owner) for one in (admin, alone) for owner in ("ada", "bob", None))
+    assert not Visitor(None, False).may_change(None)
+
+
+def test_an_old_page_cannot_turn_what_is_somebody_else_s(
+    shared: Store, as_visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitor, "visitor", lambda: Visitor("ada", False))
+    visitor.require_own("ada")
+    with pytest.raises(EngineError, match="belongs to somebody else"):
+        visitor.require_own("bob")
+
+
+class TestLimits:
+    def test_who_has_as_many_waiting_as_they_may_is_refused(
+        self, shared: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SCL_VISITOR_WAITING", "2")
+        engine = LocalEngine(shared, slots=range(0))
+        for _ in range(2):
+            engine.submit(draft(), "ada")
+        with pytest.raises(EngineError, match="2 of your runs wait already"):
+            engine.submit(draft(), "ada")
+        engine.submit(draft(), "bob")
+        engine.submit(draft())  # the command line's, of whoever runs the server
+        monkeypatch.setenv("SCL_TOTAL_WAITING", "4")
+        with pytest.raises(EngineError, match="4 runs wait already"):
+            engine.submit(draft(), "eve")
+        assert len(shared.runs()) == 4
+        monkeypatch.setenv("SCL_SHARED", "0")
+        engine.submit(draft(), "ada")
+
+    def test_an_experiment_has_no_more_runs_than_it_may(
+        self, shared: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from core.experiments.design import Design
+        from core.experiments.lifecycle import Experiments
+
+        monkeypatch.setenv("SCL_VISITOR_EXPERIMENT", "3")
+        experiments = Experiments(LocalEngine(shared, slots=range(0)))
+        base = draft().model_dump(mode="json")
+        with pytest.raises(EngineError, match="has 4 runs, and here it may have 3"):
+            experiments.begin(Design.model_validate({"base": base, "seeds": 4}), "ada")
+        assert experiments.table.experiments() == []
+        begun = experiments.begin(Design.model_validate({"base": base, "seeds": 2}), "ada")
+        assert experiments.table.experiment(begun).owner == "ada"
+        assert {run.owner for run in shared.runs()} == {"ada"}
+        with pytest.raises(EngineError, match="has 4 runs, and here it may have 3"):
+            experiments.add_seeds(begun, 2)
+
+
+class TestSignature:
+    def test_only_what_this_server_signed_is_believed(
+        self, shared: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        from itsdangerous import URLSafeSerializer
+
+        class Context:
+            cookies: ClassVar[dict[str, str]] = {}
+
+        monkeypatch.setattr(visitor.st, "context", Context)
+        mine = URLSafeSerializer(server_secret(shared.folder), salt=visitor.SALT).dumps("ada")
+        Context.cookies = {visitor.COOKIE: str(mine)}
+        assert visitor._from_cookie() == "ada"
+        other = URLSafeSerializer(server_secret(tmp_path / "other"), salt=visitor.SALT).dumps("ada")
+        for forged in (str(other), str(mine)[:-1], "ada", "", "x.y", "\0"):
+            Context.cookies = {visitor.COOKIE: forged}
+            assert visitor._from_cookie() != "ada"
+
+    def test_the_secret_is_the_server_s_alone_and_stays(self, tmp_path: Path) -> None:
+        first = server_secret(tmp_path)
+        assert server_secret(tmp_path) == first
+        assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
+        assert server_secret(tmp_path / "another") != first
+
+    def test_a_damaged_secret_is_said(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("core.store.secret.WRITING_S", 0.0)
+        (tmp_path / NAME).write_text("short")
+        with pytest.raises(StoreError, match="is damaged"):
+            server_secret(tmp_path)
+
+
+def test_a_session_without_a_cookie_stays_the_same_visitor(shared: Store) -> None:
+    drawn = page("runs")
+    first = [caption.value for caption in drawn.caption if "You are" in caption.value]
+    assert [caption.value for caption in drawn.run().caption if "You are" in caption.value] == first
