@@ -71,7 +71,7 @@ def experiment_s(experiments: Experiments, design: Design) -> float:
 def through_ray_s(folder: Path, design: Design) -> float:
     """The same on a Ray cluster of one node with all cores of this machine, which a run asks for."""
     cores = os.cpu_count() or 1
-    with DemoCluster(folder / "nodes", cores) as cluster:
+    with DemoCluster(cores) as cluster:
         os.environ.update(SCL_ENGINE=cluster.address, SCL_RAY_CPUS=str(cores))
         store = Store(folder / "runs")
         engine, table = RayEngine(store), JobTable(store.folder)

@@ -246,16 +246,16 @@ def _waiting(engine: Engine, run: RunRecord) -> str:
 
 
 def _in_line(place: Place | None, on_cluster: bool) -> str:
-    """How many runs begin before this one, and when it will, by the pace of earlier runs."""
+    """How many runs begin before this one, and when it will, by the pace of the runs so far."""
     first = "room on the cluster" if on_cluster else "a free place"
     if place is None or not place.before:
         words = f"Next in line, waiting for {first}"
     else:
         words = f"Waiting for {first}; {counted(place.before, 'run begins', 'runs begin')} before it"
     # Nobody here knows how many runs go on at a time there.
-    if place is None or place.seconds is None or on_cluster:
+    if place is None or not place.seconds or on_cluster:
         return f"{words}."
-    return f"{words}; about {duration(place.seconds)} by the pace of earlier runs."
+    return f"{words}; about {duration(place.seconds)} by the pace of the runs so far."
 
 
 def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:

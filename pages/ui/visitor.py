@@ -5,6 +5,7 @@ A visitor is known by Streamlit's login where that is configured, else by a cook
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import time
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
 # Guessing a key takes this long for each guess.
 WRONG_KEY_S = 1.0
-SHOWN_CHARS = 4
+DIGITS = 10_000
 
 _mount = st.components.v2.component(
     "visitor",
@@ -91,7 +92,12 @@ def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
         return "the server"
     if owner == me.id:
         return "you"
-    return names.get(owner) or (owner.removeprefix("login:") if "@" in owner else f"visitor {owner[:SHOWN_CHARS]}")
+    return names.get(owner) or (owner.removeprefix("login:") if "@" in owner else _nameless(owner))
+
+
+def _nameless(visitor_id: str) -> str:
+    """Digits: letters that are drawn by chance may spell a word."""
+    return f"visitor {int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS:04d}"
 
 
 def who_am_i(store: Store) -> None:
@@ -101,7 +107,7 @@ def who_am_i(store: Store) -> None:
         return
     name = store.visitor_names().get(me.id, "")
     with st.container(horizontal=True, vertical_alignment="center"):
-        called = escaped(name) or f"visitor {me.id[:SHOWN_CHARS]}"
+        called = escaped(_named(me.id, Visitor(None, is_admin=False), {me.id: name}))
         role = ", an admin" if me.is_admin else ""
         st.caption(f"You are {called}{role}. Runs of others can be watched.", width="content")
         with st.popover("Your name", icon=":material/badge:"), st.form("visitor.name", border=False):

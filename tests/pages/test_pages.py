@@ -431,7 +431,7 @@ def test_every_status_has_its_words_and_its_buttons(
 
     store, queued = made_run(folder, draft(), claim=False)
     text, buttons = seen(queued)
-    assert "Waiting" in text
+    assert "waiting for a free place" in text
     assert buttons == {"Stop"}
 
     store.claim_next(range(9), None)

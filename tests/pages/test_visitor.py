@@ -78,7 +78,7 @@ def test_the_list_says_whose_runs_are(shared: Store, as_visitor: dict[str, str])
     for owner in ("ada", "bob", None):
         run_of(shared, owner)
     (table,) = page("runs").dataframe
-    assert list(table.value["By"]) == ["the server", "visitor bob", "you"]
+    assert list(table.value["By"]) == ["the server", visitor._nameless("bob"), "you"]
 
 
 def test_where_nobody_shares_the_server_nothing_is_said_of_anybody(folder: Path) -> None:

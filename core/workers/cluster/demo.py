@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from core.errors import EngineError
 from core.workers.processes import ROOT
 
 START_S = 60.0
+# A folder that every Linux and macOS has; the one below it is made for us alone.
+SHORT = "/tmp"  # noqa: S108
 NAMES = ("one", "two", "three", "four")
 OBJECT_STORE_BYTES = 512 * 2**20
 
@@ -28,10 +31,13 @@ OBJECT_STORE_BYTES = 512 * 2**20
 class DemoCluster:
     """Nodes on this machine, ended with the block."""
 
-    def __init__(self, folder: Path, *cpus: int) -> None:
-        """`folder` gets a root folder per node; `cpus` are the cores of each of them."""
+    def __init__(self, *cpus: int) -> None:
+        """`cpus` are the cores of each node; every node has a root folder of its own, until the block ends."""
         self.address = f"127.0.0.1:{free_port()}"
-        self._folder, self._cpus = folder, cpus
+        # Ray's sockets lie there, and the path of a socket has room for some hundred characters.
+        short = SHORT if Path(SHORT).is_dir() else None
+        self.folder = Path(tempfile.mkdtemp(prefix="scl-ray-", dir=short))
+        self._cpus = cpus
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> DemoCluster:
@@ -57,9 +63,10 @@ class DemoCluster:
         for node in reversed(self._nodes.values()):
             _kill(node)
         self._nodes.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self, name: str, cpus: int, *more: str) -> None:
-        root = self._folder / name
+        root = self.folder / name
         root.mkdir(parents=True, exist_ok=True)
         log_path = root / "node.log"
         options = {
@@ -87,15 +94,18 @@ class DemoCluster:
         deadline = time.monotonic() + START_S
         while b"Ray runtime started" not in log_path.read_bytes():
             if self._nodes[name].poll() is not None or time.monotonic() > deadline:
-                raise EngineError(f"Node {name} did not start: {log_path} says why.")
+                last = log_path.read_text(errors="replace").strip().splitlines()[-1:]
+                raise EngineError(f"Node {name} did not start: {' '.join(last) or 'it said nothing'}.")
             time.sleep(0.1)
 
 
 def _kill(node: subprocess.Popen[bytes]) -> None:
     """A node with all its processes, which have groups of their own."""
-    for process in [*psutil.Process(node.pid).children(recursive=True), psutil.Process(node.pid)]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(node.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    node.kill()
     node.wait()
 
 
@@ -108,19 +118,18 @@ def free_port() -> int:
 
 def main() -> int:
     """Runs the app on a cluster of two nodes until it ends."""
-    with tempfile.TemporaryDirectory(prefix="scl-ray-") as folder:
-        cores = max(1, (os.cpu_count() or 2) // 2)
-        print("Starting two nodes…", flush=True)
-        with DemoCluster(Path(folder), cores, cores) as cluster:
-            print(f"Ray cluster of two nodes with {cores} cores each at {cluster.address}", flush=True)
-            environment = {**os.environ, "SCL_ENGINE": cluster.address, "SCL_RAY_CPUS": str(cores)}
-            app = subprocess.Popen(
-                [sys.executable, "-m", "streamlit", "run", "app.py", *sys.argv[1:]], cwd=ROOT, env=environment
-            )
-            try:
-                return app.wait()
-            except KeyboardInterrupt:
-                return app.wait()
+    cores = max(1, (os.cpu_count() or 2) // 2)
+    print("Starting two nodes…", flush=True)
+    with DemoCluster(cores, cores) as cluster:
+        print(f"Ray cluster of two nodes with {cores} cores each at {cluster.address}", flush=True)
+        environment = {**os.environ, "SCL_ENGINE": cluster.address, "SCL_RAY_CPUS": str(cores)}
+        app = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", "app.py", *sys.argv[1:]], cwd=ROOT, env=environment
+        )
+        try:
+            return app.wait()
+        except KeyboardInterrupt:
+            return app.wait()
 
 
 if __name__ == "__main__":

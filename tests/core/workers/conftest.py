@@ -29,6 +29,7 @@ def own_jobs(store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jo
     """Jobs of the kinds in PROGRAM; whatever still runs at the end of a test is ended."""
     monkeypatch.setattr(kinds, "KINDS", dict.fromkeys([*OWN, *WARM], "nowhere:nothing"))
     monkeypatch.setattr(kinds, "WARM", WARM)
+    monkeypatch.setattr(kinds, "SERVERS", {})
     monkeypatch.setattr(kinds, "FORKING", frozenset({"three"}))
     monkeypatch.setenv("PYTHONPATH", str(processes.ROOT))
     yield Jobs(store_folder, command=(sys.executable, str(PROGRAM)))

@@ -77,9 +77,9 @@ def engine(
 
 
 @pytest.fixture(scope="module")
-def ray_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoCluster]:
+def ray_nodes() -> Iterator[DemoCluster]:
     """A cluster whose head, the app's machine, gives no cores, and whose other node gives one."""
-    with DemoCluster(tmp_path_factory.mktemp("nodes"), 0, 1) as nodes:
+    with DemoCluster(0, 1) as nodes:
         yield nodes
 
 

@@ -348,14 +348,14 @@ class TestEnd:
     def test_it_does_not_outlive_its_store(self, own_jobs: Jobs) -> None:
         pid = looked(own_jobs)["pid"]
         shutil.rmtree(own_jobs.folder)
-        wait_for(lambda: is_gone(pid), timeout_s=2)
+        wait_for(lambda: is_gone(pid), timeout_s=15)
         assert not own_jobs.folder.exists()
 
     def test_not_with_a_job_either(self, own_jobs: Jobs, tmp_path: Path) -> None:
         job_id = begun(own_jobs, "step", {"until": str(tmp_path / "never")}, "stepping")
         pid = process_of(own_jobs, job_id).pid
         own_jobs.folder.rename(tmp_path / "elsewhere")
-        wait_for(lambda: is_gone(pid), timeout_s=2)
+        wait_for(lambda: is_gone(pid), timeout_s=15)
         assert not own_jobs.folder.exists()
 
 

@@ -1,0 +1,90 @@
+"""Two browsers on a server that a class shares: one owns a run, the other watches it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from itsdangerous import URLSafeSerializer
+from playwright.sync_api import Browser, Page, expect
+
+from core.store import Status, Store
+from core.store.secret import server_secret
+from core.workers import LocalEngine
+from pages.ui.visitor import COOKIE, SALT
+from tests.browser.conftest import Server
+
+pytestmark = pytest.mark.browser
+
+LONG = 100_000
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("shared"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCL_SHARED", "1")
+        patch.setenv("SCL_ADMIN_KEY", "sesame")
+        made.start()
+    yield made
+    made.close()
+
+
+def opened(browser: Browser) -> Page:
+    made = browser.new_context(viewport={"width": 1280, "height": 720}).new_page()
+    made.set_default_timeout(30_000)
+    return made
+
+
+def known_as(page: Page, url: str) -> str:
+    """Who a browser is, by the Runs page."""
+    page.goto(f"{url}/runs")
+    words = page.get_by_text(re.compile("^You are "))
+    expect(words).to_be_visible()
+    found = re.search(r"visitor \d{4}", words.inner_text())
+    assert found is not None
+    return found[0]
+
+
+def test_others_watch_and_cannot_stop_until_they_are_an_admin(
+    shared_server: Server, browser: Browser, draft: Any
+) -> None:
+    ada, bob = opened(browser), opened(browser)
+    first, second = known_as(ada, shared_server.url), known_as(bob, shared_server.url)
+    assert first != second
+    assert known_as(ada, shared_server.url) == first  # a reload is no new visitor
+    again = ada.context.new_page()
+    assert known_as(again, shared_server.url) == first  # nor is another tab
+
+    store = Store(shared_server.store_folder)
+    owner = owner_of(ada, store)
+    run_id = LocalEngine(store).submit(draft(steps=LONG), owner)
+    for page in (ada, bob):
+        page.goto(f"{shared_server.url}/fine_tune?run={run_id}")
+        expect(page.get_by_text(re.compile(r"^Step [1-9]"))).to_be_visible()
+    expect(ada.get_by_role("button", name="Stop")).to_be_visible()
+    expect(bob.get_by_text(f"Run of {first}")).to_be_visible()
+    expect(bob.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(bob.get_by_role("slider", name="Temperature τ")).to_be_disabled()
+    expect(ada.get_by_role("slider", name="Temperature τ")).to_be_enabled()
+
+    bob.get_by_role("link", name="Runs").click()
+    bob.get_by_role("button", name="Admin").click()
+    bob.get_by_label("Key", exact=True).fill("sesame")
+    bob.get_by_role("button", name="Become an admin").click()
+    expect(bob.get_by_text(", an admin.")).to_be_visible()
+    bob.get_by_role("link", name="Fine-tune").click()
+    bob.goto(f"{shared_server.url}/fine_tune?run={run_id}")  # a new session: an admin for one tab's life
+    expect(bob.get_by_text(f"Run of {first}")).to_be_visible()
+    ada.get_by_role("button", name="Stop").click()
+    expect(ada.get_by_text("stopped", exact=True)).to_be_visible()
+    assert store.run(run_id).status == Status.STOPPED
+    store.close()
+
+
+def owner_of(page: Page, store: Store) -> str:
+    """The visitor that the server signed for a browser."""
+    (cookie,) = [one for one in page.context.cookies() if one["name"] == COOKIE]
+    return str(URLSafeSerializer(server_secret(store.folder), salt=SALT).loads(str(cookie["value"])))
