@@ -28,7 +28,7 @@ from core.store import frames as frame_files
 from core.store.database import Database
 from core.store.liveness import from_json, liveness_of, observed, to_json
 from core.store.names import checked_name, checked_tags, new_id
-from core.store.records import Control, KnobState, Liveness, RunRecord, RunSummary, Status, Waiting
+from core.store.records import Control, KnobState, Liveness, NextRun, RunRecord, RunSummary, Status, Waiting
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 # How long a deleted run can be brought back.
@@ -487,11 +487,11 @@ class Store(Database):
                 )
             return str(row["id"]), attempt, first
 
-    def next_in_line(self, most_of_owner: int | None = None) -> RunConfig | None:
-        """The config of the run that `claim_next` would take; None when nothing waits."""
+    def next_in_line(self, most_of_owner: int | None = None) -> NextRun | None:
+        """The run that `claim_next` would take; None when nothing waits."""
         running = self.all(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}") if most_of_owner else []
         for row in self.all(NEXT_IN_LINE, (_busy(running, most_of_owner),)):
-            return _config(row["config"])
+            return NextRun(_config(row["config"]), bool(row["background"]))
         return None
 
     def line(self) -> list[Waiting]:

@@ -13,7 +13,7 @@ from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.controls import Controls
 from core.training.gang import Gang
-from core.training.half_precision import Predictions, halve_weights
+from core.training.half_precision import Predictions, Trained, halve_weights
 from core.training.loop import train
 from core.training.untrained import VectorCache
 
@@ -39,7 +39,7 @@ def fine_tune(
     Raises: as `train`. Where halving goes wrong weights stay whole, and the run is no worse for it.
     """
     watched = _Watched(config, data, dict(known))
-    resume = checkpoints.step() is not None
+    resume, trained = checkpoints.step() is not None, Trained()
     for event in train(
         config,
         data,
@@ -50,11 +50,12 @@ def fine_tune(
         start=start,
         resume=resume,
         gang=gang,
+        trained=trained,
     ):
         watched.see(event)
         if isinstance(event, Finished) and event.status == "finished":
             # Before anybody takes them for those of a finished run.
-            watched.halve(checkpoints, log)
+            watched.halve(checkpoints, trained, log)
         yield event
 
 
@@ -72,12 +73,13 @@ class _Watched:
         elif isinstance(event, Frame) and event.step in self._steps and self._started is not None:
             self._known[event.step] = event.logits[: self._started.probe.held_out].argmax(1)
 
-    def halve(self, checkpoints: Checkpoints, log: Callable[[str], None]) -> None:
+    def halve(self, checkpoints: Checkpoints, trained: Trained, log: Callable[[str], None]) -> None:
         assert self._started is not None
         # Frames predict the probe, which is the whole validation split unless that is large.
         known = self._known if self._started.probe.held_out == len(self._data.validation) else {}
         try:
-            for note in halve_weights(checkpoints, self._config, self._data, self._started.device, known):
+            device = self._started.device
+            for note in halve_weights(checkpoints, self._config, self._data, device, known, trained):
                 log(note)
         except StaleAttemptError:
             raise

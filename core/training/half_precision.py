@@ -29,12 +29,24 @@ from core.training.weight_files import checkpoint_path, checkpoint_step, snapsho
 Predictions = NDArray[np.int64]
 
 
+class Trained:
+    """What a run leaves in memory; there once it has taken its last step."""
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+
+    @property
+    def there(self) -> bool:
+        return hasattr(self, "encoder")
+
+
 def halve_weights(
     checkpoints: Checkpoints,
     config: RunConfig,
     data: TaskData,
     device: str,
     known: Mapping[int, Predictions] | None = None,
+    trained: Trained | None = None,
 ) -> Iterator[str]:
     """Store a finished run's snapshots and last weights in float16, file by file.
 
@@ -45,6 +57,7 @@ def halve_weights(
         device: that of the run, as torch calls it.
         known: predictions on the whole validation split by step, as the run's frames have them. Agreeing with these is
             enough, and saves computing those of the full weights.
+        trained: the encoder as the last step left it. Where only that step's weights are stored, it saves loading one.
     Yields: one sentence for each file that stays in full precision.
     Raises: TrainingError for weights that cannot be read or written, EncoderError.
     """
@@ -52,7 +65,11 @@ def halve_weights(
     if not files:
         return
     machine = torch.device(device)
-    predict = partial(_predictions, *_loaded(config, data, machine), data, encoder_autocast(config.precision, machine))
+    if trained is not None and trained.there and files.keys() == {config.steps}:
+        loaded = trained.encoder, trained.tokenizer
+    else:
+        loaded = _loaded(config, data, machine)
+    predict = partial(_predictions, *loaded, data, encoder_autocast(config.precision, machine))
     for step, path in files.items():
         full = _weights(path)
         half = in_half(full)

@@ -47,6 +47,7 @@ from core.training.checkpoints import (
 from core.training.controls import Controls, NoControls
 from core.training.encode import Interrupted, encode
 from core.training.gang import Gang
+from core.training.half_precision import Trained
 from core.training.momentum import slow_queues
 from core.training.passes import Machine
 from core.training.phase import Phase
@@ -78,6 +79,7 @@ def train(
     start: Path | None = None,
     resume: bool = False,
     gang: Gang | None = None,
+    trained: Trained | None = None,
 ) -> Iterator[Event]:
     """Fine-tune as `config` says, with an event for everything that happens.
 
@@ -91,13 +93,14 @@ def train(
         start: weights of the run that `config.start` names.
         resume: go on from the checkpoint, on exactly the same curve.
         gang: the processes that train together, of which this one leads; the others `follow`.
+        trained: takes the encoder once the run has finished.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
     """
     controls = controls or NoControls()
     run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, gang)
     try:
-        yield from _led(run, controls, checkpoints)
+        yield from _led(run, controls, checkpoints, trained)
     finally:
         if gang is not None:
             with suppress(TrainingError):  # what went wrong before is what is raised
@@ -124,7 +127,7 @@ def follow(
         run.take_step()
 
 
-def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None) -> Iterator[Event]:
+def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained: Trained | None) -> Iterator[Event]:
     """The events of a run, from the first to the last."""
     config = run.config
     yield run.started()
@@ -164,6 +167,8 @@ def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None) -> Iter
     yield from run.test()
     if checkpoints:
         yield run.checkpoint(last=True)
+    if trained is not None:
+        trained.encoder, trained.tokenizer = run.encoder, run.tokenizer
     yield Finished(run.step, "finished")
 
 

@@ -18,14 +18,17 @@ from core.events import Finished
 from core.settings import PREFIX
 from core.store import RunRecord, Status, Store
 from core.store.budget import keep_within, missing_sentence, over_budget_sentence
+from core.store.liveness import liveness_of
 from core.store.store import Attempt
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
 from core.training.half_precision import Predictions
 from core.training.untrained import FolderCache
 from core.training.weight_files import checkpoint_path, snapshot_steps
+from core.workers.code_stamp import code_stamp
 from core.workers.followers import gang_of
 from core.workers.job_kinds import Progress
+from core.workers.limits import most_of_visitor
 from core.workers.link import OwnLink
 from core.workers.machine import gpu_ids
 from core.workers.recorder import Recorder
@@ -33,6 +36,8 @@ from core.workers.run_log import log, open_log
 from core.workers.run_rows import TaskSource
 
 EXIT_FINISHED, EXIT_ENDED = 0, 1
+# Runs that follow each other in a process: whatever a library does not give back is given back then.
+MOST_RUNS = 50
 # What CPU, CUDA and MPS say when memory is short, where they raise no class of its own.
 MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 
@@ -40,29 +45,71 @@ MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "
 def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
     """Carry a claimed run to its end, then start the next one in the queue.
 
-    Returns: exit status, 0 only for a finished run. Every failure ends in the store as a plain message.
+    Runs of experiments follow each other in this process: they are many and short, and one that begins here finds
+    libraries, threads and memory as the one before has left them.
+
+    Returns: exit status of the last run, 0 only for a finished one. Every failure ends in the store as a plain message.
     """
-    store = Store(store_folder)
-    attempt = store.attempt(run_id, attempt_number)
+    store, code, status = Store(store_folder), code_stamp(), None
+    for _ in range(MOST_RUNS):
+        status = _carry(store, store.attempt(run_id, attempt_number), slot)
+        if status is None:
+            return EXIT_ENDED
+        claim = _claim_next_here(store, run_id, slot) if status == Status.FINISHED and code_stamp() == code else None
+        if claim is None:
+            break
+        run_id, attempt_number = claim
+        _log_into(store.log_path(run_id))
+    _start_next(store)
+    return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
+
+
+def _carry(store: Store, attempt: Attempt, slot: int) -> Status | None:
+    """Carry a run to its end. Returns: how it ended; None where a later attempt has it."""
     status = Status.FAILED
     try:
         if gpu_ids():
-            own = gpu_ids()[slot : slot + store.run(run_id).config.processes]
+            own = gpu_ids()[slot : slot + store.run(attempt.run_id).config.processes]
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
         attempt.register()
         make_room(store, attempt)
-        with OwnLink(store, run_id, attempt_number) as link:
+        with OwnLink(store, attempt.run_id, attempt.number) as link:
             status = _train(store, attempt, link)
     except StaleAttemptError as error:
         log(str(error))
-        return EXIT_ENDED
+        return None
     except BaseException as error:
         log(traceback.format_exc())
         _fail(store, attempt, error)
     make_room(store)
     _free_memory()
-    _start_next(store)
-    return EXIT_FINISHED if status == Status.FINISHED else EXIT_ENDED
+    return status
+
+
+def _claim_next_here(store: Store, ended: str, slot: int) -> tuple[str, int] | None:
+    """The next run, where this process may carry it out: one of an experiment after one of an experiment.
+
+    Returns: its id and attempt.
+    """
+    run = store.run(ended)
+    if not run.of_experiment or run.config.processes > 1:
+        return None
+    with store.transaction():
+        following = store.next_in_line(most_of_visitor())
+        if following is None or not following.of_experiment or following.config.processes > 1:
+            return None
+        claim = store.claim_next([slot], liveness_of(), most_of_visitor())
+    return None if claim is None else claim[:2]
+
+
+def _log_into(path: Path) -> None:
+    """Have what this process prints go into the log of another run."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    descriptor = open_log(path)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
 
 
 def _free_memory() -> None:
@@ -84,9 +131,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         del os.environ[name]
     os.environ.update(request["settings"])
     run_id = str(request["run"])
-    descriptor = open_log(Store(store_folder).log_path(run_id))
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
+    _log_into(Store(store_folder).log_path(run_id))
     return {"status": work(str(store_folder), run_id, int(request["attempt"]), int(request["slot"]))}
 
 

@@ -87,8 +87,8 @@ class Bridge(WarmServer):
             return
         self._next_try = time.monotonic() + LOOK_EVERY_S
         nodes = cluster.nodes()
-        while (config := self._store.next_in_line(most_of_visitor())) is not None:
-            asked = _resources(config)
+        while (following := self._store.next_in_line(most_of_visitor())) is not None:
+            asked = _resources(following.config)
             never = refusal(nodes.values(), asked)
             if never is None and not fits(nodes, [(run.node_id, run.asked) for run in self._runs], asked):
                 return

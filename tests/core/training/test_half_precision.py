@@ -12,14 +12,15 @@ from safetensors.torch import load_file, save_file
 
 from core.config import RunConfig
 from core.errors import TrainingError
+from core.events import Step
 from core.tasks import TaskData
 from core.training import half_precision
 from core.training.checkpoints import Checkpoints, load_learned
-from core.training.half_precision import halve_weights, in_half
+from core.training.half_precision import Trained, halve_weights, in_half
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
-from tests.core.training.made import Draft, in_attempts
+from tests.core.training.made import Draft, StopAt, in_attempts
 from tests.core.training.test_probe import alone, loaded
 
 MORE: dict[str, Any] = {"checkpoint": {"snapshot_steps": [2, 4]}, "probe": {"frame_steps": [0, 2, 4, 8]}}
@@ -149,3 +150,45 @@ def test_a_run_without_weights_loads_no_encoder(draft: Draft, tmp_path: Path, mo
     config, data = prepare(draft(more=MORE), gpu=False)
     monkeypatch.setattr(half_precision, "load_encoder", None)
     assert list(halve_weights(Checkpoints(tmp_path), config, data, "cpu")) == []
+
+
+@pytest.mark.parametrize("part", ["all", "last_blocks", "lora"])
+def test_the_encoder_in_memory_gives_what_a_loaded_one_does(
+    draft: Draft, tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the last step's weights are stored, none is loaded."""
+    alone_weights = {"checkpoint": {"snapshot_steps": []}}
+    config, data = prepare(draft(more=alone_weights, trainable={"part": part}), gpu=False)
+    stored = {}
+    for name in ("memory", "loaded"):
+        checkpoints, trained = Checkpoints(tmp_path / name), Trained()
+        list(train(config, data, checkpoints=checkpoints, trained=trained))
+        assert trained.there
+        with monkeypatch.context() as patch:
+            if name == "memory":
+                patch.setattr(half_precision, "load_encoder", lambda *_, **__: pytest.fail("it loaded an encoder"))
+            given = trained if name == "memory" else None
+            assert list(halve_weights(checkpoints, config, data, "cpu", None, given)) == []
+        stored[name] = load_file(checkpoint_path(tmp_path / name))
+    assert stored["memory"].keys() == stored["loaded"].keys()
+    assert all(torch.equal(stored["memory"][part], stored["loaded"][part]) for part in stored["memory"])
+
+
+def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one in memory has weights in it that an earlier step did not have."""
+    config, data = prepare(draft(more=MORE), gpu=False)
+    checkpoints, trained, loads = Checkpoints(tmp_path), Trained(), list[str]()
+    list(train(config, data, checkpoints=checkpoints, trained=trained))
+    load = half_precision.load_encoder
+    monkeypatch.setattr(half_precision, "load_encoder", lambda name, **more: loads.append(name) or load(name, **more))
+    list(halve_weights(checkpoints, config, data, "cpu", None, trained))
+    assert loads == [config.encoder.id]
+
+
+def test_a_run_that_stops_leaves_no_encoder(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(draft(), gpu=False)
+    trained = Trained()
+    controls = StopAt(3)
+    for event in train(config, data, controls=controls, checkpoints=Checkpoints(tmp_path), trained=trained):
+        controls.step = event.step if isinstance(event, Step) else controls.step
+    assert not trained.there

@@ -433,3 +433,57 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     assert run.message is not None
     assert run.message.startswith("When this run started: Runs take")
     assert len(engine.store.frame_steps(first)) == len(list(engine.store.run_folder(first).glob("frame-*")))
+
+
+def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_does_not(
+    store: Store, draft: Any
+) -> None:
+    from core.store import ExperimentTable
+
+    engine = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(1))
+    experiment = ExperimentTable(store.folder).create("many", "{}")
+    ids = []
+    for seed in range(3):
+        config, data = engine.prepared(draft(more={"seed": seed}))
+        ids.append(engine.queue(config, data, (experiment, 0, seed)))
+    pids = dict[str, int]()
+    engine.dispatch()
+    alone = ""
+    deadline = time.monotonic() + START_S + END_S
+    while not all(run.status.ended for run in store.runs()):
+        assert time.monotonic() < deadline
+        for run in store.runs():
+            if run.status == Status.RUNNING and (worker := worker_of(store, run.id)) is not None:
+                pids[run.id] = worker.pid
+                alone = alone or engine.submit(draft(steps=30))  # it goes before the experiment's, in its own process
+        time.sleep(0.005)
+    assert {run.status for run in store.runs()} == {Status.FINISHED}
+    assert pids[alone] not in {pids[run_id] for run_id in ids}
+    assert pids[ids[1]] == pids[ids[2]] != pids[ids[0]]
+    for run_id in (*ids, alone):
+        assert len(store.steps(run_id)) == store.run(run_id).steps
+        assert "Traceback" not in store.log_path(run_id).read_text()
+    # What they learn is what each would learn alone.
+    again = engine.submit(draft(more={"seed": 2, "name": "alone"}))
+    wait_until(store, again, lambda r: r.status == Status.FINISHED)
+    assert curve(store, again) == curve(store, ids[2])
+
+
+def test_code_that_was_edited_is_not_run_from_memory_by_the_next(
+    store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.store import ExperimentTable
+    from core.workers import run_worker
+
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    stamps = iter(["before", "after"])
+    monkeypatch.setattr(run_worker, "code_stamp", lambda: next(stamps))
+    engine = LocalEngine(store, slots=range(1))
+    experiment = ExperimentTable(store.folder).create("many", "{}")
+    first, second = (
+        engine.queue(*engine.prepared(draft(more={"seed": seed})), (experiment, 0, seed)) for seed in range(2)
+    )
+    claim = store.claim_next(range(1))
+    assert claim is not None
+    run_worker.work(str(store.folder), *claim)
+    assert [store.run(run_id).status for run_id in (first, second)] == [Status.FINISHED, Status.QUEUED]
