@@ -30,7 +30,7 @@ from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 
-POLL_S = 0.05
+POLL_S = 0.25
 TIMEOUT_S = 900.0
 # Until the node has imported torch.
 WARM_NODE_S = 15.0

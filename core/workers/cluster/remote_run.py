@@ -64,7 +64,8 @@ class RemoteRun(threading.Thread):
             except StaleAttemptError:
                 raise
             except CANCELLED:
-                attempt.end(Status.STOPPED)
+                begun = self._store.run(self._run_id).checkpoint_step is not None
+                attempt.end(Status.STOPPED, None if begun else "Stopped before a node took it.")
                 return
             except OUT_OF_MEMORY:
                 if not reads_less(attempt, self._store.run(self._run_id)):
@@ -115,7 +116,9 @@ class RemoteRun(threading.Thread):
                 for message in stream:
                     if self._take(message, attempt, recorder, tracked):
                         return
-            except (StaleAttemptError, StoreError):
+            except BROKEN:
+                raise  # there is nothing left to cancel
+            except BaseException:
                 stream.cancel()
                 raise
 

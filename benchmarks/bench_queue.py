@@ -1,0 +1,171 @@
+"""1,000 queued runs of 20 visitors on a shared server that is killed three times: is each begun once, and in turn?
+
+The runs are of one step, of an encoder of two narrow blocks that is drawn here, and belong to experiments, so that they
+follow each other in one process. Measured with all of them in the queue: the list of runs, a claim, and a rerun of the
+Runs page. Then they are carried out, while the server is ended by kill −9 three times.
+
+Limits: each run is begun once and finishes; between two turns of a visitor no other has more than two; the page within
+1 s of its script, which is what a rerun takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from benchmarks.measure import ROOT, options, report
+from core.config import RunConfig, parse_config
+from core.store import ExperimentTable, Status, Store
+from core.workers import LocalEngine
+from tests.browser.conftest import Server
+
+VISITORS, KILLS = 20, 3
+LOOKS = 7
+TIMEOUT_S = 3_000.0
+WORDS = ["good", "bad", "film", "the", "a", "was", "[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+
+
+def narrow_encoder(folder: Path) -> Path:
+    """Two blocks of 16 units, drawn at random, that read ten words."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    reader = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    reader.pre_tokenizer = pre_tokenizers.Whitespace()
+    ends = [("[CLS]", WORDS.index("[CLS]")), ("[SEP]", WORDS.index("[SEP]"))]
+    reader.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=reader, **special).save_pretrained(folder)
+    torch.manual_seed(0)
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=32, **shape)).save_pretrained(folder)
+    return folder
+
+
+def drafts(folder: Path, count: int) -> list[RunConfig]:
+    """One step each, with a seed of its own."""
+    rows = folder / "rows.csv"
+    rows.write_text(
+        "text,label\n" + "".join(f"the film was {word} {i},{word}\n" for i in range(20) for word in WORDS[:2])
+    )
+    given = {
+        "task": {"id": "file", "path": str(rows)},
+        "encoder": {"id": str(narrow_encoder(folder / "encoder")), "max_length": 16},
+        "phases": [{"steps": 1, "batch_size": 8}],
+        "device": "cpu",
+        "probe": {"frame_steps": []},
+        "checkpoint": {"snapshot_steps": []},
+    }
+    return [parse_config(given | {"seed": seed}) for seed in range(count)]
+
+
+def queue_all(store: Store, wanted: Sequence[RunConfig]) -> None:
+    """Each visitor's runs one behind the other, so that only turns mix them."""
+    engine, table = LocalEngine(store, slots=range(0)), ExperimentTable(store.folder)
+    share = len(wanted) // VISITORS
+    first, data = engine.prepared(wanted[0])
+    for visitor in range(VISITORS):
+        experiment = table.create(f"of {visitor}", json.dumps({}), f"visitor{visitor:02d}")
+        for seed, config in enumerate(wanted[visitor * share : (visitor + 1) * share]):
+            prepared = first.model_copy(update={"seed": config.seed})
+            engine.queue(prepared, data, (experiment, 0, seed), f"visitor{visitor:02d}")
+
+
+def look_s(store: Store) -> dict[str, list[float]]:
+    """What is asked of the store again and again, with all runs in the queue."""
+    found: dict[str, list[float]] = {"list of runs": [], "claim": [], "the whole line": []}
+    for _ in range(LOOKS):
+        for name, ask in (("list of runs", store.runs), ("the whole line", store.line)):
+            start = time.perf_counter()
+            ask()
+            found[name].append(time.perf_counter() - start)
+        start = time.perf_counter()
+        store.claim_next((), None, 1)
+        found["claim"].append(time.perf_counter() - start)
+    return found
+
+
+def rerun_s(folder: Path) -> list[float]:
+    """The script of the Runs page, all runs of experiments shown."""
+    os.environ["SCL_RUNS"] = str(folder)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app.run()
+    app.query_params["experiments"] = "on"
+    app.switch_page("pages/runs.py").run()
+    found = []
+    for _ in range(LOOKS):
+        start = time.perf_counter()
+        app.run()
+        found.append(time.perf_counter() - start)
+    if not app.dataframe:
+        raise RuntimeError("The Runs page shows no table.")
+    return found
+
+
+def carried_out(server: Server, store: Store, count: int) -> None:
+    """Until all have ended; the server dies and comes back while they go on."""
+    kill_at = [count * (i + 1) // (KILLS + 1) for i in range(KILLS)]
+    deadline = time.monotonic() + TIMEOUT_S
+    LocalEngine(store).warm_up()
+    LocalEngine(store).dispatch()
+    while (done := sum(run.status.ended for run in store.runs())) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{done} of {count} runs ended.")
+        if kill_at and done >= kill_at[0]:
+            kill_at.pop(0)
+            server.kill()
+            server.start()
+            print(f"server killed and started again after {done} runs", flush=True)
+        time.sleep(2.0)
+
+
+def unfair(store: Store) -> int:
+    """The most turns that somebody else had between two turns of a visitor, while that one waited."""
+    order = [run.owner for run in sorted(store.runs(), key=lambda run: run.started_at or 0.0)]
+    worst, last = 0, dict[str | None, int]()
+    for at, owner in enumerate(order):
+        if owner in last:
+            between = Counter(order[last[owner] + 1 : at])
+            worst = max([worst, *between.values()])
+        last[owner] = at
+    return worst
+
+
+def main() -> None:
+    given = options(__doc__, runs=1_000)
+    os.environ.update(SCL_SHARED="1", OMP_NUM_THREADS="1")
+    with tempfile.TemporaryDirectory(prefix="scl-queue-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        server = Server(folder)
+        store = Store(server.store_folder)
+        start = time.perf_counter()
+        queue_all(store, drafts(folder, given.runs))
+        print(f"{given.runs} runs queued in {time.perf_counter() - start:.1f} s", flush=True)
+        for what, seconds in look_s(store).items():
+            report("seconds", f"{what}, {given.runs} queued", seconds, "none", digits=4)
+        server.start()
+        try:
+            report("seconds", "rerun of the Runs page with all of them", rerun_s(server.store_folder), "≤ 1")
+            start = time.perf_counter()
+            carried_out(server, store, given.runs)
+            print(f"all ended after {time.perf_counter() - start:.0f} s", flush=True)
+            runs = store.runs()
+            print(f"statuses {dict(Counter(str(run.status) for run in runs))}", flush=True)
+            print(f"begun more than once: {sum(run.attempt != 1 for run in runs)}", flush=True)
+            print(f"most turns of another between two of one's own: {unfair(store)}", flush=True)
+            if any(run.status != Status.FINISHED or run.attempt != 1 for run in runs):
+                raise RuntimeError("A run did not finish, or was begun twice.")
+        finally:
+            server.close()
+
+
+if __name__ == "__main__":
+    main()
