@@ -22,7 +22,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
-from core.workers.followers import gang_of
+from core.workers.followers import ranks_of
 
 BATCH, FIRST_STEPS = 32, 3
 
@@ -39,8 +39,8 @@ def step_s(processes: int, steps: int, cache: MemoryCache) -> float:
     config, data = prepare(parse_config(draft), gpu=False)
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder)
-        with gang_of(config, data, weights=weights, start=None, translations=None) as gang:
-            events = train(config, data, checkpoints=Checkpoints(weights, 10_000), cache=cache, gang=gang)
+        with ranks_of(config, data, weights=weights, start=None, translations=None) as ranks:
+            events = train(config, data, checkpoints=Checkpoints(weights, 10_000), cache=cache, ranks=ranks)
             found = [event.values["step_s"] for event in events if isinstance(event, Step)]
     return median(found[FIRST_STEPS:])
 

@@ -28,6 +28,7 @@ FILLERS = ["the", "film", "was", "a", "very", "scene", "and", "its", "music", "f
 def _no_runs_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a test never meet those of a person on the same machine."""
     monkeypatch.delenv("SCL_RUNS", raising=False)
+    monkeypatch.delenv("SCL_SETTINGS", raising=False)
 
 
 @pytest.fixture(scope="session")

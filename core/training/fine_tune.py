@@ -12,7 +12,7 @@ from core.events import Event, Finished, Frame, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.controls import Controls
-from core.training.gang import Gang
+from core.training.data_parallel import Ranks
 from core.training.half_precision import Predictions, Trained, halve_weights
 from core.training.loop import train
 from core.training.untrained import VectorCache
@@ -29,7 +29,7 @@ def fine_tune(
     start: Path | None,
     known: Mapping[int, Predictions],
     log: Callable[[str], None],
-    gang: Gang | None = None,
+    ranks: Ranks | None = None,
 ) -> Iterator[Event]:
     """What `train` yields, from the checkpoint where there is one.
 
@@ -49,7 +49,7 @@ def fine_tune(
         translations=translations,
         start=start,
         resume=resume,
-        gang=gang,
+        ranks=ranks,
         trained=trained,
     ):
         watched.see(event)

@@ -45,8 +45,8 @@ from core.training.checkpoints import (
     weights_of,
 )
 from core.training.controls import Controls, NoControls
+from core.training.data_parallel import Ranks
 from core.training.encode import Interrupted, encode
-from core.training.gang import Gang
 from core.training.half_precision import Trained
 from core.training.momentum import slow_queues
 from core.training.passes import Machine
@@ -78,7 +78,7 @@ def train(
     translations: Path | None = None,
     start: Path | None = None,
     resume: bool = False,
-    gang: Gang | None = None,
+    ranks: Ranks | None = None,
     trained: Trained | None = None,
 ) -> Iterator[Event]:
     """Fine-tune as `config` says, with an event for everything that happens.
@@ -92,25 +92,25 @@ def train(
         translations: file that keeps back-translations, shared by runs.
         start: weights of the run that `config.start` names.
         resume: go on from the checkpoint, on exactly the same curve.
-        gang: the processes that train together, of which this one leads; the others `follow`.
+        ranks: the processes that train together, of which this one leads; the others `follow`.
         trained: takes the encoder once the run has finished.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
     """
     controls = controls or NoControls()
-    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, gang)
+    run = _Run(config, data, checkpoints, cache or MemoryCache(), translations, start, resume, ranks)
     try:
         yield from _led(run, controls, checkpoints, trained)
     finally:
-        if gang is not None:
+        if ranks is not None:
             with suppress(TrainingError):  # what went wrong before is what is raised
-                gang.lead(None)
+                ranks.lead(None)
 
 
 def follow(
     config: RunConfig,
     data: TaskData,
-    gang: Gang,
+    ranks: Ranks,
     *,
     checkpoints: Checkpoints,
     translations: Path | None = None,
@@ -120,8 +120,8 @@ def follow(
 
     It resumes where there is a checkpoint, as its leader does.
     """
-    run = _Run(config, data, checkpoints, MemoryCache(), translations, start, checkpoints.step() is not None, gang)
-    while (turns := gang.follow()) is not None:
+    run = _Run(config, data, checkpoints, MemoryCache(), translations, start, checkpoints.step() is not None, ranks)
+    while (turns := ranks.follow()) is not None:
         run.enter_phase_of(run.step + 1)
         deque(run.turn_knobs(turns), maxlen=0)
         run.take_step()
@@ -142,8 +142,8 @@ def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained
             if run.enter_phase_of(run.step + 1):
                 yield from run.cautions()
             turns = list(controls.take_turns())
-            if run.gang is not None:
-                run.gang.lead(turns)
+            if run.ranks is not None:
+                run.ranks.lead(turns)
             yield from run.turn_knobs(turns)
             yield run.take_step()
             yield from run.starvation()
@@ -184,14 +184,14 @@ class _Run:
         translations: Path | None,
         start: Path | None,
         resume: bool,
-        gang: Gang | None,
+        ranks: Ranks | None,
     ) -> None:
-        self.gang = gang
+        self.ranks = ranks
         self.config, self.checkpoints, self.cache = config, checkpoints, cache
         self.translations = translations
         self.frame_steps = frozenset(config.probe.frame_steps or ())
         self.snapshot_steps = frozenset(config.checkpoint.snapshot_steps or ())
-        device = _device(config.device) if gang is None else gang.device
+        device = _device(config.device) if ranks is None else ranks.device
         self.machine = Machine(device, encoder_autocast(config.precision, device))
         data = with_back_translations(data, config.task, config.seed, kept=translations, device=device)
         self.data = data
@@ -286,7 +286,7 @@ class _Run:
             tokenizer=self.tokenizer,
             machine=self.machine,
             translations=self.translations,
-            gang=self.gang,
+            ranks=self.ranks,
         )
 
     def _leave_phase(self) -> None:

@@ -16,8 +16,8 @@ from core.encoders.packing import Tokens
 from core.encoders.taps import EmbeddingChange, Taps, TokenViews
 from core.tasks import TaskData
 from core.training.adversarial import embedding_gradients, laid_out
+from core.training.data_parallel import Ranks, ShardedBatch
 from core.training.frozen import OncePerRow
-from core.training.gang import Gang, SharedBatch
 from core.training.gradient_cache import GradientCache
 from core.training.inputs import StepInputs
 from core.training.outputs import Outputs, outputs_of
@@ -68,11 +68,11 @@ class Passes:
         frozen: int = 0,
         micro_batch: int | None = None,
         translations: Path | None = None,
-        gang: Gang | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         """
         Args:
-            gang: the processes that share a batch; None for this one alone.
+            ranks: the processes that share a batch; None for this one alone.
             rows_of: the rows of step 1, 2, …
             frozen: how many of the lowest blocks do not learn.
             micro_batch: texts that the encoder reads at a time; None for the whole batch.
@@ -80,13 +80,13 @@ class Passes:
         """
         self._plan, self._encoder, self._machine, self._micro_batch = plan, encoder, machine, micro_batch
         self.inputs = StepInputs(data, encoder, tokenizer, plan.passes, seed=seed, translations=translations)
-        self._gang = gang
+        self._ranks = ranks
         self._taps = Taps(plan.layers, plan.tokens)
         self._start = frozen
         self.kept_outputs: OncePerRow[tuple[Tensor, ...]] | None = None
         self.kept_states: OncePerRow[Tensor] | None = None
         # A process reads a part of its own of each batch, unless there is nothing left to compute.
-        if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or gang is not None):
+        if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or ranks is not None):
             self._keep(frozen, rows_of)
 
     def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
@@ -119,15 +119,15 @@ class Passes:
         having = [t for t in self._plan.terms if wanted.view in t.term.views]
         return max(having, key=lambda t: (t.term.entry.contrastive, t.term.weight > 0))
 
-    def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | SharedBatch | None]:
+    def encode(self, step: int, batch: Batch) -> tuple[Outputs, GradientCache | ShardedBatch | None]:
         """The encoder's outputs; with a gradient cache or a shared batch its `backward` has to follow the loss's."""
         if self.kept_outputs is not None:
             return self._from_kept_outputs(self.kept_outputs.items(step, batch.rows)), None
         if self.kept_states is not None:
             return self._from_kept_states(batch, self.kept_states.items(step, batch.rows)), None
         size = len(batch.tokens[0])
-        if self._gang is not None:
-            batch_of_all = SharedBatch(partial(self.run, batch), size, self._gang, self._micro_batch)
+        if self._ranks is not None:
+            batch_of_all = ShardedBatch(partial(self.run, batch), size, self._ranks, self._micro_batch)
             return batch_of_all.encode(), batch_of_all
         if self._micro_batch is not None:
             cache = GradientCache(partial(self.run, batch), size, self._micro_batch)

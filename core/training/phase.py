@@ -16,7 +16,7 @@ from core.losses.evaluate import Objective, Term
 from core.parameters import number, whole
 from core.tasks import TaskData
 from core.training.batches import RandomSampler, Sampler, make_sampler
-from core.training.gang import Gang
+from core.training.data_parallel import Ranks
 from core.training.optimisers import (
     make_optimiser,
     optimiser_state,
@@ -50,17 +50,17 @@ class Phase:
         tokenizer: Tokenizer,
         machine: Machine,
         translations: Path | None = None,
-        gang: Gang | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.number, self.seed, self.data = number, config.seed, data
         self.config: PhaseConfig = config.phases[number]
         self.steps = self.config.steps or 0
         self.encoder, self.tokenizer, self.machine, self.translations = encoder, tokenizer, machine, translations
-        self.gang = gang
+        self.ranks = ranks
         self.learning = self._prepare_weights()
         self.parameters = [p for p in encoder.parameters() if p.requires_grad]
         # Gradients that are summed over processes reach rows that no text here has.
-        self.row_gradients = RowGradients(encoder.modules() if gang is None else ())
+        self.row_gradients = RowGradients(encoder.modules() if ranks is None else ())
         self.optimiser = make_optimiser(
             parameter_groups(encoder, self.config.optimiser), self.config.optimiser, machine.device
         )
@@ -120,7 +120,7 @@ class Phase:
             frozen=self.frozen,
             micro_batch=self.config.effective_micro_batch,
             translations=self.translations,
-            gang=self.gang,
+            ranks=self.ranks,
         )
 
     # What `core.training.step` reads of a step

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from core.events import GRADIENT_NORM, LOSS, SHARED_COSINE, OfTerm
 from core.losses.evaluate import ObjectiveValue, reference_lines
-from core.training.gang import SharedBatch
+from core.training.data_parallel import ShardedBatch
 from core.training.gradients import EVERY_STEPS, shared_gradients
 from core.training.optimisers import set_rates, take_clipped_step
 from core.training.outputs import Reader
@@ -50,7 +50,7 @@ def compute_step(phase: Phase, step: int) -> Computed:
     if shared is not None and cache is None:
         shared.add(outputs.vectors)
     value.total.backward()
-    if isinstance(cache, SharedBatch):
+    if isinstance(cache, ShardedBatch):
         cache.backward(shared, phase.parameters)
     elif cache is not None:
         cache.backward(shared)

@@ -24,7 +24,7 @@ from core.errors import TrainingError
 from core.tasks import TaskData
 from core.tasks.kept import read_data, write_data
 from core.training.checkpoints import Checkpoints
-from core.training.gang import Gang
+from core.training.data_parallel import Ranks
 from core.training.loop import follow
 from core.workers.processes import ROOT
 from core.workers.threads import child_environment
@@ -36,9 +36,9 @@ THREADS = "OMP_NUM_THREADS"
 
 
 @contextmanager
-def gang_of(
+def ranks_of(
     config: RunConfig, data: TaskData, *, weights: Path, start: Path | None, translations: Path | None
-) -> Iterator[Gang | None]:
+) -> Iterator[Ranks | None]:
     """The processes of a run, this one first; None for a run in one process.
 
     Args:
@@ -62,11 +62,11 @@ def gang_of(
             _wait_until_ready(orders.parent, others)
             torch.set_num_threads(int(share))
             with _environment(common | _of_rank(0)):
-                gang = Gang(config.device)
+                ranks = Ranks(config.device)
                 try:
-                    yield gang
+                    yield ranks
                 finally:
-                    gang.leave()
+                    ranks.leave()
         finally:
             torch.set_num_threads(threads)
             for other in others:
@@ -130,18 +130,18 @@ def main(arguments: Sequence[str]) -> int:
     path = {name: None if said[name] is None else Path(said[name]) for name in ("weights", "start", "translations")}
     assert path["weights"] is not None
     orders.with_name(f"ready.{os.environ['RANK']}").touch()
-    gang = Gang(config.device)
+    ranks = Ranks(config.device)
     try:
         follow(
             config,
             data,
-            gang,
+            ranks,
             checkpoints=Checkpoints(path["weights"]),
             translations=path["translations"],
             start=path["start"],
         )
     finally:
-        gang.leave()
+        ranks.leave()
     return 0
 
 

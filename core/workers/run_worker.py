@@ -26,7 +26,7 @@ from core.training.half_precision import Predictions
 from core.training.untrained import FolderCache
 from core.training.weight_files import checkpoint_path, snapshot_steps
 from core.workers.code_stamp import code_stamp
-from core.workers.followers import gang_of
+from core.workers.followers import ranks_of
 from core.workers.job_kinds import Progress
 from core.workers.limits import most_of_visitor
 from core.workers.link import OwnLink
@@ -141,7 +141,7 @@ def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
     recorder = Recorder(store, attempt)
     data = TaskSource(store.folder).kept(config.task, config.seed)
     translations, start = store.cache_folder / "translations.db", start_of(store, config)
-    with gang_of(config, data, weights=attempt.folder, start=start, translations=translations) as gang:
+    with ranks_of(config, data, weights=attempt.folder, start=start, translations=translations) as ranks:
         for event in fine_tune(
             config,
             data,
@@ -152,7 +152,7 @@ def _train(store: Store, attempt: Attempt, link: OwnLink) -> Status:
             start=start,
             known=known_predictions(store, attempt.run_id),
             log=log,
-            gang=gang,
+            ranks=ranks,
         ):
             recorder.record(event)
             link.asked.wait_while_paused()

@@ -121,6 +121,26 @@ class TestSetUp:
         assert widget(app, "experiment.seeds.grid")  # the rest of the form stays
         assert button(app, "Start the experiment").disabled
 
+    def test_poor_runs_can_be_ended_early(self, opened: Opened, folder: Path, monkeypatch: Any) -> None:
+        app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", seeds="1", early="on")
+        assert not app.error
+        widget(app, "experiment.grace").set_value(30).run()
+        assert widget(app, "experiment.reduction").value == 3
+        begun: list[Design] = []
+        monkeypatch.setattr(
+            "core.experiments.lifecycle.Experiments.begin", lambda _, design, owner: begun.append(design) or "x" * 12
+        )
+        button(app, "Start the experiment").click().run()
+        [design] = begun
+        assert design.early_stopping is not None
+        assert (design.early_stopping.grace_steps, design.early_stopping.reduction) == (30, 3)
+        assert design.draft(design.cells[0], 0).probe.frame_steps == (30, 90)
+
+    def test_without_ray_it_is_not_offered(self, opened: Opened, monkeypatch: Any) -> None:
+        monkeypatch.setattr("pages.ui.experiments.base_form.find_spec", lambda _: None)
+        app = opened("experiments", new="grid", early="on")
+        assert all(toggle.label != "End poor runs early" for toggle in app.toggle)
+
     def test_a_grid_without_axes_is_seeds_alone(self, opened: Opened) -> None:
         app = opened("experiments", new="grid", seeds="3")
         assert metrics(app)["New runs"] == "3"

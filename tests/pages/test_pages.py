@@ -104,6 +104,40 @@ def trained(store: Store, run_id: str, steps: int = 4, cosines: tuple[float, flo
         attempt.evaluation(step, "validation", scores | {"mean_cosine": cosine, "effective_rank": 2.0})
 
 
+# A cluster
+
+
+def test_on_a_cluster_the_form_asks_for_cores_and_the_list_says_where(
+    opened: Callable[..., AppTest], folder: Path, draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.workers.cluster.ray_engine import RayEngine
+
+    monkeypatch.setenv("SCL_ENGINE", "head:6379")
+    monkeypatch.setenv("SCL_RAY_CPUS", "4")
+    monkeypatch.setattr(RayEngine, "_ensure_bridge", lambda _: None)
+    app = opened("fine_tune")
+    assert widget(app, "form.cpus").placeholder == "4, as set here"
+    widget(app, "form.gpus").set_value(0.5).run()
+    button(app, "Launch").click().run()
+    [run] = Store(folder).runs()
+    assert (run.config.resources.cpus, run.config.resources.gpus) == (4.0, 0.5)
+    assert "Next in line, waiting for room on the cluster." in words(app)
+    store = Store(folder)
+    store.claim_next(range(1))
+    store.attempt(run.id, 1).register()
+    assert "On its way to a node of the cluster." in words(opened("fine_tune", run=run.id))
+    store.attempt(run.id, 1).placed("two (10.0.0.2)")
+    [table] = opened("runs").dataframe
+    assert list(table.value["Where"]) == ["two (10.0.0.2)"]
+
+
+def test_on_this_machine_nobody_is_asked_for_cores(opened: Callable[..., AppTest], folder: Path, draft: Any) -> None:
+    made_run(folder, draft())
+    assert all(field.label != "CPU cores" for field in opened("fine_tune").number_input)
+    [table] = opened("runs").dataframe
+    assert "Where" not in table.value
+
+
 # Fine-tune, the form
 
 

@@ -25,7 +25,7 @@ from core.training.untrained import FolderCache
 from core.training.weight_files import weight_files
 from core.workers.cluster.messages import Arrived, Failed, Line, Message, WeightFile
 from core.workers.cluster.parcel import TRANSLATIONS, Parcel, unpack_model
-from core.workers.followers import gang_of
+from core.workers.followers import ranks_of
 from core.workers.link import Asked
 from core.workers.run_worker import is_of_memory, plain_failure
 
@@ -85,7 +85,7 @@ def _carry_out(
     data, begins = read_data(rows, config.task.content_hash), start if parcel.start is not None else None
     with (
         _Ear(board, f"{parcel.run_id}.{parcel.attempt}", lines.append) as ear,
-        gang_of(config, data, weights=weights, start=begins, translations=translations) as gang,
+        ranks_of(config, data, weights=weights, start=begins, translations=translations) as ranks,
     ):
         events: Iterator[Event] = fine_tune(
             config,
@@ -97,7 +97,7 @@ def _carry_out(
             start=begins,
             known=parcel.known,
             log=lines.append,
-            gang=gang,
+            ranks=ranks,
         )
         for event in events:
             yield from changes.files()

@@ -14,7 +14,7 @@ from core.errors import TrainingError
 from core.store import RunRecord, Status, Store
 from core.training.prepare import prepare
 from core.workers import LocalEngine, followers
-from core.workers.followers import gang_of
+from core.workers.followers import ranks_of
 
 WAIT_S = 90.0
 LONG = 50_000
@@ -83,6 +83,6 @@ def test_a_process_that_does_not_start_is_named(draft: Draft, tmp_path: Path, mo
     monkeypatch.setattr(followers.sys, "executable", "false")
     with (
         pytest.raises(TrainingError, match="did not start"),
-        gang_of(config, data, weights=tmp_path, start=None, translations=None),
+        ranks_of(config, data, weights=tmp_path, start=None, translations=None),
     ):
         pytest.fail("it began")

@@ -1,4 +1,4 @@
-"""One of several processes that train the drafts of a file together: `torchrun … gang_program.py DRAFTS OUT`."""
+"""One of several processes that train the drafts of a file together: `torchrun … ranks_program.py DRAFTS OUT`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.encoders.model import load_encoder
 from core.events import Step
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
-from core.training.gang import Gang
+from core.training.data_parallel import Ranks
 from core.training.loop import follow, train
 from core.training.phase import Phase
 from core.training.prepare import prepare
@@ -23,32 +23,32 @@ from core.training.step import compute_step
 from tests.core.training.made import CPU
 
 
-def first_gradients(config: RunConfig, data: TaskData, gang: Gang | None = None) -> dict[str, Tensor]:
+def first_gradients(config: RunConfig, data: TaskData, ranks: Ranks | None = None) -> dict[str, Tensor]:
     """The gradient of every parameter that learns, after the first backward pass."""
     torch.manual_seed(config.seed)
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=config.encoder.max_length)
-    phase = Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU, gang=gang)
+    phase = Phase(config, 0, data=data, encoder=encoder, tokenizer=tokenizer, machine=CPU, ranks=ranks)
     compute_step(phase, 1)
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
 
 def main(drafts: Path, out: Path) -> None:
     torch.set_num_threads(1)
-    gang = Gang("cpu")
+    ranks = Ranks("cpu")
     found = []
     for number, draft in enumerate(json.loads(drafts.read_text())):
         config, data = prepare(parse_config(draft), gpu=False, bfloat16=False)
-        gradients = first_gradients(config, data, gang)
+        gradients = first_gradients(config, data, ranks)
         folder = Checkpoints(out.with_name(f"weights-{number}"))
-        if not gang.leads:
-            follow(config, data, gang, checkpoints=folder)
+        if not ranks.leads:
+            follow(config, data, ranks, checkpoints=folder)
             continue
         save_file(gradients, out.with_name(f"gradients-{number}.safetensors"))
-        events = train(config, data, checkpoints=folder, gang=gang)
+        events = train(config, data, checkpoints=folder, ranks=ranks)
         found.append([dict(event.values) for event in events if isinstance(event, Step)])
-    if gang.leads:
+    if ranks.leads:
         out.write_text(json.dumps(found))
-    gang.leave()
+    ranks.leave()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ SEED_BYTES = 7
 PATIENCE = timedelta(days=30)
 
 
-class Gang:
+class Ranks:
     """The processes of a run, as each of them sees it. The first leads: it alone decides, measures and records."""
 
     def __init__(self, device: str) -> None:
@@ -123,21 +123,21 @@ class Gang:
         ]
 
     def leave(self) -> None:
-        """Part from the others; this process may join another gang."""
+        """Part from the others; this process may be one of another run."""
         self._state.destroy_process_group()
         self._state._reset_state()
 
 
-class SharedBatch:
+class ShardedBatch:
     """The passes of a batch of which this process reads its part, with the vectors of all as leaves.
 
     It has the two halves of a `GradientCache`, which reads this process's part where that is read in pieces.
     """
 
-    def __init__(self, run: Callable[[int, int], Outputs], size: int, gang: Gang, micro_batch: int | None) -> None:
+    def __init__(self, run: Callable[[int, int], Outputs], size: int, ranks: Ranks, micro_batch: int | None) -> None:
         """`run(start, end)` encodes the texts start … end − 1 of a batch of `size`."""
-        self._run, self._size, self._gang = run, size, gang
-        self._start, self._end = gang.span(size)
+        self._run, self._size, self._ranks = run, size, ranks
+        self._start, self._end = ranks.span(size)
         share = self._end - self._start
         self._cache = None
         if micro_batch is not None and micro_batch < share:
@@ -148,9 +148,9 @@ class SharedBatch:
 
     def encode(self) -> Outputs:
         """Vectors of the whole batch, as leaves that gradients are collected in."""
-        with _own_draws(self._gang.rank):
+        with _own_draws(self._ranks.rank):
             self._own = self._cache.encode() if self._cache else self._run(self._start, self._end)
-        whole = self._gang.gathered(self._own, self._size)
+        whole = self._ranks.gathered(self._own, self._size)
         self._leaves = [vectors.requires_grad_() for vectors in whole.vectors]
         return whole
 
@@ -176,9 +176,9 @@ class SharedBatch:
             ]
             if pairs:
                 torch.autograd.backward([vectors for vectors, _ in pairs], [gradient for _, gradient in pairs])
-        self._gang.sum_gradients(of_encoder)
+        self._ranks.sum_gradients(of_encoder)
         if shared is not None:
-            shared.sum_over(self._gang.summed)
+            shared.sum_over(self._ranks.summed)
 
 
 @contextmanager

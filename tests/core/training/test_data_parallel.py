@@ -22,9 +22,9 @@ from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.workers.processes import ROOT
-from tests.core.training.gang_program import first_gradients
+from tests.core.training.ranks_program import first_gradients
 
-PROGRAM = Path(__file__).with_name("gang_program.py")
+PROGRAM = Path(__file__).with_name("ranks_program.py")
 STEPS, BATCH = 6, 7  # an odd batch: the parts are of 3 and 4 texts
 TOLERANCE = 1e-5
 RATES = {"learning_rate": 1e-6, "classifier_learning_rate": 1e-6}
@@ -99,7 +99,7 @@ def drafts(still_encoder: Path, small_csv: Path) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Curves and weights of every case, of two processes that torchrun starts."""
-    folder = tmp_path_factory.mktemp("gang")
+    folder = tmp_path_factory.mktemp("ranks")
     (folder / "drafts.json").write_text(json.dumps(list(drafts.values())))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAM)]
     done = subprocess.run(
