@@ -219,8 +219,8 @@ class Experiments(Address):
     NEW = Item("new", str, problem="there is no such protocol")
     SET = Item("set", str)  # may come several times
     TASK = Item("task", str, problem="there is no such task", of="design")
-    SEEDS = Item("seeds", int, of="design")
-    STEPS = Item("steps", int, of="design")
+    SEEDS = Item("seeds", int, problem="that is no number of seeds", of="design")
+    STEPS = Item("steps", int, problem="that is no number of steps", of="design")
     FRAMES = Item("frames", bool, False, of="design")
     EARLY = Item("early", bool, False, of="design")
     FIRST = Item("x", str, problem="no setting can be varied under that name", of="design")

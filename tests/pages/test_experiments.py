@@ -141,6 +141,13 @@ class TestSetUp:
         app = opened("experiments", new="grid", early="on")
         assert all(toggle.label != "End poor runs early" for toggle in app.toggle)
 
+    @pytest.mark.parametrize(("name", "text"), [("seeds", "many"), ("steps", "-3"), ("seeds", "0"), ("steps", "1.5")])
+    def test_nonsense_in_its_address_is_said(self, opened: Opened, name: str, text: str) -> None:
+        app = opened("experiments", new="grid", **{name: text})
+        assert any(f"asks for {name} = " in w.value and f"no number of {name}" in w.value for w in app.warning)
+        assert metrics(app)["New runs"] == "5"
+        assert name not in app.query_params
+
     def test_a_grid_without_axes_is_seeds_alone(self, opened: Opened) -> None:
         app = opened("experiments", new="grid", seeds="3")
         assert metrics(app)["New runs"] == "3"

@@ -60,9 +60,8 @@ def chosen_base(base: RunConfig, key: str) -> RunConfig:
 
 
 def _number(item: Item[int], usual: int) -> int:
-    """What the address says, where it is a whole number above 0."""
-    text = item.text or ""
-    return int(text) if text.isdecimal() and int(text) > 0 else usual
+    """What the address says; the usual number, and a sentence, where that is no whole number above 0."""
+    return item.read(lambda text: int(text) if text.isdecimal() and int(text) > 0 else None, usual)
 
 
 def seeds_field(usual: int, key: str) -> int:

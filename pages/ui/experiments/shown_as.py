@@ -142,13 +142,15 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
     for row, _ in picked.selection.cells:
         if row < len(runs) and runs[row].run_id:
             st.switch_page("pages/fine_tune.py", query_params={"run": str(runs[row].run_id)})
-    ids = [str(run.run_id) for run in runs if run.run_id][:MOST_RUNS]
+    every = [str(run.run_id) for run in runs if run.run_id]
+    ids = every[:MOST_RUNS]
+    which = counted(len(ids), "run") if len(ids) == len(every) else f"the first {len(ids)} of {len(every)} runs"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Click a run to open it.", width="content")
         if len(ids) > 1:
             st.page_link(
                 "pages/compare.py",
-                label=f"Compare {counted(len(ids), 'run')}",
+                label=f"Compare {which}",
                 icon=":material/compare_arrows:",
                 query_params={"runs": ",".join(ids)},
             )

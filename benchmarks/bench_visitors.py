@@ -1,0 +1,215 @@
+"""50 visitors who watch one run: how soon a page hears what is new, what it costs the run, and what they leave behind.
+
+Each visitor is a WebSocket session with the app's server that speaks Streamlit's own protocol: it opens the run's page,
+takes every message, and asks again when the page's beat says so, as a browser does. What a browser draws is left out.
+They come one after the other within 10 s, as a class does, and watch for two minutes a fine-tune of the bundled encoder
+with its default frames. A page update is from the question to the end of the answer. The same run is carried out
+unwatched before and after. Memory is that of the server's process, after a first visitor has come and gone, and again
+after all have left.
+
+Limits: 95% of the updates within 1 s; the run at 0.85 of its throughput or more; at most 50 MB that stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import connect
+
+from benchmarks.browsing import served_app, wait_until_quiet
+from benchmarks.measure import options, own_folders, report, warm_engine
+from core.config import parse_config
+from core.store import Store
+from core.workers import LocalEngine
+
+MB = 2**20
+ARRIVE_S, LEAVE_S = 10.0, 20.0
+# Sessions that are gone are kept by Streamlit for a while, so that a browser can come back.
+LARGEST_MESSAGE = 2**28
+TIMEOUT_S = 120.0
+TRIGGER = "$$STREAMLIT_INTERNAL_KEY_{}__events"
+
+
+@dataclass
+class Visitor:
+    """One session, and the seconds that its updates took."""
+
+    address: str
+    run_id: str
+    updates_s: list[float] = field(default_factory=list)
+    heard_bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    async def watch(self, until: float) -> None:
+        """Open the page and follow it. Args: until: by the monotonic clock."""
+        parts = urlsplit(self.address)
+        stream = f"ws://{parts.netloc}/_stcore/stream"
+        async with connect(
+            stream, subprotocols=["streamlit"], max_size=LARGEST_MESSAGE, origin=self.address, open_timeout=TIMEOUT_S
+        ) as socket:
+            ask = BackMsg()
+            ask.rerun_script.query_string = f"run={self.run_id}"
+            ask.rerun_script.page_name = "fine_tune"
+            await socket.send(ask.SerializeToString())
+            beat = await self._answer(socket)
+            while beat is not None and time.monotonic() < until:
+                await asyncio.sleep(beat["after_ms"] / 1000)
+                started = time.monotonic()
+                await socket.send(self._question(beat))
+                beat = await self._answer(socket) or beat
+                self.updates_s.append(time.monotonic() - started)
+
+    def _question(self, beat: dict[str, Any]) -> bytes:
+        """What the page's beat sends."""
+        ask = BackMsg()
+        ask.rerun_script.query_string = f"run={self.run_id}"
+        ask.rerun_script.page_script_hash = beat["page"]
+        ask.rerun_script.fragment_id = beat["fragment"]
+        state = ask.rerun_script.widget_states.widgets.add()
+        state.id = TRIGGER.format(beat["id"])
+        state.json_trigger_value = json.dumps([{"event": "beat", "value": beat["number"]}])
+        return ask.SerializeToString()
+
+    async def _answer(self, socket: Any) -> dict[str, Any] | None:
+        """Everything until the script has ended. Returns: the newest beat, None where the answer had none."""
+        found: dict[str, Any] | None = None
+        while True:
+            raw = await asyncio.wait_for(socket.recv(), TIMEOUT_S)
+            self.heard_bytes += len(raw)
+            message = ForwardMsg()
+            message.ParseFromString(raw)
+            kind = message.WhichOneof("type")
+            if kind == "new_session":
+                self._page = message.new_session.page_script_hash
+            elif kind == "delta":
+                found = self._beat(message) or found
+                element = message.delta.new_element
+                if element.WhichOneof("type") == "exception":
+                    self.problems.append(element.exception.message)
+            elif kind == "script_finished" and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                return found
+
+    def _beat(self, message: ForwardMsg) -> dict[str, Any] | None:
+        component = message.delta.new_element.bidi_component
+        if not component.component_name.endswith("beat"):
+            return None
+        data = json.loads(component.json)
+        return {
+            "id": component.id,
+            "fragment": message.delta.fragment_id,
+            "page": self._page,
+            "after_ms": data["after_ms"],
+            "number": data["number"],
+        }
+
+
+async def all_watch(address: str, run_id: str, count: int, seconds: float) -> list[Visitor]:
+    """Visitors who come one after the other, and leave together."""
+    until = time.monotonic() + seconds
+    visitors = [Visitor(address, run_id) for _ in range(count)]
+
+    async def come(place: int, visitor: Visitor) -> None:
+        await asyncio.sleep(ARRIVE_S * place / count)
+        await visitor.watch(until)
+
+    async with asyncio.TaskGroup() as group:
+        for place, visitor in enumerate(visitors):
+            group.create_task(come(place, visitor))
+    return visitors
+
+
+def begun(engine: LocalEngine, steps: int) -> str:
+    """A run that has taken its first step."""
+    wait_until_quiet()
+    run_id = engine.submit(parse_config({"task": {"id": "film_reviews"}, "phases": [{"steps": steps}]}))
+    while not engine.store.run(run_id).last_step:
+        time.sleep(0.05)
+    return run_id
+
+
+def pace(store: Store, run_id: str, seconds: float) -> float:
+    """Steps per second in the stretch of a run that begins with its first step."""
+    times = list(store.newest_times(run_id, 100_000).values())
+    inside = [at for at in times if at <= times[0] + seconds]
+    return (len(inside) - 1) / (inside[-1] - inside[0])
+
+
+def unwatched(engine: LocalEngine, steps: int, seconds: float) -> float:
+    run_id = begun(engine, steps)
+    time.sleep(seconds)
+    found = pace(engine.store, run_id, seconds)
+    ended(engine, run_id)
+    return found
+
+
+def ended(engine: LocalEngine, run_id: str) -> None:
+    if not engine.store.run(run_id).status.ended:
+        engine.stop(run_id)
+    while not engine.store.run(run_id).status.ended:
+        time.sleep(0.1)
+
+
+def server_of(address: str) -> psutil.Process:
+    """The process that listens there."""
+    port = urlsplit(address).port
+    for process in psutil.Process().children(recursive=True):
+        if any(one.laddr.port == port for one in process.net_connections() if one.status == psutil.CONN_LISTEN):
+            return process
+    raise RuntimeError("Nobody listens at the server's address.")
+
+
+def resident(process: psutil.Process) -> float:
+    gc.collect()
+    return float(process.memory_info().rss)
+
+
+def main() -> None:
+    given = options(__doc__, visitors=50, seconds=120, steps=2_000)
+    with own_folders() as folder, served_app(Path(folder).with_name("server.log")) as address:
+        engine = warm_engine(Store(folder))
+        asyncio.run(all_watch(address, begun_and_ended(engine), 1, 3.0))
+        server = server_of(address)
+        before = unwatched(engine, given.steps, given.seconds)
+        at_first = resident(server)
+        run_id = begun(engine, given.steps)
+        visitors = asyncio.run(all_watch(address, run_id, given.visitors, given.seconds))
+        watched = pace(engine.store, run_id, given.seconds)
+        ended(engine, run_id)
+        time.sleep(LEAVE_S)
+        stayed = (resident(server) - at_first) / MB
+        after = unwatched(engine, given.steps, given.seconds)
+        updates = [seconds for visitor in visitors for seconds in visitor.updates_s]
+        problems = [problem for visitor in visitors for problem in visitor.problems]
+        if problems:
+            raise RuntimeError(f"A page failed: {problems[0]}")
+        heard = median(visitor.heard_bytes for visitor in visitors) / MB
+        print(f"{len(updates)} updates of {given.visitors} visitors, {heard:.1f} MB each", flush=True)
+        print(f"seconds an update takes: median {median(updates):.2f}, 95% within {quantiles(updates, n=20)[-1]:.2f}")
+        report("ratio", "throughput, watched / unwatched", [watched / ((before + after) / 2)], "≥ 0.85")
+        print(
+            f"unwatched before {before:.2f} and after {after:.2f} steps/s; stays in the server: {stayed:.0f} MB",
+            flush=True,
+        )
+        engine.store.close()
+
+
+def begun_and_ended(engine: LocalEngine) -> str:
+    """A short run that has ended."""
+    run_id = begun(engine, 2)
+    ended(engine, run_id)
+    return run_id
+
+
+if __name__ == "__main__":
+    main()
