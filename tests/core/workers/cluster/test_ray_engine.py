@@ -25,7 +25,7 @@ from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
 
 LONG = 50_000
-WAIT_S = 60.0
+WAIT_S = 100.0
 
 
 @pytest.fixture(scope="module")
