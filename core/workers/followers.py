@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -26,7 +25,7 @@ from core.tasks.kept import read_data, write_data
 from core.training.checkpoints import Checkpoints
 from core.training.data_parallel import Ranks
 from core.training.loop import follow
-from core.workers.processes import ROOT
+from core.workers.processes import ROOT, free_port
 from core.workers.threads import child_environment
 
 # How long a follower may take to import torch, and to end once it is asked to.
@@ -56,7 +55,7 @@ def ranks_of(
         orders.write_text(json.dumps({"config": config.to_json(), "content_hash": data.content_hash} | texts))
         threads = torch.get_num_threads()
         share = str(max(1, threads // config.processes))
-        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "WORLD_SIZE": str(config.processes)}
+        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(config.processes)}
         others = [_started(orders, common | _of_rank(rank) | {THREADS: share}) for rank in range(1, config.processes)]
         try:
             _wait_until_ready(orders.parent, others)
@@ -111,12 +110,6 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -83,6 +84,13 @@ def signal_group(pid: int, how: signal.Signals) -> None:
             os.killpg(pid, how)
         else:
             psutil.Process(pid).send_signal(how)
+
+
+def free_port() -> int:
+    """A port on this machine that nobody listens on."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def lower_priority() -> None:

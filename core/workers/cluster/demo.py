@@ -8,18 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 
 import psutil
 
 from core.errors import EngineError
-from core.workers.processes import ROOT
+from core.workers.processes import ROOT, free_port
 
 START_S = 60.0
 # A folder that every Linux and macOS has; the one below it is made for us alone.
@@ -107,13 +105,6 @@ def _kill(node: subprocess.Popen[bytes]) -> None:
                 process.kill()
     node.kill()
     node.wait()
-
-
-def free_port() -> int:
-    """A port on this machine that nobody listens on."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def main() -> int:

@@ -17,13 +17,14 @@ import pytest
 
 from core.config import parse_config
 from core.errors import EngineError, PlaygroundError
-from core.store import RunRecord, Status, Store, rows_path
+from core.store import Status, Store, rows_path
 from core.store.job_table import JobTable
 from core.workers import Engine, LocalEngine
 from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER, RUNS
 from core.workers.starters import SpawnStarter, Starter, WarmStarter
+from tests.core.workers.following_runs import curve, going, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S, END_S = 40.0, 20.0
@@ -92,18 +93,6 @@ def ray_store(tmp_path_factory: pytest.TempPathFactory, ray_nodes: DemoCluster) 
         os.kill(bridge.worker.pid, signal.SIGKILL)
 
 
-def wait_until(
-    store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = START_S + END_S
-) -> RunRecord:
-    deadline = time.monotonic() + timeout_s
-    while not holds(run := store.run(run_id)):
-        if time.monotonic() > deadline:
-            log = store.log_path(run_id)
-            pytest.fail(f"still {run.status} at step {run.last_step}: {log.read_text() if log.exists() else 'no log'}")
-        time.sleep(0.02)
-    return run
-
-
 def worker_of(store: Store, run_id: str) -> psutil.Process | None:
     import json
 
@@ -114,15 +103,6 @@ def worker_of(store: Store, run_id: str) -> psutil.Process | None:
         return psutil.Process(json.loads(text)["pid"])
     except psutil.NoSuchProcess:
         return None
-
-
-def curve(store: Store, run_id: str) -> list[dict[str, float]]:
-    return [{k: v for k, v in step.values.items() if k != "step_s"} for step in store.steps(run_id)]
-
-
-def going(run: RunRecord, step: int = 1) -> bool:
-    assert run.status != Status.FAILED, run.message
-    return run.last_step >= step
 
 
 def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: Engine, draft: Any) -> None:

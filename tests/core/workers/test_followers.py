@@ -11,12 +11,13 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import TrainingError
-from core.store import RunRecord, Status, Store
+from core.store import Status, Store
 from core.training.prepare import prepare
 from core.workers import LocalEngine, followers
 from core.workers.followers import ranks_of
+from tests.core.workers.following_runs import wait_until
 
-WAIT_S = 90.0
+WAIT_S = 100.0
 LONG = 50_000
 Draft = Callable[..., RunConfig]
 
@@ -24,15 +25,6 @@ Draft = Callable[..., RunConfig]
 @pytest.fixture
 def engine(store: Store) -> LocalEngine:
     return LocalEngine(store, slots=range(1))
-
-
-def wait_until(store: Store, run_id: str, holds: Callable[[RunRecord], bool]) -> RunRecord:
-    deadline = time.monotonic() + WAIT_S
-    while not holds(run := store.run(run_id)):
-        if time.monotonic() > deadline:
-            pytest.fail(f"{run.status} at {run.last_step}, {run.message}: {store.log_path(run_id).read_text()}")
-        time.sleep(0.05)
-    return run
 
 
 def following() -> list[psutil.Process]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from core.store import RunRecord, Status, Store
 from core.store.job_table import JobTable
 from core.training.weight_files import weight_files
 from core.workers import LocalEngine, chosen_engine
-from core.workers.cluster.demo import DemoCluster, free_port
+from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER
+from core.workers.processes import free_port
+from tests.core.workers.following_runs import curve, going, wait_until
 
 LONG = 50_000
 WAIT_S = 100.0
@@ -57,25 +59,6 @@ def end_bridge(store: Store) -> None:
     bridge = JobTable(store.folder).warm_process(CLUSTER)
     if bridge is not None and bridge.alive:
         os.kill(bridge.worker.pid, signal.SIGKILL)
-
-
-def wait_until(store: Store, run_id: str, holds: Callable[[RunRecord], bool]) -> RunRecord:
-    deadline = time.monotonic() + WAIT_S
-    while not holds(run := store.run(run_id)):
-        if time.monotonic() > deadline:
-            log = store.log_path(run_id)
-            pytest.fail(f"{run.status} at {run.last_step}, {run.message}: {log.read_text() if log.exists() else ''}")
-        time.sleep(0.05)
-    return run
-
-
-def going(run: RunRecord, step: int = 1) -> bool:
-    assert run.status != Status.FAILED, run.message
-    return run.last_step >= step
-
-
-def curve(store: Store, run_id: str) -> list[dict[str, float]]:
-    return [{k: v for k, v in step.values.items() if k != "step_s"} for step in store.steps(run_id)]
 
 
 def node_of(run: RunRecord) -> str:
