@@ -738,20 +738,20 @@ class Attempt:
             _count_time(db, self.run_id)
         return [Control(row["number"], row["kind"], row["name"], row["value"]) for row in rows]
 
-    def read_less(self, phase: int) -> int | None:
+    def read_less(self, phase: int) -> bool:
         """Queue the run again, before others of its owner, to read half as many texts at a time: memory was short.
 
         The batch stays what it is, so the run learns the same. Done once for a run, and not where a config cannot be
         carried out in parts.
 
-        Returns: how many texts at a time; None where nothing was changed.
+        Returns: whether the run is queued again; False where nothing was changed.
         """
         with self._writing() as db:
             row = db.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchone()
             config = _config(row["config"])
             at_once = config.phases[phase].effective_micro_batch or config.phases[phase].batch_size
             if row["memory_short"] or at_once < 2:
-                return None
+                return False
             phases = list(config.phases)
             phases[phase] = phases[phase].model_copy(update={"micro_batch": at_once // 2})
             text = config.model_copy(update={"phases": tuple(phases)}).to_json()
@@ -765,7 +765,7 @@ class Attempt:
                 (text, config_hash(text), message, self.run_id),
             )
             _count_time(db, self.run_id)
-        return at_once // 2
+        return True
 
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:

@@ -91,14 +91,18 @@ def _claim_next_here(store: Store, ended: str, slot: int) -> tuple[str, int] | N
 
     Returns: its id and attempt.
     """
-    run = store.run(ended)
-    if not run.of_experiment or run.config.processes > 1:
-        return None
-    with store.transaction():
-        following = store.next_in_line(most_of_visitor())
-        if following is None or not following.of_experiment or following.config.processes > 1:
+    try:
+        run = store.run(ended)
+        if not run.of_experiment or run.config.processes > 1:
             return None
-        claim = store.claim_next([slot], liveness_of(), most_of_visitor())
+        with store.transaction():
+            following = store.next_in_line(most_of_visitor())
+            if following is None or not following.of_experiment or following.config.processes > 1:
+                return None
+            claim = store.claim_next([slot], liveness_of(), most_of_visitor())
+    except PlaygroundError as error:  # the run that ended may be deleted already, and the next starts as any other
+        log(str(error))
+        return None
     return None if claim is None else claim[:2]
 
 
@@ -222,7 +226,7 @@ def reads_less(attempt: Attempt, run: RunRecord) -> bool:
     views = [view for term in run.config.phases[number].objective.terms for view in term.views]
     if any(view.entry.follows_gradient for view in views):
         return False  # an adversarial step is found over the whole batch at once
-    return attempt.read_less(number) is not None
+    return attempt.read_less(number)
 
 
 def _fail(store: Store, attempt: Attempt, error: BaseException) -> None:
