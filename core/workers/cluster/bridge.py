@@ -35,7 +35,7 @@ class Bridge(WarmServer):
         self._address = settings().engine
         self._cluster: RayCluster | None = None
         self._runs: list[RemoteRun] = []
-        self._next_try = 0.0
+        self._next_try, self._is_unreachable = 0.0, False
 
     def _settle(self) -> None:
         """Runs that wait for it wait for nothing else, so it keeps its priority."""
@@ -75,7 +75,11 @@ class Bridge(WarmServer):
         if self._cluster is None:
             try:
                 self._cluster = RayCluster(self._address)
+                if self._is_unreachable:
+                    self._store.say_to_queued(None)
+                self._is_unreachable = False
             except EngineError as error:
+                self._is_unreachable = True
                 self._store.say_to_queued(str(error))
                 self._next_try = time.monotonic() + RECONNECT_S
         return self._cluster
