@@ -160,7 +160,7 @@ def main() -> None:
             runs = store.runs()
             print(f"statuses {dict(Counter(str(run.status) for run in runs))}", flush=True)
             print(f"begun more than once: {sum(run.attempt != 1 for run in runs)}", flush=True)
-            print(f"most turns of another between two of one's own: {unfair(store)}", flush=True)
+            print(f"most turns of another visitor between two turns of the same: {unfair(store)}", flush=True)
             if any(run.status != Status.FINISHED or run.attempt != 1 for run in runs):
                 raise RuntimeError("A run did not finish, or was begun twice.")
         finally:

@@ -77,7 +77,7 @@ def _list(engine: Engine, polling: bool) -> None:
             "Scored": st.column_config.TextColumn(
                 width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
             ),
-            "Where": st.column_config.TextColumn(width="small", help="The node of the cluster, or this machine"),
+            "Where": st.column_config.TextColumn(help="The node of the cluster, or this machine"),
             "Took": st.column_config.TextColumn(help="Without pauses"),
             "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
             "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),

@@ -77,7 +77,7 @@ class EarlyStopping(Section):
 
     grace_steps: Annotated[
         int,
-        Field(ge=1, le=MAX_STEPS, title="First look", description="No run ends before this step."),
+        Field(ge=1, le=MAX_STEPS, title="First comparison", description="No run ends before this step."),
         Shown(unit="steps"),
     ] = 20
     reduction: Annotated[
@@ -85,9 +85,9 @@ class EarlyStopping(Section):
         Field(
             ge=2,
             le=10,
-            title="Kept, 1 in",
-            description="About one run in this number goes on from each look; the next look comes at this number times "
-            "the step.",
+            title="One run kept in",
+            description="About one run in this number goes on from each comparison; the next one comes at this number "
+            "times the step.",
         ),
     ] = 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,33 +119,25 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
         points = number_field(left, of_probe["size"], start.probe.size, key=state.form_key("probe"))
         beside = number_field(middle, of_probe["train_size"], start.probe.train_size, key=state.form_key("probe_train"))
         frames = number_field(right, FRAMES, _frames(start), key=state.form_key("frames"))
-        left, _, _ = st.columns(3)
-        processes = number_field(left, fields["processes"], start.processes, key=state.form_key("processes"))
-        resources = _resources(start.resources) if on_cluster else start.resources.model_dump()
+        columns = st.columns(3)
+        processes = number_field(columns[0], fields["processes"], start.processes, key=state.form_key("processes"))
+        resources = _resources(columns[1:], start.resources) if on_cluster else start.resources.model_dump()
     probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
     given = {"name": name, "seed": int(seed), "precision": precision, "probe": probe}
     return given | {"processes": processes, "resources": resources}
 
 
-def _resources(start: ResourcesConfig) -> dict[str, Any]:
+def _resources(columns: Sequence[Any], start: ResourcesConfig) -> dict[str, Any]:
     """What the run asks the cluster for; empty is what the server's settings say."""
-    left, middle, _ = st.columns(3)
     fields, known = fields_of(ResourcesConfig), settings()
+
+    def asked(place: int, name: str, given: float | None, usual: float, step: float) -> float | None:
+        words = f"{usual:g} by default"
+        key = state.form_key(name)
+        number: float | None = number_field(columns[place], fields[name], given, step=step, placeholder=words, key=key)
+        return number
+
     return {
-        "cpus": number_field(
-            left,
-            fields["cpus"],
-            start.cpus,
-            step=1.0,
-            placeholder=f"{known.ray_cpus:g}, as set here",
-            key=state.form_key("cpus"),
-        ),
-        "gpus": number_field(
-            middle,
-            fields["gpus"],
-            start.gpus,
-            step=0.5,
-            placeholder=f"{known.ray_gpus:g}, as set here",
-            key=state.form_key("gpus"),
-        ),
+        "cpus": asked(0, "cpus", start.cpus, known.ray_cpus, 1.0),
+        "gpus": asked(1, "gpus", start.gpus, known.ray_gpus, 0.5),
     }
