@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -100,10 +101,25 @@ def settings() -> Settings:
     Raises: ConfigError naming the variable, its value and what would work.
     """
     try:
-        return Settings()
+        return _settings(_environment(), _file())
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise ConfigError("settings", str(settings_file()), f"{error}: give a TOML file.") from None
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
         raise ConfigError(name, first["input"], f"{first['msg'].removeprefix('Value error, ')}.") from None
+
+
+@lru_cache(maxsize=16)
+def _settings(environment: frozenset[tuple[str, str]], file: bytes | None) -> Settings:
+    """Made again when what they are read from has changed: a page asks many times while it is drawn."""
+    return Settings()
+
+
+def _environment() -> frozenset[tuple[str, str]]:
+    return frozenset((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
+
+
+def _file() -> bytes | None:
+    path = settings_file()
+    return path.read_bytes() if path.is_file() else None

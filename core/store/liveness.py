@@ -48,11 +48,23 @@ def _started_at(pid: int) -> float:
 
     Raises: psutil.NoSuchProcess.
     """
+    fields = _stat_fields(pid)
+    return float(fields[19]) if fields else float(psutil.Process(pid).create_time())
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether it has ended and only its entry is left. Raises: psutil.NoSuchProcess, psutil.AccessDenied."""
+    fields = _stat_fields(pid)
+    return fields[0] == "Z" if fields else bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """What Linux says of a process, from its third field on: psutil takes far longer; empty elsewhere and of none."""
     try:
         # The second field is the program's name in brackets and may hold anything.
-        return float(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return float(psutil.Process(pid).create_time())
+        return []
 
 
 def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
@@ -63,7 +75,7 @@ def is_alive(worker: Liveness, heartbeat_at: float | None) -> bool:
         return False
     try:
         same = abs(_started_at(worker.pid) - worker.started_at) < START_TOLERANCE
-        return same and psutil.Process(worker.pid).status() != psutil.STATUS_ZOMBIE
+        return same and not _is_zombie(worker.pid)
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:
