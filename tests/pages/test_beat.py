@@ -1,0 +1,47 @@
+"""How often the pages of many visitors look at a run."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pages.ui.beat import BETWEEN_LOOKS_S, Turns
+
+NEAR = 1e-9
+
+
+def test_a_page_alone_looks_when_it_wants_to() -> None:
+    turns, now = Turns(), 0.0
+    for _ in range(5):
+        assert turns.next_s(1.0, now) == pytest.approx(1.0)
+        now += 1.0
+
+
+def test_many_pages_take_turns_and_each_has_as_many() -> None:
+    turns, count, after_s = Turns(), 50, 1.0
+    # All at once, as when a teacher has said so.
+    due = {page: turns.next_s(after_s, 0.0) for page in range(count)}
+    looks: list[tuple[float, int]] = []
+    while len(looks) < 10 * count:
+        page = min(due, key=due.__getitem__)
+        now = due[page]
+        looks.append((now, page))
+        due[page] = now + turns.next_s(after_s, now)
+    assert min(after[0] - before[0] for before, after in pairwise(looks)) >= BETWEEN_LOOKS_S - NEAR
+    assert looks[-1][0] - looks[0][0] == pytest.approx((len(looks) - 1) * BETWEEN_LOOKS_S, rel=0.05)
+    assert {sum(page == one for _, page in looks) for one in range(count)} == {10}
+
+
+def test_a_turn_before_those_of_others_is_given_where_there_is_room() -> None:
+    turns = Turns()
+    turns.next_s(3.0, 0.0)
+    assert turns.next_s(0.3, 0.0) == pytest.approx(0.3)
+    assert turns.next_s(3.0, 0.0) == pytest.approx(3.0 + BETWEEN_LOOKS_S)
+
+
+def test_turns_that_are_over_hold_nobody_up() -> None:
+    turns = Turns()
+    for _ in range(100):  # pages that were closed meanwhile
+        turns.next_s(0.0, 0.0)
+    assert turns.next_s(1.0, 60.0) == pytest.approx(1.0)
