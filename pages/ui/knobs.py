@@ -11,7 +11,7 @@ from core.config import RATE
 from core.config.objective import Knob
 from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
-from core.store import RunRecord, Store
+from core.store import RunRecord
 from core.store.records import KnobState
 from core.workers import Engine
 from pages.ui import state
@@ -34,22 +34,19 @@ class Drawn(NamedTuple):
         return f"{knob}.{self.revision}"
 
 
-def draw_knobs(engine: Engine, run_id: str) -> None:
+def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
     """A slider for each knob of the phase that the next step belongs to."""
-    now = engine.store.knob_state(run_id)
-    run = engine.store.run(run_id)
     used, launched = _used_and_launched(now)
     for name, knob in launched.items():
         value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        _slider(engine, run, name, f"knob.{run_id}.{used.phase}.{name}", knob, value, scale)
+        _slider(engine, run, name, f"knob.{run.id}.{used.phase}.{name}", knob, value, scale)
 
 
-def pending_words(store: Store, run_id: str) -> list[str]:
+def pending_words(now: KnobState) -> list[str]:
     """What was turned and no step has used yet: a run that is paused has no next step for a while.
 
     Said away from the slider, whose label would take a second line and push down what is below.
     """
-    now = store.knob_state(run_id)
     _, launched = _used_and_launched(now)
     return [
         f"{launched[name].label} {value:g} from the next step"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.waiting_time import Place, places
-from core.config import RunConfig
+from core.config import KnobTurn, RunConfig
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
@@ -23,6 +24,7 @@ from core.representation.verdict import Geometry, Outcome, verdict
 from core.settings import LOCAL, settings
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
+from core.store.records import KnobState
 from core.training.newest_contrast import newest_contrast
 from core.training.pace import PACE_STEPS, Pace, pace
 from core.training.score_source import (
@@ -39,13 +41,14 @@ from core.workers.machine import slots
 from pages.ui import reads
 from pages.ui.address import FineTune
 from pages.ui.beat import beat
+from pages.ui.caching import cached
 from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.the_map import panel_of
 from pages.ui.head import tab_title
 from pages.ui.knobs import draw_knobs, pending_words
-from pages.ui.live_figure import live_figure
+from pages.ui.live_figure import as_text, live_figure
 from pages.ui.map_view import map_view
 from pages.ui.parts import (
     duration,
@@ -85,11 +88,9 @@ def live_view(engine: Engine, run: RunRecord) -> None:
 
 def _watch(engine: Engine, run_id: str, polling: bool, waiting: bool) -> None:
     with st.container(key="live"):
-        _draw(engine, run_id, polling, waiting)
+        steps = _draw(engine, run_id, polling, waiting)
     if polling:
-        beat(
-            WAITING_POLL_S if waiting else _poll_s(reads.steps(engine.store, engine.store.run(run_id))), key="live.beat"
-        )
+        beat(WAITING_POLL_S if waiting else _poll_s(steps), key="live.beat")
 
 
 def _poll_s(steps: Sequence[Step]) -> float:
@@ -98,39 +99,40 @@ def _poll_s(steps: Sequence[Step]) -> float:
     return min(SLOWEST_POLL_S, max(POLL_S, median(recent))) if recent else POLL_S
 
 
-def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> None:
+def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence[Step]:
+    """Returns: the steps that are drawn."""
     store = engine.store
     try:
         run = store.run(run_id)
     except PlaygroundError as error:
         st.error(escaped(str(error)))
-        return
+        return ()
     if polling and (run.status.ended or (waiting and run.probe is not None)):
         st.rerun()  # once, without the timer or at its usual pace
     if run.status == Status.QUEUED:
         engine.dispatch()
     config = run.effective
-    steps = reads.steps(store, run)
+    steps, knobs = reads.steps(store, run), store.knob_state(run_id)
     evaluations = store.evaluations(run_id)
     scores = scored(config, evaluations)
     with st.container(gap="xsmall", key="run_head"):
         _header(engine, run)
         outcome = outcome_sentence(config, evaluations) if run.status.ended else None
         if outcome is None:
-            _progress(store, run, steps)
+            _progress(store, run, steps, knobs)
         else:
             st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(_pace_words(store, run, steps))}]")
     starving = _starving(run, steps)
     _message(run, config, shown=starving)
     if run.probe is None:
         st.caption(_waiting(engine, run))
-        return
+        return steps
     rail, left, right = st.columns(COLUMNS, gap="small")
     with rail, st.container(key="live_rail"):
         if run.status.ended:
             _next_steps(run)
         else:
-            draw_knobs(engine, run.id)
+            draw_knobs(engine, run, knobs)
         method = _choice("Map", METHODS, "live.method")
         how = _choice("Curves", CURVES, "live.how")
     with left:
@@ -141,6 +143,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> None:
     with right:
         _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
         _files(engine, run, steps, evaluations)  # below what keeps its height: the sentences below the map do not
+    return steps
 
 
 def _choice(label: str, options: Mapping[str, str], key: str) -> str:
@@ -151,7 +154,9 @@ def _choice(label: str, options: Mapping[str, str], key: str) -> str:
 
 def _header(engine: Engine, run: RunRecord) -> None:
     config = run.config
-    parts = [task_label(config), config.encoder.id, trainable_label(config), objective_label(run.effective)]
+    # Longer with every knob that is turned: a third line would push the map down under somebody's hand.
+    objective = objective_label(run.effective if run.status.ended else config)
+    parts = [task_label(config), config.encoder.id, trainable_label(config), objective]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
     parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([_device(run)] if run.device else [])]
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -176,8 +181,9 @@ def _device(run: RunRecord) -> str:
     return ", ".join(parts)
 
 
-def _progress(store: Store, run: RunRecord, steps: Sequence[Step]) -> None:
-    words = [*_pace_words(store, run, steps), *pending_words(store, run.id)]
+def _progress(store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobState) -> None:
+    turned = [objective_label(run.effective)] if run.effective.knob_turns else []
+    words = [*_pace_words(store, run, steps), *turned, *pending_words(knobs)]
     st.progress(min(1.0, run.last_step / run.steps), " · ".join(words))
 
 
@@ -410,16 +416,42 @@ def _geometry(values: Mapping[str, float]) -> Geometry:
 def _curves(
     engine: Engine, run: RunRecord, steps: list[Step], evaluations: Sequence[Evaluation], smoothing: Smoothing
 ) -> None:
-    turns = engine.store.knob_turns(run.id)
-    ends = run.config.phase_ends
-    figure = curves_figure(steps, evaluations, turns, run.facts, ends, revision=run.id, smoothing=smoothing)
+    turns = tuple(engine.store.knob_turns(run.id))
+    seen = Seen(run, steps, evaluations, turns, smoothing)
     live_figure(
-        figure,
+        _figure(seen),
         key="live.curves",
         height=HEIGHT_PX,
-        version=f"{run.id} {run.begun_attempt} {len(steps)} {len(evaluations)} {len(turns)} {smoothing.kind}",
+        version=seen.key,
         description="Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the curves show."""
+
+    run: RunRecord
+    steps: Sequence[Step]
+    evaluations: Sequence[Evaluation]
+    turns: Sequence[KnobTurn]
+    smoothing: Smoothing
+
+    @property
+    def key(self) -> str:
+        """What has come so far, by its number: it is only added to."""
+        counts = f"{len(self.steps)} {len(self.evaluations)} {len(self.turns)}"
+        return f"{self.run.id} {self.run.begun_attempt} {counts} {self.smoothing.kind}"
+
+
+# The many who watch one run see the same.
+@cached(32, Seen)
+def _figure(seen: Seen) -> str:
+    run, ends = seen.run, seen.run.config.phase_ends
+    figure = curves_figure(
+        seen.steps, seen.evaluations, seen.turns, run.facts, ends, revision=run.id, smoothing=seen.smoothing
+    )
+    return as_text(figure)
 
 
 def _next_steps(run: RunRecord) -> None:

@@ -72,7 +72,7 @@ export default function (component) {
     const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height}`;
     if (stamp && stamp === node.stamp) return; // what is drawn is what came
     node.stamp = stamp;
-    const { figure } = node.latest;
+    const figure = JSON.parse(node.latest.figure);
     const config = {
       ...LOCAL_ONLY,
       responsive: true,

@@ -8,6 +8,7 @@ Streamlit's static serving.
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -51,10 +52,16 @@ _mount = st.components.v2.component(
 )
 
 
-def live_figure(figure: Figure, *, key: str, height: int, description: str, version: str = "") -> None:
+def as_text(figure: Figure) -> str:
+    """A figure as the browser reads it. Streamlit would encode it twice, each time that it is drawn."""
+    return json.dumps(figure, separators=(",", ":"))
+
+
+def live_figure(figure: Figure | str, *, key: str, height: int, description: str, version: str = "") -> None:
     """Draw a figure, or update the one under `key` in place.
 
     Args:
+        figure: or its text, where that is kept.
         height: pixels.
         description: what the figure shows, for those who cannot see it.
         version: identifies the figure, so that an unchanged one is not drawn again; "" where that is
@@ -65,7 +72,7 @@ def live_figure(figure: Figure, *, key: str, height: int, description: str, vers
         # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one of them is a data frame.
         data=[
             {
-                "figure": figure,
+                "figure": figure if isinstance(figure, str) else as_text(figure),
                 "height": height,
                 "description": description,
                 "plotly": plotly_url(),

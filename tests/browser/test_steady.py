@@ -107,6 +107,7 @@ def test_a_live_page_is_steady_for_sixty_updates(page: Page, server: Server, ser
     assert shown[-1] > shown[0]
     wait_for(server_store, going, lambda run: run.effective.knob_turns[-1:] != ())
     assert server_store.run(going).effective.knob_turns[-1].value == pytest.approx(shown[-1])
+    see_updates(page, 3)  # what is said of the turn is drawn
     assert not moved(places, page.evaluate(PLACES))
 
 
