@@ -51,6 +51,7 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
     Returns: exit status of the last run, 0 only for a finished one. Every failure ends in the store as a plain message.
     """
     store, code, status = Store(store_folder), code_stamp(), None
+    gc.freeze()  # libraries stay: a collection after each run would look through all of them for half a second
     for _ in range(MOST_RUNS):
         status = _carry(store, store.attempt(run_id, attempt_number), slot)
         if status is None:
