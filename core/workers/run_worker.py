@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,14 @@ def work(store_folder: str, run_id: str, attempt_number: int, slot: int) -> int:
 
     Returns: exit status of the last run, 0 only for a finished one. Every failure ends in the store as a plain message.
     """
-    store, code, status = Store(store_folder), code_stamp(), None
+    store, code = Store(store_folder), code_stamp()
     gc.freeze()  # libraries stay: a collection after each run would look through all of them for half a second
-    for _ in range(MOST_RUNS):
+    for carried in count(1):
         status = _carry(store, store.attempt(run_id, attempt_number), slot)
         if status is None:
             return EXIT_ENDED
-        claim = _claim_next_here(store, run_id, slot) if status == Status.FINISHED and code_stamp() == code else None
+        may_follow = status == Status.FINISHED and carried < MOST_RUNS and code_stamp() == code
+        claim = _claim_next_here(store, run_id, slot) if may_follow else None
         if claim is None:
             break
         run_id, attempt_number = claim

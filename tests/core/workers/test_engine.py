@@ -467,3 +467,20 @@ def test_code_that_was_edited_is_not_run_from_memory_by_the_next(
     assert claim is not None
     run_worker.work(str(store.folder), *claim)
     assert [store.run(run_id).status for run_id in (first, second)] == [Status.FINISHED, Status.QUEUED]
+
+
+def test_a_process_leaves_the_run_after_its_last_to_another(
+    store: Store, draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.store import ExperimentTable
+    from core.workers import run_worker
+
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    monkeypatch.setattr(run_worker, "MOST_RUNS", 2)
+    engine = LocalEngine(store, slots=range(1))
+    experiment = ExperimentTable(store.folder).create("many", "{}")
+    ids = [engine.queue(*engine.prepared(draft(more={"seed": seed})), (experiment, 0, seed)) for seed in range(3)]
+    claim = store.claim_next(range(1))
+    assert claim is not None
+    run_worker.work(str(store.folder), *claim)
+    assert [store.run(run_id).status for run_id in ids] == [Status.FINISHED, Status.FINISHED, Status.QUEUED]
