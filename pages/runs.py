@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import pandas as pd
 import streamlit as st
 
+from core.artifacts.waiting_time import places
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
-from core.store import RunSummary, Store
+from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from core.training.score_source import classifier_learns_from, classifier_note, scored
 from core.workers import Engine
+from core.workers.limits import most_of_visitor
+from core.workers.machine import slots
 from pages.ui import reads, state
 from pages.ui.address import Runs
 from pages.ui.bound import bound_several, bound_switch
@@ -89,8 +92,10 @@ def _list(engine: Engine, polling: bool) -> None:
         st.switch_page("pages/fine_tune.py", query_params={"run": clicked[0].id})
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     if not chosen:
+        yours = " Those of others are there to be watched and compared." if settings().shared else ""
         st.caption(
-            "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete them."
+            "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete "
+            f"them.{yours}"
         )
     elif len(chosen) == 1:
         _one(engine, chosen[0], every_run)
@@ -158,7 +163,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Run": [run.title for run in runs],
             "By": all_whose(store, [run.owner for run in runs]),
             "Tags": [list(run.tags) for run in runs],
-            "Status": [str(run.status) for run in runs],
+            "Status": _statuses(store, runs),
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
             "Task": [task_label(run.config) for run in runs],
             "Where": [run.place or ("this machine" if run.device else "") for run in runs],
@@ -178,6 +183,15 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
     empty += [] if settings().shared else ["By"]
     empty += [] if any(run.place for run in runs) else ["Where"]
     return table.drop(columns=empty)
+
+
+def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
+    """Of a run that waits, also how many begin before it."""
+    if not any(run.status == Status.QUEUED for run in runs):
+        return [str(run.status) for run in runs]
+    waiting = places(store, len(slots()), most_of_visitor())
+    before = {run_id: f"{place.before:,} before it" if place.before else "next" for run_id, place in waiting.items()}
+    return [f"{run.status}, {before[run.id]}" if run.id in before else str(run.status) for run in runs]
 
 
 def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:

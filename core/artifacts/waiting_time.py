@@ -1,24 +1,43 @@
-"""When a queued run will begin: the line is played through at the pace of earlier runs. Imports no torch."""
+"""When queued runs begin and end: the line is played through at the pace of earlier runs. Imports no torch."""
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.config import RunConfig
 from core.store import RunSummary, Status, Store, Waiting
 
 FEWEST_STEPS = 3
+# The newest steps of an earlier run, from which its pace is taken.
+STEPS_READ = 200
+UNKNOWN = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A queued run's place in the line: how many begin before it, and in how many seconds it will; None: unknown."""
+    """A queued run's place in the line: how many begin before it, and in how many seconds it will begin and end.
+
+    None: nobody knows.
+    """
 
     before: int
     seconds: float | None
+    end_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds that a run took before its first step, for each step, and after its last."""
+
+    head_s: float
+    step_s: float
+    tail_s: float
+
+    def whole_s(self, steps: int) -> float:
+        return self.head_s + steps * self.step_s + self.tail_s
 
 
 def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[str, Place]:
@@ -27,11 +46,27 @@ def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[s
     Args:
         slots: runs that go on at a time; most_of_owner: of one visitor; None for any number.
     """
+    return _played(store, slots, most_of_owner)[0]
+
+
+def seconds_left(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> float | None:
+    """Seconds until the last of these runs has ended, others that begin before them included; None: nobody knows."""
+    waiting, going = _played(store, slots, most_of_owner)
+    ends = [place.end_s for run_id, place in waiting.items() if run_id in run_ids]
+    ends += [left for run_id, left in going.items() if run_id in run_ids]
+    known = [end for end in ends if end is not None]
+    return max(known, default=0.0) if len(known) == len(ends) else None
+
+
+def _played(store: Store, slots: int, most_of_owner: int | None) -> tuple[dict[str, Place], dict[str, float | None]]:
+    """Of runs that wait, their places; of those that go on, the seconds left."""
     runs = {run.id: run for run in store.runs()}
-    pace = _pace(list(runs.values()))
-    going = [(run.owner, _left_s(run, pace)) for run in runs.values() if run.status.active]
-    takes = {run.id: _whole_s(runs[run.id], pace) for run in store.line() if run.id in runs}
-    return played([run for run in store.line() if run.id in takes], takes, going, slots, most_of_owner)
+    pace = _pace(store, list(runs.values()))
+    left = {run.id: _left_s(run, pace(run.config)) for run in runs.values() if run.status.active}
+    line = [run for run in store.line() if run.id in runs]
+    takes = {run.id: _whole_s(runs[run.id], pace(runs[run.id].config)) for run in line}
+    going = [(runs[run_id].owner, seconds) for run_id, seconds in left.items()]
+    return played(line, takes, going, slots, most_of_owner), left
 
 
 def played(
@@ -47,45 +82,78 @@ def played(
         line: the runs that wait; takes_s: the seconds that each of them will take.
         going: owner and seconds left of each run that goes on.
     """
-    waiting, found = list(line), dict[str, Place]()
+    queues = dict[tuple[bool, str | None], deque[Waiting]]()
+    for run in sorted(line, key=lambda one: one.queued_at):
+        queues.setdefault((run.background, run.owner), deque()).append(run)
+    found = dict[str, Place]()
     turns = {run.owner: run.turn_at for run in line}
-    ends = [(float("inf") if left is None else left, place, owner) for place, (owner, left) in enumerate(going)]
+    ends = [(UNKNOWN if left is None else left, place, owner) for place, (owner, left) in enumerate(going)]
     heapq.heapify(ends)
+    counts = Counter(owner for owner, _ in going)
     now, turn = 0.0, max([run.turn_at for run in line], default=0.0)
-    while waiting:
-        counts = Counter(owner for _, _, owner in ends)
-        free = len(ends) < slots
+    while queues:
         may = [
-            run for run in waiting if run.owner is None or most_of_owner is None or counts[run.owner] < most_of_owner
+            queue[0]
+            for (_, owner), queue in queues.items()
+            if owner is None or most_of_owner is None or counts[owner] < most_of_owner
         ]
-        if not free or not may:
+        if len(ends) >= slots or not may:
             if not ends:
                 break  # nothing can begin: there are no slots
-            now, _, _ = heapq.heappop(ends)
+            now, _, ended = heapq.heappop(ends)
+            counts[ended] -= 1
             continue
         run = min(may, key=lambda one: (one.background, turns[one.owner], one.queued_at))
-        waiting.remove(run)
+        queue = queues[run.background, run.owner]
+        queue.popleft()
+        if not queue:
+            del queues[run.background, run.owner]
         turn += 1.0
         if run.owner is not None:
             turns[run.owner] = turn
-        found[run.id] = Place(len(found), None if now == float("inf") else now)
         takes = takes_s[run.id]
-        heapq.heappush(ends, (float("inf") if takes is None else now + takes, len(going) + len(found), run.owner))
+        end = UNKNOWN if takes is None else now + takes
+        found[run.id] = Place(len(found), _known(now), _known(end))
+        counts[run.owner] += 1
+        heapq.heappush(ends, (end, len(going) + len(found), run.owner))
     return found
 
 
-def _pace(runs: Sequence[RunSummary]) -> Callable[[RunConfig], float | None]:
-    """Seconds per step of the newest finished run that is most like a config; None where none was measured."""
-    finished = [run for run in runs if run.status == Status.FINISHED and run.worked_s > 0 and run.last_step]
+def _known(seconds: float) -> float | None:
+    return None if seconds == UNKNOWN else seconds
 
-    def of(config: RunConfig) -> float | None:
-        for alike in (_work_of, _encoder_of):
-            for run in finished:
-                if alike(run.config) == alike(config):
-                    return run.worked_s / run.last_step
-        return None
+
+def _pace(store: Store, runs: Sequence[RunSummary]) -> Callable[[RunConfig], Pace | None]:
+    """The pace of the newest finished run that is most like a config; None where none was measured."""
+    newest = dict[tuple[object, ...], RunSummary]()
+    for run in runs:
+        if run.status == Status.FINISHED and run.worked_s > 0 and run.last_step:
+            for kind in (_work_of(run.config), _encoder_of(run.config)):
+                newest.setdefault(kind, run)
+    paces = dict[str, Pace]()
+
+    def of(config: RunConfig) -> Pace | None:
+        alike = newest.get(_work_of(config)) or newest.get(_encoder_of(config))
+        if alike is None:
+            return None
+        if alike.id not in paces:
+            paces[alike.id] = pace_of(alike, store.newest_times(alike.id, STEPS_READ))
+        return paces[alike.id]
 
     return of
+
+
+def pace_of(run: RunSummary, recorded_at: Mapping[int, float]) -> Pace:
+    """What a finished run took. Args: recorded_at: when its newest steps were recorded, by step, ascending."""
+    steps, times = list(recorded_at), list(recorded_at.values())
+    average = run.worked_s / run.last_step
+    if len(steps) < 2 or run.ended_at is None:
+        return Pace(0.0, average, 0.0)
+    # A pause between these steps is no work: then the average is nearer.
+    step_s = min(average, (times[-1] - times[0]) / (steps[-1] - steps[0]))
+    rest = run.worked_s - step_s * run.last_step
+    tail_s = min(rest, max(0.0, run.ended_at - times[-1]))
+    return Pace(rest - tail_s, step_s, tail_s)
 
 
 def _work_of(config: RunConfig) -> tuple[object, ...]:
@@ -97,15 +165,17 @@ def _encoder_of(config: RunConfig) -> tuple[object, ...]:
     return (config.encoder.id, config.precision)
 
 
-def _whole_s(run: RunSummary, pace: Callable[[RunConfig], float | None]) -> float | None:
-    per_step = pace(run.config)
-    return None if per_step is None else per_step * (run.steps - (run.checkpoint_step or 0))
+def _whole_s(run: RunSummary, pace: Pace | None) -> float | None:
+    return None if pace is None else pace.whole_s(run.steps - (run.checkpoint_step or 0))
 
 
-def _left_s(run: RunSummary, pace: Callable[[RunConfig], float | None]) -> float | None:
+def _left_s(run: RunSummary, pace: Pace | None) -> float | None:
     """Of a run that goes on; nobody knows how long a pause lasts."""
     if run.status == Status.PAUSED:
         return None
-    if run.last_step >= FEWEST_STEPS:
+    if run.last_step < FEWEST_STEPS:
+        return _whole_s(run, pace)
+    if pace is None:
         return run.elapsed_s / run.last_step * (run.steps - run.last_step)
-    return _whole_s(run, pace)
+    own_s = max(0.0, run.elapsed_s - pace.head_s) / run.last_step
+    return own_s * (run.steps - run.last_step) + pace.tail_s

@@ -261,7 +261,7 @@ def _in_line(place: Place | None, on_cluster: bool) -> str:
     # Nobody here knows how many runs go on at a time there.
     if place is None or not place.seconds or on_cluster:
         return f"{words}."
-    return f"{words}; about {duration(place.seconds)} by the pace of the runs so far."
+    return f"{words}. It begins in about {duration(place.seconds)}, by the pace of earlier runs."
 
 
 def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:

@@ -264,3 +264,32 @@ def test_runs_are_called_after_their_cell_and_seed(begun: Any) -> None:
     assert {run.title for run in here.engine.store.runs()} == {
         f"λ {weight}, seed {seed}" for weight in ("0.1", "0.9") for seed in (0, 1)
     }
+
+
+def test_the_time_left_counts_the_runs_that_go_first(
+    opened: Opened, folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    from core.experiments.lifecycle import Experiments
+    from core.workers import LocalEngine
+
+    store = Store(folder)
+    engine = LocalEngine(store, slots=range(0))
+    experiments = Experiments(engine)
+    design = build(Design, {"base": draft(steps=10).model_dump(mode="json"), "seeds": 3})
+    experiment = experiments.begin(design)
+    for seed in (1, 2):
+        config, data = engine.prepared(design.draft(design.cells[0], seed))
+        engine.queue(config, data, (experiment, design.cells[0].number, seed))
+    [first] = [run.run_id for run in experiments.table.runs(experiment) if run.seed == 0]
+    assert first is not None
+    with store.transaction() as db:  # 10 steps took 30 s
+        db.execute("UPDATE runs SET status = 'finished', last_step = 10, worked_s = 30 WHERE id = ?", (first,))
+    assert "2 waiting · about 1 min left" in shown_progress(opened("experiments", experiment=experiment))
+    for seed in (7, 8):
+        store.create(engine.prepared(draft(steps=10, more={"seed": seed}))[0])
+    said = shown_progress(opened("experiments", experiment=experiment))
+    assert "2 waiting · 2 other runs go first · about 2 min left" in said
+
+
+def shown_progress(app: AppTest) -> str:
+    return str(app.get("progress")[0].proto.text)

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.seeds import SCORES
+from core.artifacts.waiting_time import places, seconds_left
 from core.config.changes import PRESET
 from core.errors import PlaygroundError
 from core.events import VALIDATION
@@ -18,9 +19,11 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
 from core.quantities import counted
-from core.store import Experiment, ExperimentRun, Status
+from core.settings import LOCAL, settings
+from core.store import Experiment, ExperimentRun, Status, Store
 from core.training.defaults import DEFAULT_STEPS
 from core.workers import Engine
+from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
 from pages.ui import state
 from pages.ui.address import Experiments, Item
@@ -71,7 +74,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     actions(engine, experiment, design, runs, going=_is_going(experiment, design, runs))
     st.caption(escaped(_about(design)))
     show_notice()
-    _progress(experiment, design, runs)
+    _progress(engine.store, experiment, design, runs)
     _problems(design, runs)
     protocol = PROTOCOLS.get(design.protocol)
     usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
@@ -136,7 +139,7 @@ def _choice(label: str, item: Item[str], names: Mapping[str, str], default: str)
     return value
 
 
-def _progress(experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
+def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
     finished = [run for run in runs if run.status == Status.FINISHED]
     words = [f"{len(finished):,} of {counted(design.runs, 'run')} finished"]
     going = [run for run in runs if run.status is not None and run.status.active]
@@ -149,16 +152,31 @@ def _progress(experiment: Experiment, design: Design, runs: Sequence[ExperimentR
     words += [f"{failed} failed"] if failed else []
     unmade = len(missing(design, runs))
     if unmade and experiment.wanted:
-        words.append(f"{unmade:,} being made")
+        words.append(f"{unmade:,} about to be queued")
     if not experiment.wanted:
         words.append("stopped")
-    if finished and experiment.wanted and len(finished) + early < design.runs:
-        left = (design.runs - len(finished) - early) * mean(run.seconds for run in finished) / len(slots())
-        words.append(f"about {duration(left)} left")
+    if finished and experiment.wanted:
+        words += _left(store, runs, unmade * mean(run.seconds for run in finished))
     if len(finished) + early == design.runs:
         st.caption(" · ".join(words))
     else:
         st.progress((len(finished) + early) / design.runs, " · ".join(words))
+
+
+def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[str]:
+    """How long it will take, behind the runs of other people that go first; a cluster's room is not known here."""
+    on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
+    if settings().engine != LOCAL or not (on_the_way or unmade_s):
+        return []
+    most = most_of_visitor()
+    left = seconds_left(store, on_the_way, len(slots()), most)
+    if left is None:
+        return []
+    waiting = places(store, len(slots()), most)
+    last = max((place.before for run_id, place in waiting.items() if run_id in on_the_way), default=0)
+    others = sum(place.before < last and run_id not in on_the_way for run_id, place in waiting.items())
+    words = [f"{counted(others, 'other run goes', 'other runs go')} first"] if others else []
+    return [*words, f"about {duration(left + unmade_s / len(slots()))} left"]
 
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Callable
 
 import pytest
 
-from core.artifacts.waiting_time import Place, places, played
+from core.artifacts.waiting_time import Place, places, played, seconds_left
 from core.config import parse_config
 from core.store import Status, Store, Waiting
 
@@ -18,13 +20,13 @@ def waiting(name: str, owner: str | None = None, *, background: bool = False, at
 def test_one_after_the_other_behind_what_goes_on() -> None:
     line = [waiting("a", at=1), waiting("b", at=2)]
     found = played(line, {"a": 10.0, "b": 5.0}, [(None, 3.0)], 1, None)
-    assert found == {"a": Place(0, 3.0), "b": Place(1, 13.0)}
+    assert found == {"a": Place(0, 3.0, 13.0), "b": Place(1, 13.0, 18.0)}
 
 
 def test_two_at_a_time_begin_where_one_ends_first() -> None:
     line = [waiting(name, at=i) for i, name in enumerate("abc")]
     found = played(line, {"a": 10.0, "b": 4.0, "c": 1.0}, [], 2, None)
-    assert found == {"a": Place(0, 0.0), "b": Place(1, 0.0), "c": Place(2, 4.0)}
+    assert found == {"a": Place(0, 0.0, 10.0), "b": Place(1, 0.0, 4.0), "c": Place(2, 4.0, 5.0)}
 
 
 def test_people_take_turns_and_experiments_wait_behind_them() -> None:
@@ -43,14 +45,23 @@ def test_people_take_turns_and_experiments_wait_behind_them() -> None:
 def test_who_has_as_many_as_they_may_waits_for_their_own() -> None:
     line = [waiting("a", "ada", at=1), waiting("b", "bob", at=2)]
     found = played(line, {"a": 10.0, "b": 10.0}, [("ada", 7.0)], 5, 1)
-    assert found == {"b": Place(0, 0.0), "a": Place(1, 7.0)}
+    assert found == {"b": Place(0, 0.0, 10.0), "a": Place(1, 7.0, 17.0)}
 
 
 def test_behind_what_takes_nobody_knows_how_long_times_are_unknown() -> None:
     line = [waiting("a", at=1), waiting("b", at=2)]
-    assert played(line, {"a": None, "b": 1.0}, [], 1, None) == {"a": Place(0, 0.0), "b": Place(1, None)}
-    assert played(line, {"a": 1.0, "b": 1.0}, [(None, None)], 1, None) == {"a": Place(0, None), "b": Place(1, None)}
-    assert played(line, {"a": None, "b": 1.0}, [], 2, None)["b"] == Place(1, 0.0)
+    assert played(line, {"a": None, "b": 1.0}, [], 1, None) == {"a": Place(0, 0.0, None), "b": Place(1, None, None)}
+    unknown = {"a": Place(0, None, None), "b": Place(1, None, None)}
+    assert played(line, {"a": 1.0, "b": 1.0}, [(None, None)], 1, None) == unknown
+    assert played(line, {"a": None, "b": 1.0}, [], 2, None)["b"] == Place(1, 0.0, 1.0)
+
+
+def test_a_long_line_is_played_through_at_once() -> None:
+    line = [waiting(str(i), f"visitor {i % 20}", background=bool(i % 2), at=i) for i in range(3_000)]
+    start = time.perf_counter()
+    found = played(line, {run.id: 1.0 for run in line}, [], 1, 1)
+    assert time.perf_counter() - start < 1.0
+    assert sorted(place.before for place in found.values()) == list(range(3_000))
 
 
 @pytest.mark.parametrize("most", [None, 1, 2])
@@ -73,26 +84,59 @@ def test_the_order_is_that_of_real_claims(most: int | None, store: Store) -> Non
     assert sorted(expected, key=lambda run_id: expected[run_id].before) == order
 
 
-def test_the_pace_is_that_of_the_run_that_is_most_alike(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def finished(batch: int, seconds: float) -> None:
+@pytest.fixture
+def finished(store: Store) -> Callable[..., str]:
+    """Makes a run that has taken ten steps of a batch."""
+
+    def make(batch: int, head_s: float, step_s: float, tail_s: float, *, pause_s: float = 0.0) -> str:
         run_id = store.create(parse_config({"phases": [{"steps": 10, "batch_size": batch}]}))
         store.claim_next(range(1))
+        start, worked_s = 1_000.0, head_s + 10 * step_s + tail_s
         with store.transaction() as db:
+            for step in range(1, 11):
+                at = start + head_s + step * step_s + (pause_s if step > 5 else 0.0)
+                db.execute("INSERT INTO steps (run_id, step, at, measures) VALUES (?, ?, ?, '{}')", (run_id, step, at))
             db.execute(
-                "UPDATE runs SET status = 'finished', last_step = 10, worked_s = ? WHERE id = ?", (seconds, run_id)
+                "UPDATE runs SET status = 'finished', last_step = 10, worked_s = ?, ended_at = ? WHERE id = ?",
+                (worked_s, start + worked_s + pause_s, run_id),
             )
+        return run_id
 
+    return make
+
+
+def queued(store: Store, steps: int, batch: int = 16, **more: object) -> str:
+    return store.create(parse_config({"phases": [{"steps": steps, "batch_size": batch}]} | more))
+
+
+def test_the_pace_is_that_of_the_run_that_is_most_alike(store: Store, finished: Callable[..., str]) -> None:
     assert places(store, 1) == {}
-    finished(8, 20.0)
-    finished(16, 40.0)
-    first = store.create(parse_config({"phases": [{"steps": 5, "batch_size": 8}]}))
-    second = store.create(parse_config({"phases": [{"steps": 5, "batch_size": 64}]}))
-    third = store.create(parse_config({"phases": [{"steps": 5}], "encoder": {"id": "other/encoder"}}))
-    last = store.create(parse_config({"phases": [{"steps": 5}]}))
+    finished(8, 3.0, 2.0, 4.0)
+    finished(16, 1.0, 4.0, 5.0)
+    first, second = queued(store, 5, 8), queued(store, 20, 64)
+    third, last = queued(store, 5, encoder={"id": "other/encoder"}), queued(store, 5)
     found = places(store, 1)
     assert [found[run_id] for run_id in (first, second, third, last)] == [
-        Place(0, 0.0),
-        Place(1, 10.0),  # five steps of 2 s
-        Place(2, 30.0),  # of an unknown batch, by the newest with this encoder: five of 4 s
-        Place(3, None),
+        Place(0, 0.0, 17.0),  # five steps of 2 s between 3 s and 4 s, not half of what ten steps took
+        Place(1, 17.0, 103.0),  # of an unknown batch, by the newest with this encoder: 20 of 4 s between 1 s and 5 s
+        Place(2, 103.0, None),
+        Place(3, None, None),
     ]
+
+
+def test_a_pause_among_the_steps_is_no_pace(store: Store, finished: Callable[..., str]) -> None:
+    finished(16, 1.0, 2.0, 3.0, pause_s=500.0)
+    waits = queued(store, 10)
+    assert places(store, 1)[waits].end_s == pytest.approx(24.0)
+
+
+def test_runs_have_ended_once_the_last_of_them_has_and_whoever_goes_first(
+    store: Store, finished: Callable[..., str]
+) -> None:
+    ended = finished(16, 1.0, 2.0, 3.0)
+    one, between, two = queued(store, 10), queued(store, 5), queued(store, 10)
+    assert seconds_left(store, {one}, 1) == pytest.approx(24.0)
+    assert seconds_left(store, {one, two}, 1) == pytest.approx(24.0 + 14.0 + 24.0)
+    assert seconds_left(store, {between}, 1) == pytest.approx(24.0 + 14.0)
+    assert seconds_left(store, {ended}, 1) == 0.0
+    assert seconds_left(store, {queued(store, 5, encoder={"id": "other/encoder"})}, 1) is None
