@@ -37,6 +37,7 @@ def cost(engine: Engine, design: Design) -> Cost:
 
     Raises: ConfigError, TaskError or EncoderError where no cell can be run at all.
     """
+    design.check_early_stopping()
     refused: list[tuple[str, str]] = []
     first: PlaygroundError | None = None
     seconds = disk_bytes = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import product
 from math import prod
 from types import MappingProxyType
@@ -77,7 +78,7 @@ class EarlyStopping(Section):
 
     grace_steps: Annotated[
         int,
-        Field(ge=1, le=MAX_STEPS, title="First comparison", description="No run ends before this step."),
+        Field(ge=1, le=MAX_STEPS, title="First comparison at step", description="No run ends before."),
         Shown(unit="steps"),
     ] = 20
     reduction: Annotated[
@@ -85,7 +86,7 @@ class EarlyStopping(Section):
         Field(
             ge=2,
             le=10,
-            title="One run kept in",
+            title="Keep one run in",
             description="About one run in this number goes on from each comparison; the next one comes at this number "
             "times the step.",
         ),
@@ -243,9 +244,20 @@ class Design(Section):
         if self.early_stopping is None or draft.probe.frame_steps is None:
             return draft
         # Runs are scored at frames.
-        steps = sum(phase.steps or DEFAULT_STEPS for phase in draft.phases)
-        frames = sorted({*draft.probe.frame_steps, *self.early_stopping.looks(steps)})
+        frames = sorted({*draft.probe.frame_steps, *self.early_stopping.looks(_steps(draft))})
         return changed(draft, {"probe.frame_steps": frames})
+
+    def check_early_stopping(self) -> None:
+        """Raises: ConfigError where every run ends before runs are compared for the first time."""
+        if self.early_stopping is None:
+            return
+        longest = 0
+        for cell in self.cells:
+            with suppress(ConfigError):  # a cell whose settings do not go together is left out, and said elsewhere
+                longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
+        if longest and not self.early_stopping.looks(longest):
+            remedy = f"the longest run takes {longest:,} steps, so none could end early: give fewer, or leave it out."
+            raise ConfigError("first comparison at step", self.early_stopping.grace_steps, remedy)
 
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""
@@ -290,6 +302,10 @@ class Design(Section):
             assert self.reference is not None
             return [self.reference]
         return [axis.levels[level] for axis, level in zip(self.axes, cell.levels, strict=True)]
+
+
+def _steps(draft: RunConfig) -> int:
+    return sum(phase.steps or DEFAULT_STEPS for phase in draft.phases)
 
 
 def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) -> Axis:

@@ -46,6 +46,7 @@ class Experiments:
         if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
             remedy = "install Ray (pip install -r requirements-ray.txt), or leave it out."
             raise ConfigError("early_stopping", "ASHA", remedy)
+        design.check_early_stopping()
         check_experiment(design.runs, owner)
         for _ in self._first_drafts(design):
             pass

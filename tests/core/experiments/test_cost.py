@@ -6,7 +6,7 @@ import pytest
 
 from core.config.changes import changed
 from core.encoders.source import encoder_shape
-from core.errors import TaskError
+from core.errors import ConfigError, TaskError
 from core.experiments.cost import cost
 from core.training.estimate import assumed_flops, estimate
 from tests.core.experiments.conftest import Here, Make
@@ -50,3 +50,15 @@ def test_where_nothing_can_be_run_it_says_why(engine: InstantEngine, design: Mak
 def test_frames_and_snapshots_take_room(engine: InstantEngine, design: Make) -> None:
     lean = changed(design().base, {"probe.frame_steps": [], "checkpoint.snapshot_steps": []})
     assert cost(engine, design(base=lean.model_dump(mode="json"))).disk_bytes < cost(engine, design()).disk_bytes
+
+
+def test_runs_that_are_over_before_they_are_compared_cannot_end_early(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
+    axes = [{"setting": "steps", "values": [4, 40]}]
+    cost(engine, design(axes=axes, baseline={}, early_stopping={"grace_steps": 39}))  # the longer ones can
+    late = design(axes=axes, baseline={}, early_stopping={"grace_steps": 40})
+    for refuses in (lambda: cost(engine, late), lambda: experiments.begin(late)):
+        with pytest.raises(ConfigError, match="the longest run takes 40 steps, so none could end early"):
+            refuses()
+    assert experiments.table.experiments() == []
