@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from core.config import KnobTurn, RunConfig, check_turn, parse_config
 from core.config.identity import config_hash
-from core.errors import EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
+from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Started, Step, Tokens
 from core.representation.projections import Points
 from core.settings import settings
@@ -504,9 +504,15 @@ class Store(Database):
     # Visitors of a shared server
 
     def name_visitor(self, visitor: str, name: str) -> None:
-        """What others read of a visitor. Raises: ConfigError for a name that is too long."""
+        """What others read of a visitor; "" for none.
+
+        Raises: ConfigError for a name that is too long, or that somebody else has.
+        """
         checked = checked_name(name)
         with self.transaction() as db:
+            others = db.execute("SELECT name FROM visitors WHERE id != ? AND name != ''", (visitor,))
+            if checked.casefold() in {row["name"].casefold() for row in others}:
+                raise ConfigError("name", checked, "somebody else here has it: choose another.")
             db.execute(
                 "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
                 (visitor, checked),

@@ -26,12 +26,16 @@ NONE_DISCARDED: tuple[float, list[tuple[str, str]], int] = (0.0, [], 0)
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
     """Stop, pause or resume, whichever the run's status allows; for somebody else's run, whose it is."""
-    if not visitor().may_change(run.owner):
+    me = visitor()
+    if settings().shared and run.owner != me.id:
         st.caption(f"Run of {escaped(whose(engine.store, run.owner))}", width="content")
+    if not me.may_change(run.owner):
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
-        if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:"):
+        # After its last step a run scores and saves, and hears no more.
+        over = run.last_step >= run.steps
+        if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
             _ask(lambda: engine.pause(run.id))
         if run.status == Status.PAUSED and st.button("Resume", key=f"continue.{run.id}", icon=":material/play_arrow:"):
             _ask(lambda: engine.unpause(run.id))
@@ -180,7 +184,7 @@ def offer_undo(engine: Engine) -> None:
         except PlaygroundError as error:
             leave_notice(str(error))
 
-    names = ", ".join(escaped(title) for _, title in discarded)
+    names = ", ".join(f"“{escaped(title)}”" for _, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
         words = f"This can be undone for {UNDO_S / 60:.0f} minutes; then {size_text(freed)} will be freed."
         st.markdown(f"Deleted {names}. {words}", width="content")

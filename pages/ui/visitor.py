@@ -15,7 +15,8 @@ from pathlib import Path
 import streamlit as st
 from itsdangerous import BadSignature, URLSafeSerializer
 
-from core.errors import EngineError
+from core.config.labels import problem_text
+from core.errors import EngineError, PlaygroundError
 from core.settings import settings
 from core.store import Store, default_folder
 from core.store.names import NAME_CHARS, new_id
@@ -26,6 +27,7 @@ from pages.ui.parts import escaped
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
+NAME_POPOVER, NAMED = "visitor.name_popover", "visitor.named"
 # Guessing a key takes this long for each guess.
 WRONG_KEY_S = 1.0
 DIGITS = 10_000
@@ -108,20 +110,42 @@ def who_am_i(store: Store) -> None:
     name = store.visitor_names().get(me.id, "")
     with st.container(horizontal=True, vertical_alignment="center"):
         called = escaped(_named(me.id, Visitor(None, is_admin=False), {me.id: name}))
-        role = ", an admin" if me.is_admin else ""
-        st.caption(f"You are {called}{role}. Runs of others can be watched.", width="content")
-        with st.popover("Your name", icon=":material/badge:"), st.form("visitor.name", border=False):
-            given = st.text_input("Name", name, max_chars=NAME_CHARS, help="What others read beside your runs.")
-            if st.form_submit_button("Save", type="primary"):
-                store.name_visitor(me.id, given)
-                st.rerun()
+        may = (
+            ", an admin: you may stop, turn, rename and delete what belongs to anybody"
+            if me.is_admin
+            else ". You may watch everybody’s runs, and change your own"
+        )
+        st.caption(f"You are {called}{may}.", width="content")
+        _name_form(store, me.id, name)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
+        if state.remembered(ADMIN, bool) and st.button("Be an admin no longer", type="tertiary"):
+            state.remember(ADMIN, False)
+            st.rerun()
+
+
+def _name_form(store: Store, me: str, name: str) -> None:
+    if state.remembered(NAMED, bool):
+        state.forget(NAMED)
+        state.set_widget(NAME_POPOVER, False)  # closed
+    popover = st.popover("Your name", icon=":material/badge:", key=NAME_POPOVER, on_change="rerun")
+    with popover, st.form("visitor.name", border=False):
+        given = st.text_input("Name", name, max_chars=NAME_CHARS, help="Others see it beside your runs.")
+        if st.form_submit_button("Save", type="primary"):
+            try:
+                store.name_visitor(me, given)
+            except PlaygroundError as error:
+                st.error(escaped(problem_text(error)))
+                return
+            state.remember(NAMED, True)
+            st.rerun()
 
 
 def _admin_form(key: str) -> None:
     with st.popover("Admin", icon=":material/key:"), st.form("visitor.admin", border=False):
-        typed = st.text_input("Key", type="password", help="From the server's settings. Until the tab closes.")
+        typed = st.text_input(
+            "Key", type="password", help="From the server’s settings. It counts until this tab is closed or reloaded."
+        )
         if st.form_submit_button("Become an admin", type="primary"):
             if hmac.compare_digest(typed.encode(), key.encode()):
                 state.remember(ADMIN, True)

@@ -194,3 +194,51 @@ def test_a_session_without_a_cookie_stays_the_same_visitor(shared: Store) -> Non
     drawn = page("runs")
     first = [caption.value for caption in drawn.caption if "You are" in caption.value]
     assert [caption.value for caption in drawn.run().caption if "You are" in caption.value] == first
+
+
+def test_an_admin_sees_whose_a_run_is_and_may_be_none_any_more(
+    shared: Store, as_visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = run_of(shared, "bob", Status.RUNNING)
+    drawn = page("runs")
+    next(field for field in drawn.text_input if field.label == "Key").set_value(KEY)
+    drawn = next(button for button in drawn.button if button.label == "Become an admin").click().run()
+    drawn.query_params["run"] = run_id
+    watched = drawn.switch_page("pages/fine_tune.py").run()
+    assert any("Run of visitor" in caption.value for caption in watched.caption)
+    assert "Stop" in labels(watched)
+    drawn = drawn.switch_page("pages/runs.py").run()
+    drawn = next(button for button in drawn.button if button.label == "Be an admin no longer").click().run()
+    assert "Become an admin" in labels(drawn)
+    assert not any("an admin:" in caption.value for caption in drawn.caption)
+
+
+def test_a_name_that_somebody_has_is_refused_in_a_sentence(shared: Store, as_visitor: dict[str, str]) -> None:
+    shared.name_visitor("bob", "Berta")
+    drawn = page("runs")
+    next(field for field in drawn.text_input if field.label == "Name").set_value("Berta")
+    drawn = next(button for button in drawn.button if button.label == "Save").click().run()
+    assert any("somebody else here has it" in error.value for error in drawn.error)
+    assert shared.visitor_names() == {"bob": "Berta"}
+
+
+def test_the_list_says_how_many_begin_before_a_run_that_waits(shared: Store, as_visitor: dict[str, str]) -> None:
+    for owner in ("ada", "ada", "bob"):
+        run_of(shared, owner, Status.QUEUED)
+    (table,) = page("runs").dataframe
+    rows = sorted(zip(table.value["By"], table.value["Status"], strict=True))
+    assert [status for _, status in rows] == ["queued, 1 before it", "queued, 2 before it", "queued, next"]
+
+
+def test_the_list_of_experiments_says_whose_they_are(shared: Store, as_visitor: dict[str, str], draft: Any) -> None:
+    from core.experiments.design import Design
+    from core.experiments.lifecycle import Experiments
+
+    base = draft().model_dump(mode="json")
+    for owner in ("ada", None):
+        Experiments(LocalEngine(shared, slots=range(0))).begin(
+            Design.model_validate({"base": base, "seeds": 2, "name": f"of {owner}"}), owner
+        )
+    (table,) = page("experiments").dataframe
+    said = dict(zip(table.value["Experiment"], table.value["By"], strict=True))
+    assert said == {"of ada": "you", "of None": "the server"}

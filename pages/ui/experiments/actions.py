@@ -12,6 +12,7 @@ from core.experiments.design import MOST_SEEDS, Design
 from core.experiments.lifecycle import missing
 from core.parameters import Parameter
 from core.quantities import counted
+from core.settings import settings
 from core.store import Experiment, ExperimentRun, Status
 from core.store.names import NAME_CHARS
 from core.workers import Engine
@@ -35,8 +36,10 @@ def actions(
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header(escaped(experiment.title), anchor=False, width="content")
         st.space("stretch")
-        if not visitor().may_change(experiment.owner):
+        me = visitor()
+        if settings().shared and experiment.owner != me.id:
             st.caption(f"Experiment of {escaped(whose(engine.store, experiment.owner))}", width="content")
+        if not me.may_change(experiment.owner):
             return
         if going and st.button("Stop", icon=":material/stop:", key="experiment.stop"):
             _ask(lambda: found.stop(experiment.id))

@@ -61,7 +61,9 @@ def legend(results: Results) -> str:
     """What the colours and the small numbers are."""
     better = f" {results.measure.better.capitalize()} is better." if results.measure.better else ""
     if not results.design.compares:
-        return f"{score_name(results)}, mean ± standard deviation over seeds; the darker, the higher.{better}"
+        return (
+            f"{score_name(results)}, mean ± standard deviation over seeds; the stronger the blue, the higher.{better}"
+        )
     ways = ("higher", "lower") if results.measure.better is None else ("better", "worse")
     return (
         f"{score_name(results)}, mean ± standard deviation over seeds. Below, the difference from what the cell is "

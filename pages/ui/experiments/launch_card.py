@@ -37,7 +37,7 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
         words = [f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}"]
         words.append("one run at a time" if at_once == 1 else f"{at_once} runs at a time")
         words.append(
-            "speed measured in earlier runs here" if found.measured else "speed assumed until a run was measured"
+            "speed measured in earlier runs here" if found.measured else "speed assumed until a run has been measured"
         )
         st.caption(" · ".join(words) + ".")
         if found.known:

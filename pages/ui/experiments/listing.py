@@ -10,12 +10,14 @@ import streamlit as st
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
 from core.quantities import PERCENT_CELLS, counted, hundredths
+from core.settings import settings
 from core.store import Experiment, Status
 from core.workers import Engine
 from pages.ui.address import Experiments
 from pages.ui.experiments.reads import design_of, open_experiments
 from pages.ui.experiments.set_up import GRID
 from pages.ui.parts import escaped
+from pages.ui.visitor import whose
 
 COLUMNS = 3
 
@@ -57,6 +59,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
         rows.append(
             {
                 "Experiment": one.title,
+                "By": whose(engine.store, one.owner),
                 "Protocol": PROTOCOLS[design.protocol].label if design.protocol in PROTOCOLS else "",
                 "Cells": len(design.cells),
                 "Seeds": len(design.seeds),
@@ -67,7 +70,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
             }
         )
     picked = st.dataframe(
-        pd.DataFrame(rows),
+        pd.DataFrame(rows).drop(columns=[] if settings().shared else ["By"]),
         hide_index=True,
         placeholder="",
         on_select="rerun",
@@ -76,6 +79,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
         key=f"experiments.table.{hash(tuple(one.id for one in there))}",
         column_config={
             "Experiment": st.column_config.TextColumn(width="medium"),
+            "By": st.column_config.TextColumn(width="small", help="Who started it"),
             "Finished": st.column_config.ProgressColumn(
                 format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
             ),

@@ -36,10 +36,13 @@ def chart_view(experiment: Experiment, results: Results) -> None:
         st.caption("No run has finished yet.")
         return
     drawing(drawn, key=f"experiment.chart.{experiment.id}")
-    st.caption(
-        "A dot for each seed, a line at their mean; beside it the difference from what the cell is compared with and "
-        "its 95% interval, filled where it is shown at the 5% level."
-    )
+    words = "A dot for each seed, a line at their mean"
+    if results.design.compares:
+        words += (
+            "; beside it the difference from what the cell is compared with and its 95% interval, filled where it is "
+            "shown at the 5% level"
+        )
+    st.caption(f"{words}.")
     _notes(results)
     st.download_button(
         "SVG",

@@ -108,3 +108,14 @@ def test_a_visitor_has_the_name_that_they_gave_themselves(store: Store) -> None:
     assert store.visitor_names() == {}
     with pytest.raises(ConfigError):
         store.name_visitor("abc", "x" * (NAME_CHARS + 1))
+
+
+def test_two_visitors_cannot_have_one_name(store: Store) -> None:
+    store.name_visitor("abc", "Ada")
+    with pytest.raises(ConfigError, match="somebody else here has it"):
+        store.name_visitor("def", " aDA ")
+    assert store.visitor_names() == {"abc": "Ada"}
+    store.name_visitor("abc", "ada")  # one's own
+    store.name_visitor("abc", "")
+    store.name_visitor("def", "Ada")
+    assert store.visitor_names() == {"def": "Ada"}
