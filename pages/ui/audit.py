@@ -198,7 +198,9 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
     frames = len(config.probe.frame_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     source = (
-        "measured in an earlier run here" if found.measured else "assumed for this machine until a run was measured"
+        "measured in an earlier run here"
+        if found.measured
+        else "assumed for this machine until a run has been measured"
     )
     st.caption(
         f"{counted(config.steps, 'step')} {duration(found.steps_s)} · {counted(frames, 'frame')} of "

@@ -39,7 +39,7 @@ def draw_knobs(engine: Engine, run: RunRecord, now: KnobState) -> None:
     used, launched = _used_and_launched(now)
     for name, knob in launched.items():
         value, scale = now.pending.get(name, _value(used, name)), _scale(now, name, knob)
-        _slider(engine, run, name, f"knob.{run.id}.{used.phase}.{name}", knob, value, scale)
+        _slider(engine, run, name, f"knob.{run.id}.{used.phase}.{name}", knob, value, scale, over=_over(now))
 
 
 def pending_words(now: KnobState) -> list[str]:
@@ -47,12 +47,18 @@ def pending_words(now: KnobState) -> list[str]:
 
     Said away from the slider, whose label would take a second line and push down what is below.
     """
+    if _over(now):
+        return []
     _, launched = _used_and_launched(now)
     return [
         f"{launched[name].label} {value:g} from the next step"
         for name, value in now.pending.items()
         if name in launched
     ]
+
+
+def _over(now: KnobState) -> bool:
+    return now.step > now.config.steps
 
 
 def _used_and_launched(now: KnobState) -> tuple[SettingsAt, dict[str, Knob]]:
@@ -72,8 +78,10 @@ def _scale(now: KnobState, name: str, knob: Knob) -> Scale:
     return slider_scale(knob.slider, [knob.value, *turns, *pending])
 
 
-def _slider(engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, value: float, scale: Scale) -> None:
-    """One slider at the value that counts.
+def _slider(
+    engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, value: float, scale: Scale, *, over: bool
+) -> None:
+    """One slider at the value that counts. Args: over: no step is left that could use another.
 
     It stays the same widget, with the keyboard's focus, while the value follows its own turns. A value that changed for
     another reason (a turn from another browser, one that was refused) makes a new widget of it: a browser that has not
@@ -104,7 +112,7 @@ def _slider(engine: Engine, run: RunRecord, name: str, key: str, knob: Knob, val
         format=scale.format,
         help=f"{knob.help} {WHEN}",
         on_change=turned,
-        disabled=not visitor().may_change(run.owner),
+        disabled=over or not visitor().may_change(run.owner),
         key=drawn.key(key),
     )
 

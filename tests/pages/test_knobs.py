@@ -113,6 +113,20 @@ def test_a_turn_that_cannot_be_sent_goes_back_with_a_sentence(
         live.run()
 
 
+def test_after_the_last_step_nothing_is_turned_or_paused(attempt: Attempt, live: AppTest) -> None:
+    from core.events import Step
+
+    pressed(live, "Temperature", 0.08)
+    assert "from the next step" in progress(live)
+    attempt.steps([Step(step, {"loss": 1.0}) for step in range(5, 21)])
+    live.run()
+    assert "scoring the test split and saving" in progress(live)
+    assert "next step" not in progress(live)
+    assert all(slider.disabled for slider in live.slider)
+    assert next(button for button in live.button if button.label == "Pause").disabled
+    assert not next(button for button in live.button if button.label == "Stop").disabled
+
+
 def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, live: AppTest, folder: Path) -> None:
     attempt.knob_turned(5, "temperature", 0.08)
     attempt.end(Status.FINISHED)

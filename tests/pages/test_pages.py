@@ -732,7 +732,7 @@ class TestUndo:
         app = opened("runs")
         app.session_state["remembered.discarded"] = (time.time(), [(run_id, "Gone")], 0)
         app.run()
-        assert any("Deleted Gone. This can be undone for 10 minutes" in text.value for text in app.markdown)
+        assert any("Deleted “Gone”. This can be undone for 10 minutes" in text.value for text in app.markdown)
         return app
 
     def test_it_brings_the_run_back(
