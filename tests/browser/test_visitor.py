@@ -74,7 +74,7 @@ def test_others_watch_and_cannot_stop_until_they_are_an_admin(
     bob.get_by_role("button", name="Admin").click()
     bob.get_by_label("Key", exact=True).fill("sesame")
     bob.get_by_role("button", name="Become an admin").click()
-    expect(bob.get_by_text(", an admin.")).to_be_visible()
+    expect(bob.get_by_text(", an admin:")).to_be_visible()
     bob.get_by_role("link", name="Fine-tune").click()
     bob.goto(f"{shared_server.url}/fine_tune?run={run_id}")  # a new session: an admin for one tab's life
     expect(bob.get_by_text(f"Run of {first}")).to_be_visible()
