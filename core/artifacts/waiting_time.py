@@ -6,6 +6,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.config import RunConfig
 from core.store import RunSummary, Status, Store, Waiting
@@ -26,6 +27,13 @@ class Place:
     before: int
     seconds: float | None
     end_s: float | None
+
+
+class Left(NamedTuple):
+    """Seconds until runs have ended, None where nobody knows, and how many other runs begin before the last of them."""
+
+    seconds: float | None
+    others: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +57,15 @@ def places(store: Store, slots: int, most_of_owner: int | None = None) -> dict[s
     return _played(store, slots, most_of_owner)[0]
 
 
-def seconds_left(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> float | None:
-    """Seconds until the last of these runs has ended, others that begin before them included; None: nobody knows."""
+def until_ended(store: Store, run_ids: Collection[str], slots: int, most_of_owner: int | None = None) -> Left:
+    """How long it takes until the last of these runs has ended, others that begin before it included."""
     waiting, going = _played(store, slots, most_of_owner)
-    ends = [place.end_s for run_id, place in waiting.items() if run_id in run_ids]
-    ends += [left for run_id, left in going.items() if run_id in run_ids]
+    of_these = [place for run_id, place in waiting.items() if run_id in run_ids]
+    ends = [place.end_s for place in of_these] + [left for run_id, left in going.items() if run_id in run_ids]
     known = [end for end in ends if end is not None]
-    return max(known, default=0.0) if len(known) == len(ends) else None
+    last = max((place.before for place in of_these), default=0)
+    others = sum(place.before < last and run_id not in run_ids for run_id, place in waiting.items())
+    return Left(max(known, default=0.0) if len(known) == len(ends) else None, others)
 
 
 def _played(store: Store, slots: int, most_of_owner: int | None) -> tuple[dict[str, Place], dict[str, float | None]]:

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.seeds import SCORES
-from core.artifacts.waiting_time import places, seconds_left
+from core.artifacts.waiting_time import until_ended
 from core.config.changes import PRESET
 from core.errors import PlaygroundError
 from core.events import VALIDATION
@@ -168,15 +168,11 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
     on_the_way = {run.run_id for run in runs if run.run_id and run.status is not None and not run.status.ended}
     if settings().engine != LOCAL or not (on_the_way or unmade_s):
         return []
-    most = most_of_visitor()
-    left = seconds_left(store, on_the_way, len(slots()), most)
-    if left is None:
+    left = until_ended(store, on_the_way, len(slots()), most_of_visitor())
+    if left.seconds is None:
         return []
-    waiting = places(store, len(slots()), most)
-    last = max((place.before for run_id, place in waiting.items() if run_id in on_the_way), default=0)
-    others = sum(place.before < last and run_id not in on_the_way for run_id, place in waiting.items())
-    words = [f"{counted(others, 'other run goes', 'other runs go')} first"] if others else []
-    return [*words, f"about {duration(left + unmade_s / len(slots()))} left"]
+    first = [f"{counted(left.others, 'other run goes', 'other runs go')} first"] if left.others else []
+    return [*first, f"about {duration(left.seconds + unmade_s / len(slots()))} left"]
 
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.artifacts.waiting_time import Place, places, played, seconds_left
+from core.artifacts.waiting_time import Place, places, played, until_ended
 from core.config import parse_config
 from core.store import Status, Store, Waiting
 
@@ -135,8 +135,8 @@ def test_runs_have_ended_once_the_last_of_them_has_and_whoever_goes_first(
 ) -> None:
     ended = finished(16, 1.0, 2.0, 3.0)
     one, between, two = queued(store, 10), queued(store, 5), queued(store, 10)
-    assert seconds_left(store, {one}, 1) == pytest.approx(24.0)
-    assert seconds_left(store, {one, two}, 1) == pytest.approx(24.0 + 14.0 + 24.0)
-    assert seconds_left(store, {between}, 1) == pytest.approx(24.0 + 14.0)
-    assert seconds_left(store, {ended}, 1) == 0.0
-    assert seconds_left(store, {queued(store, 5, encoder={"id": "other/encoder"})}, 1) is None
+    assert until_ended(store, {one}, 1) == (pytest.approx(24.0), 0)
+    assert until_ended(store, {one, two}, 1) == (pytest.approx(24.0 + 14.0 + 24.0), 1)
+    assert until_ended(store, {between}, 1) == (pytest.approx(24.0 + 14.0), 1)
+    assert until_ended(store, {ended}, 1) == (0.0, 0)
+    assert until_ended(store, {queued(store, 5, encoder={"id": "other/encoder"})}, 1).seconds is None
