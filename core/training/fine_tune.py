@@ -1,4 +1,4 @@
-"""A run as whoever carries it out sees it: trained, and its weights halved before it says that it has finished."""
+"""A run as whoever carries it out sees it: trained, and its weights stored before it says that it has finished."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from core.config import RunConfig
-from core.errors import StaleAttemptError
-from core.events import Event, Finished, Frame, Started
+from core.errors import StaleAttemptError, TrainingError
+from core.events import Checkpointed, Event, Finished, Frame, Notice, Started
 from core.tasks import TaskData
 from core.training.checkpoints import Checkpoints
 from core.training.controls import Controls
@@ -54,13 +54,12 @@ def fine_tune(
     ):
         watched.see(event)
         if isinstance(event, Finished) and event.status == "finished":
-            # Before anybody takes them for those of a finished run.
-            watched.halve(checkpoints, trained, log)
+            yield watched.store(checkpoints, trained, log)
         yield event
 
 
 class _Watched:
-    """What halving needs of a run's events."""
+    """What storing the weights in half needs of a run's events."""
 
     def __init__(self, config: RunConfig, data: TaskData, known: dict[int, Predictions]) -> None:
         self._config, self._data, self._known = config, data, known
@@ -73,15 +72,21 @@ class _Watched:
         elif isinstance(event, Frame) and event.step in self._steps and self._started is not None:
             self._known[event.step] = event.logits[: self._started.probe.held_out].argmax(1)
 
-    def halve(self, checkpoints: Checkpoints, trained: Trained, log: Callable[[str], None]) -> None:
+    def store(self, checkpoints: Checkpoints, trained: Trained, log: Callable[[str], None]) -> Checkpointed | Notice:
         assert self._started is not None
         # Frames predict the probe, which is the whole validation split unless that is large.
         known = self._known if self._started.probe.held_out == len(self._data.validation) else {}
+        steps, device = self._config.steps, self._started.device
         try:
-            device = self._started.device
             for note in halve_weights(checkpoints, self._config, self._data, device, known, trained):
                 log(note)
         except StaleAttemptError:
             raise
         except Exception:
             log(traceback.format_exc())
+        try:
+            if checkpoints.step() != steps:
+                checkpoints.save(steps, trained.weights)
+        except TrainingError as error:
+            return Notice(steps, str(error))
+        return Checkpointed(steps)

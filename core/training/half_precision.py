@@ -6,7 +6,7 @@ a million rounds to 0), and its three more bits leave logits eight to twenty tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,9 @@ from core.training.precision import encoder_autocast
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
 
 Predictions = NDArray[np.int64]
+Predict = Callable[[Mapping[str, Tensor]], Predictions]
+
+LARGEST = torch.finfo(torch.float16).max
 
 
 class Trained:
@@ -34,6 +37,8 @@ class Trained:
 
     encoder: Encoder
     tokenizer: Tokenizer
+    # A copy of what it learned, on the CPU and by the names that a checkpoint has.
+    weights: dict[str, Tensor]
 
     @property
     def there(self) -> bool:
@@ -48,52 +53,68 @@ def halve_weights(
     known: Mapping[int, Predictions] | None = None,
     trained: Trained | None = None,
 ) -> Iterator[str]:
-    """Store a finished run's snapshots and last weights in float16, file by file.
+    """Store a finished run's last weights and snapshots in float16, file by file.
 
-    A file stays in full precision where one prediction on the validation split would change. Both are computed in the
-    run's own precision, as whoever reads the weights computes. Projection heads, which only steps need, are left out.
+    A file has full precision where one prediction on the validation split would change. Both are computed in the run's
+    own precision, as whoever reads the weights computes. Projection heads, which only steps need, are left out.
 
     Args:
         device: that of the run, as torch calls it.
         known: predictions on the whole validation split by step, as the run's frames have them. Agreeing with these is
             enough, and saves computing those of the full weights.
-        trained: the encoder as the last step left it. Where only that step's weights are stored, it saves loading one.
-    Yields: one sentence for each file that stays in full precision.
+        trained: the last weights, where they are not on disk yet, and their encoder, which predicts.
+    Yields: one sentence for each file that has full precision.
     Raises: TrainingError for weights that cannot be read or written, EncoderError.
     """
-    files = _files(checkpoints.folder, config.steps)
-    if not files:
-        return
-    machine = torch.device(device)
-    if trained is not None and trained.there and files.keys() == {config.steps}:
-        loaded = trained.encoder, trained.tokenizer
-    else:
-        loaded = _loaded(config, data, machine)
-    predict = partial(_predictions, *loaded, data, encoder_autocast(config.precision, machine))
-    for step, path in files.items():
-        full = _weights(path)
-        half = in_half(full)
-        predicted = predict(half)
-        same = known is not None and step in known and np.array_equal(predicted, known[step])
-        if same or np.array_equal(predicted, predict(full)):
-            checkpoints.write(path, step, half)
-        else:
-            yield f"The weights of step {step} stay in full precision: in half of it, predictions would change."
+    machine, known = torch.device(device), known or {}
+    autocast = encoder_autocast(config.precision, machine)
+    if trained is not None:
+        predict = partial(_predictions, trained.encoder, trained.tokenizer, data, autocast)
+        yield from _written(checkpoints, checkpoints.path, config.steps, trained.weights, predict, known)
+    if files := _files(checkpoints.folder, None if trained is not None else config.steps):
+        # Not by the encoder in memory, which holds weights that an earlier step did not have.
+        predict = partial(_predictions, *_loaded(config, data, machine), data, autocast)
+        for step, path in files.items():
+            yield from _written(checkpoints, path, step, _weights(path), predict, known)
 
 
 def in_half(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors in float16, but for those that hold a number beyond its range."""
-    halves = {name: tensor.half() for name, tensor in tensors.items()}
-    return {name: half if bool(half.isfinite().all()) else tensors[name] for name, half in halves.items()}
+    return {name: tensor.half() if _in_range(tensor) else tensor for name, tensor in tensors.items()}
 
 
-def _files(folder: Path, steps: int) -> dict[int, Path]:
-    """The files of weights by step, in the order in which they were learned.
+def _in_range(tensor: Tensor) -> bool:
+    if not tensor.numel():
+        return True
+    low, high = tensor.aminmax()  # far quicker than to look for infinities in float16
+    return bool(low >= -LARGEST) and bool(high <= LARGEST)
+
+
+def _written(
+    checkpoints: Checkpoints,
+    path: Path,
+    step: int,
+    full: Mapping[str, Tensor],
+    predict: Predict,
+    known: Mapping[int, Predictions],
+) -> Iterator[str]:
+    half = in_half(full)
+    predicted = predict(half)
+    same = step in known and np.array_equal(predicted, known[step])
+    if same or np.array_equal(predicted, predict(full)):
+        checkpoints.write(path, step, half)
+    else:
+        checkpoints.write(path, step, full)
+        yield f"The weights of step {step} stay in full precision: in half of it, predictions would change."
+
+
+def _files(folder: Path, last: int | None) -> dict[int, Path]:
+    """The files of weights by step, in the order in which they were learned; `last` None: snapshots alone.
 
     A checkpoint of an earlier step, which a full disk leaves behind, may hold adapters and stays as it is.
     """
     files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder)}
-    return files | {steps: checkpoint_path(folder)} if checkpoint_step(folder) == steps else files
+    return files | {last: checkpoint_path(folder)} if last is not None and checkpoint_step(folder) == last else files
 
 
 def _weights(path: Path) -> dict[str, Tensor]:

@@ -93,7 +93,7 @@ def train(
         start: weights of the run that `config.start` names.
         resume: go on from the checkpoint, on exactly the same curve.
         ranks: the processes that train together, of which this one leads; the others `follow`.
-        trained: takes the encoder once the run has finished.
+        trained: takes the encoder and what it learned once the run has finished; the last weights are then not written.
     Yields: Started, then Step, Frame, Evaluation, KnobTurned, Checkpointed and Notice as they happen, then Finished.
     Raises: TrainingError for a loss that is not finite; EncoderError when the encoder cannot be loaded.
     """
@@ -165,10 +165,10 @@ def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained
         return
     run.finish()
     yield from run.test()
-    if checkpoints:
-        yield run.checkpoint(last=True)
     if trained is not None:
-        trained.encoder, trained.tokenizer = run.encoder, run.tokenizer
+        run.leave(trained)
+    elif checkpoints:
+        yield run.checkpoint(last=True)
     yield Finished(run.step, "finished")
 
 
@@ -301,6 +301,12 @@ class _Run:
     def finish(self) -> None:
         """After the last step the encoder is a plain one again."""
         self._leave_phase()
+
+    def leave(self, trained: Trained) -> None:
+        """The encoder as the last step left it, with a copy of its weights: predicting with others overwrites them."""
+        weights = weights_of(self.encoder, self.learned)
+        trained.weights = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
+        trained.encoder, trained.tokenizer = self.encoder, self.tokenizer
 
     # Knobs
 

@@ -103,8 +103,15 @@ def test_predictions_that_the_frames_hold_are_not_computed_again(
 
 
 def test_numbers_beyond_the_range_of_half_precision_stay_as_they_are() -> None:
-    tensors = {"small": torch.tensor([1.0, -3e-9]), "large": torch.tensor([1.0, 1e5]), "none": torch.zeros(0)}
+    tensors = {
+        "small": torch.tensor([1.0, -3e-9]),
+        "large": torch.tensor([1.0, 1e5]),
+        "very negative": torch.tensor([1.0, -1e5]),
+        "undefined": torch.tensor([1.0, torch.nan]),
+        "none": torch.zeros(0),
+    }
     found = in_half(tensors)
+    assert all(found[name].dtype == torch.float32 for name in ("very negative", "undefined"))
     assert found["small"].tolist() == [1.0, 0.0]
     assert torch.equal(found["large"], tensors["large"])
     assert found["large"].dtype == torch.float32
@@ -153,25 +160,41 @@ def test_a_run_without_weights_loads_no_encoder(draft: Draft, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("part", ["all", "last_blocks", "lora"])
-def test_the_encoder_in_memory_gives_what_a_loaded_one_does(
+def test_weights_in_memory_are_stored_as_those_of_a_file(
     draft: Draft, tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where only the last step's weights are stored, none is loaded."""
+    """They are written once, in half, and no encoder is loaded."""
     alone_weights = {"checkpoint": {"snapshot_steps": []}}
     config, data = prepare(draft(more=alone_weights, trainable={"part": part}), gpu=False)
     stored = {}
-    for name in ("memory", "loaded"):
-        checkpoints, trained = Checkpoints(tmp_path / name), Trained()
+    for name in ("memory", "file"):
+        checkpoints, trained = Checkpoints(tmp_path / name), Trained() if name == "memory" else None
         list(train(config, data, checkpoints=checkpoints, trained=trained))
-        assert trained.there
         with monkeypatch.context() as patch:
-            if name == "memory":
+            if trained is not None:
+                assert trained.there
+                assert checkpoint_step(checkpoints.folder) is None
                 patch.setattr(half_precision, "load_encoder", lambda *_, **__: pytest.fail("it loaded an encoder"))
-            given = trained if name == "memory" else None
-            assert list(halve_weights(checkpoints, config, data, "cpu", None, given)) == []
+            assert list(halve_weights(checkpoints, config, data, "cpu", None, trained)) == []
         stored[name] = load_file(checkpoint_path(tmp_path / name))
-    assert stored["memory"].keys() == stored["loaded"].keys()
-    assert all(torch.equal(stored["memory"][part], stored["loaded"][part]) for part in stored["memory"])
+    assert stored["memory"].keys() == stored["file"].keys()
+    assert all(torch.equal(stored["memory"][part], stored["file"][part]) for part in stored["memory"])
+
+
+def test_weights_in_memory_are_stored_whole_where_a_prediction_would_change(draft: Draft, tmp_path: Path) -> None:
+    config, data = prepare(draft(more={"checkpoint": {"snapshot_steps": []}}), gpu=False)
+    checkpoints, trained = Checkpoints(tmp_path), Trained()
+    list(train(config, data, checkpoints=checkpoints, trained=trained))
+    head = next(name for name, tensor in trained.weights.items() if tensor.shape == (2,))
+    matrix = next(name for name, tensor in trained.weights.items() if tensor.shape == (2, 16) and "classifier" in name)
+    trained.weights[matrix] = trained.weights[matrix][:1].repeat(2, 1)
+    trained.weights[head] = torch.tensor([1.0, 1.00001])  # the same in float16
+    whole = {name: tensor.clone() for name, tensor in trained.weights.items()}
+    (said,) = halve_weights(checkpoints, config, data, "cpu", None, trained)
+    assert said.startswith("The weights of step 8 stay in full precision")
+    stored = load_file(checkpoint_path(tmp_path))
+    assert stored.keys() == whole.keys()
+    assert all(torch.equal(stored[name], whole[name]) for name in whole)
 
 
 def test_with_snapshots_an_encoder_is_loaded(draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
