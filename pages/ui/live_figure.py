@@ -19,7 +19,8 @@ from core.atomic import atomic_write
 from core.figures.template import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = Path(__file__).with_name("live_figure.js")
+# Together they are one module.
+SCRIPTS = (Path(__file__).with_name("plotly.js"), Path(__file__).with_name("live_figure.js"))
 STYLE = Path(__file__).with_name("live_figure.css")
 
 
@@ -47,7 +48,7 @@ _mount = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure" role="figure"></div>',
     css=STYLE.read_text(encoding="utf-8"),
-    js=SCRIPT.read_text(encoding="utf-8"),
+    js="\n".join(script.read_text(encoding="utf-8") for script in SCRIPTS),
     isolate_styles=False,
 )
 

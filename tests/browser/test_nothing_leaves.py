@@ -140,11 +140,11 @@ def test_the_check_sees_a_request_and_an_offer(watched: tuple[Page, list[str]], 
 
 def test_every_button_of_plotly_that_sends_a_figure_away_is_named() -> None:
     """Another release may name its buttons otherwise: those that it has are read from it."""
-    from pages.ui.live_figure import SCRIPT
+    from pages.ui.live_figure import SCRIPTS
 
     text = plotly_script().read_text(encoding="utf-8")
     names = set(re.findall(r'\{name:"(\w+)",title:', text)) | set(re.findall(r'\.(\w+)=\{name:"\1"', text))
     assert "toImage" in names
     sending = {name for name in names if re.search("cloud|studio|share|edit", name, re.IGNORECASE)}
     assert sending
-    assert sending <= set(re.findall(r'"(\w+)"', SCRIPT.read_text(encoding="utf-8")))
+    assert sending <= set(re.findall(r'"(\w+)"', "".join(script.read_text(encoding="utf-8") for script in SCRIPTS)))

@@ -1,0 +1,58 @@
+// Plotly in the browser: loaded once from this server, in the page's theme, and without its offers to upload anything.
+
+const waiting = new Map(); // address of plotly.min.js → promise of Plotly
+
+// Nothing leaves the machine: Plotly by itself offers to upload a figure to its cloud and links to its site.
+const LOCAL_ONLY = {
+  displaylogo: false,
+  showSendToCloud: false,
+  plotlyServerURL: "",
+};
+// The same offers by the names of their buttons, those of older and newer releases among them.
+const CLOUD_BUTTONS = ["sendChartToCloud", "sendDataToCloud", "editInChartStudio"];
+
+function loadPlotly(url) {
+  if (window.Plotly) return Promise.resolve(window.Plotly);
+  if (!waiting.has(url)) {
+    waiting.set(
+      url,
+      new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = url;
+        script.onload = () => resolve(window.Plotly);
+        script.onerror = () => {
+          waiting.delete(url);
+          reject(new Error(`${url} could not be loaded`));
+        };
+        document.head.appendChild(script);
+      }),
+    );
+  }
+  return waiting.get(url);
+}
+
+// What a title says beside its name is left out where there is no room for it; a letter's width is a usual one.
+const LETTER_PX = 5.8;
+const wide = (text) => LETTER_PX * text.replace(/<[^>]*>/g, "").length;
+const fitted = (note, room) => (wide(note.text) <= room ? note : { ...note, text: note.text.replace(/<span> .*<\/span>/, "") });
+
+// Text, grid and accent follow the page's theme, light or dark.
+function themed(figure, element) {
+  const style = getComputedStyle(element);
+  const read = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
+  const text = read("--st-text-color", "#1f2933");
+  const line = read("--st-border-color", "#d9e0e6");
+  const background = read("--st-secondary-background-color", "#f4f6f8");
+  const layout = {
+    ...figure.layout,
+    font: { ...figure.layout.font, color: text, family: read("--st-font", "sans-serif") },
+    hoverlabel: { ...figure.layout.hoverlabel, bgcolor: background, bordercolor: line, font: { color: text } },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
+  };
+  const room = element.clientWidth - (figure.layout.margin?.l ?? 0);
+  layout.annotations = (figure.layout.annotations || []).map((note) => fitted(note, room));
+  for (const [name, axis] of Object.entries(figure.layout)) {
+    if (/^[xy]axis\d*$/.test(name)) layout[name] = { gridcolor: line, linecolor: line, ...axis };
+  }
+  return layout;
+}
