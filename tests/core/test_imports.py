@@ -73,6 +73,8 @@ ALLOWED = {
         "tasks",
         "views",
     },
+    # Its process is begun as those of jobs are.
+    "lab": {"config", "errors", "lazy", "losses", "parameters", "representation", "workers"},
     "store": {"atomic", "config", "errors", "events", "representation", "settings", "tasks.rows"},
     "workers": {
         "atomic",
@@ -165,6 +167,7 @@ LIGHT += [
 ]
 LIGHT += ["core.training.score_source", "core.training.newest_contrast", "core.representation.verdict"]
 LIGHT += ["core.artifacts.frame_loss", "core.losses.registry", "core.quantities", "core.training.pace"]
+LIGHT += ["core.lab.process", "core.lab.answer", "core.figures.lab_curves"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 
 

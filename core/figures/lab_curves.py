@@ -1,0 +1,78 @@
+"""The curves of the loss lab, without their numbers: the browser fills them in as the points move."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from core.figures.panels import stacked
+from core.figures.template import CLASS_COLOURS, QUIET, Figure, base_layout
+
+# Of the first and the second setting.
+COLOURS = (CLASS_COLOURS[0], CLASS_COLOURS[3])
+GAP = 0.11
+
+
+class _Curve(NamedTuple):
+    field: str
+    panel: int
+    name: str
+    dash: str = "solid"
+    quiet: bool = False
+
+
+PANELS = ("Loss, nats", "Gradient norm", "Alignment, lower is closer", "Uniformity, lower is more spread out")
+CURVES = (
+    _Curve("loss", 0, "loss"),
+    _Curve("contrast", 0, "its contrastive part", "dashdot"),
+    _Curve("collapse", 0, "collapse line", "dash", quiet=True),
+    _Curve("bound", 0, "bound", "dot", quiet=True),
+    _Curve("norm", 1, "gradient norm"),
+    _Curve("alignment", 2, "alignment"),
+    _Curve("uniformity", 3, "uniformity"),
+)
+
+
+def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
+    """Stacked panels over the steps.
+
+    Args:
+        settings: 1 or 2 that act side by side.
+        measured: whether alignment and uniformity say anything.
+        height: pixels.
+    Returns: traces whose `meta` has the setting's number and the field of a moment that they draw.
+    """
+    titles = PANELS if measured else PANELS[:2]
+    places = stacked(range(1, len(titles) + 1), GAP)
+    layout = base_layout(
+        showlegend=False,
+        margin={"l": 52, "r": 10, "t": 22, "b": 34},
+        height=height,
+        xaxis={
+            "title": {"text": "step", "standoff": 4},
+            "tickformat": ",d",
+            "nticks": 6,
+            "zeroline": False,
+            "anchor": places[-1].axes["yaxis"],
+        },
+        annotations=[place.title(title) for place, title in zip(places, titles, strict=True)],
+    )
+    for number, place in enumerate(places):
+        scale = {"type": "log", "dtick": 1} if number == 1 else {"nticks": 4}
+        layout |= place.layout(None, {"zeroline": False, "exponentformat": "power", **scale})
+    traces = [_trace(curve, setting, settings) for setting in range(settings) for curve in CURVES]
+    return {"data": [trace for trace in traces if trace["meta"]["place"] < len(titles)], "layout": layout}
+
+
+def _trace(curve: _Curve, setting: int, settings: int) -> dict[str, Any]:
+    name = f"{curve.name}, {'AB'[setting]}" if settings > 1 else curve.name
+    colour = QUIET if curve.quiet and settings == 1 else COLOURS[setting]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "meta": {"panel": setting, "field": curve.field, "place": curve.panel},
+        "xaxis": "x",
+        "yaxis": "y" if curve.panel == 0 else f"y{curve.panel + 1}",
+        "line": {"color": colour, "width": 1.2 if curve.quiet else 1.8, "dash": curve.dash},
+        "hovertemplate": f"{name} %{{y:.4g}}, step %{{x}}<extra></extra>",
+    }

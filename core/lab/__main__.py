@@ -1,0 +1,51 @@
+"""The process of the lab: reads a question a line, writes an answer a line, and ends when nobody is there any more."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import traceback
+
+from core.errors import PlaygroundError
+from core.lab.answer import Question, answer
+
+# A server whose lab nobody visits gets its memory back; it begins another process when somebody does.
+IDLE_S = 900.0
+FAILED = "The lab failed on this; the server's log has the details. Reset it, or choose another start."
+
+
+def main() -> int:
+    # What a library prints must not come between answers.
+    lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    sys.stdout = sys.stderr
+    answer(Question(steps=2, anchor=0).model_dump_json())  # loads torch
+    print("ready", file=lines, flush=True)
+    idle = _timer()
+    for line in sys.stdin:
+        idle.cancel()
+        print(_answered(line), file=lines, flush=True)
+        idle = _timer()
+    return 0
+
+
+def _answered(line: str) -> str:
+    try:
+        return answer(line)
+    except PlaygroundError as error:
+        return json.dumps({"error": str(error)})
+    except Exception:
+        traceback.print_exc()
+        return json.dumps({"error": FAILED})
+
+
+def _timer() -> threading.Timer:
+    timer = threading.Timer(IDLE_S, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""What the lab is asked, checked, and what it answers: one JSON text each way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from core.config.validation import Section, build
+from core.errors import ConfigError
+from core.lab.choices import Setting, Stage
+from core.lab.dynamics import FARTHEST, MOST_STEPS, Moment, Played, Vectors, first_vectors, logits_at, play
+from core.lab.layouts import Array, on_space, simplex_corners, start_of, width
+from core.lab.pulls import Pull
+
+# Digits of what is only drawn, and of what the next steps go on from.
+DRAWN_DIGITS, KEPT_DIGITS = 5, 9
+MOST_MOVES = 60
+
+
+class Move(Section):
+    """A point that somebody dragged to a place of the picture."""
+
+    text: Annotated[int, Field(ge=0)]
+    view: Literal[0, 1] = 0
+    to: Annotated[tuple[Annotated[float, Field(ge=-FARTHEST, le=FARTHEST)], ...], Field(min_length=2, max_length=3)]
+
+
+class Held(Section):
+    """Where the points of one setting are, as a moment of an answer said."""
+
+    points: list[list[list[float]]]
+    class_vectors: list[list[float]] | None = None
+
+
+class Question(Section):
+    """One request.
+
+    Attributes:
+        settings: one, or two side by side from the same start.
+        held: where the points of each setting are; None for the start.
+        moves: made before the steps, in every setting that has the view.
+        anchor: the text whose pulls are wanted.
+    """
+
+    stage: Stage = Stage()
+    settings: Annotated[tuple[Setting, ...], Field(min_length=1, max_length=2)] = (Setting(),)
+    held: tuple[Held, ...] | None = None
+    moves: Annotated[tuple[Move, ...], Field(max_length=MOST_MOVES)] = ()
+    steps: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
+    anchor: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Question:
+        for name, number in (("anchor", self.anchor), *(("moves", move.text) for move in self.moves)):
+            if number is not None and number >= self.stage.points:
+                raise ConfigError(name, number, f"there are {self.stage.points} points: give 0 to one less.")
+        if self.held is not None and len(self.held) != len(self.settings):
+            raise ConfigError("held", len(self.held), "give one for each setting.")
+        return self
+
+
+def answer(text: str) -> str:
+    """Answer a request. Raises: ConfigError for one that cannot be."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("question", text[:40], "give a JSON object.") from error
+    asked = build(Question, given)
+    start = start_of(asked.stage)
+    simplex, panels = asked.stage.space == "simplex", []
+    for number, setting in enumerate(asked.settings):
+        vectors = first_vectors(asked.stage, setting, start)
+        if asked.held is not None:
+            vectors = _taken(asked.held[number], vectors)
+        for move in asked.moves:
+            _move(vectors, move, asked.stage)
+        played = play(asked.stage, setting, vectors, asked.steps, asked.anchor)
+        panels.append(_panel(played, simplex))
+    found = {
+        "labels": start.labels.tolist(),
+        "corners": _rounded(simplex_corners(asked.stage.classes)) if simplex else None,
+        "panels": panels,
+    }
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _taken(held: Held, like: Vectors) -> Vectors:
+    """Raises: ConfigError for vectors of another size, or out of every picture."""
+    points = _array("held.points", held.points, like.points.shape)
+    if like.class_vectors is None:
+        return Vectors(points, None)
+    if held.class_vectors is None:  # no classifier acted before
+        return Vectors(points, like.class_vectors)
+    return Vectors(points, _array("held.class_vectors", held.class_vectors, like.class_vectors.shape))
+
+
+def _array(name: str, given: Any, shape: tuple[int, ...]) -> Array:
+    try:
+        found = np.array(given, dtype=np.float64)
+    except ValueError:
+        found = np.zeros(0)
+    if found.shape != shape or not (np.abs(found) <= FARTHEST).all():
+        raise ConfigError(name, f"{found.shape}", f"give numbers of shape {shape}.")
+    return found
+
+
+def _move(vectors: Vectors, move: Move, stage: Stage) -> None:
+    if move.view >= vectors.points.shape[1]:
+        return
+    place = np.array(move.to)
+    if len(place) != (2 if stage.space == "simplex" and stage.classes < 4 else min(3, width(stage))):
+        raise ConfigError("moves", move.to, "give as many numbers as the picture has dimensions.")
+    if stage.space != "simplex" and not np.linalg.norm(place) > 0:
+        raise ConfigError("moves", move.to, "give a place away from the middle.")
+    to = logits_at(place, stage.classes) if stage.space == "simplex" else on_space(place, stage.space)
+    vectors.points[move.text, move.view] = to
+
+
+def _panel(played: Played, simplex: bool) -> dict[str, Any]:
+    return {
+        "moments": [_moment(one, simplex) for one in played.moments],
+        "collapse": played.collapse,
+        "bound": played.bound,
+        "exploded": played.exploded,
+    }
+
+
+def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
+    return {
+        "points": _rounded(moment.vectors.points, KEPT_DIGITS),
+        # Elsewhere points are drawn where they are.
+        "places": _rounded(moment.places) if simplex else None,
+        "arrows": _rounded(moment.arrows, DRAWN_DIGITS + 2),
+        "class_vectors": None
+        if moment.vectors.class_vectors is None
+        else _rounded(moment.vectors.class_vectors, KEPT_DIGITS),
+        "loss": _short(moment.loss),
+        "parts": {name: _short(value) for name, value in moment.parts.items()},
+        "norm": _short(moment.gradient_norm),
+        "alignment": None if moment.alignment is None else _short(moment.alignment),
+        "uniformity": None if moment.uniformity is None else _short(moment.uniformity),
+        "pulls": _pulls(moment.pulls),
+    }
+
+
+def _pulls(pulls: Sequence[Pull]) -> list[list[Any]]:
+    """[is it a class, number, view, coefficient, is it related] of each."""
+    return [[int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related)] for p in pulls]
+
+
+def _rounded(values: Array, digits: int = DRAWN_DIGITS) -> Any:
+    return np.round(values, digits).tolist()
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

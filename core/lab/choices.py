@@ -1,0 +1,151 @@
+"""What a visitor of the loss lab chooses: where the points lie, and what acts on them. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from core.config.validation import Section
+from core.errors import ConfigError
+from core.losses.registry import loss_entry
+from core.parameters import Value
+
+Space = Literal["circle", "sphere", "plane", "simplex"]
+Layout = Literal["random", "collapsed", "moons", "mislabelled", "imbalanced", "duplicates"]
+
+SPACES: Mapping[str, str] = {
+    "circle": "Circle",
+    "sphere": "Sphere",
+    "plane": "Plane",
+    "simplex": "Simplex",
+}
+ABOUT_SPACES: Mapping[str, str] = {
+    "circle": "Normalised vectors in two dimensions: a step moves a point along the circle.",
+    "sphere": "Normalised vectors in three dimensions: with more room, more classes can lie far apart.",
+    "plane": "Vectors as they are: SCL compares dot products, which grow with the vectors.",
+    "simplex": "A classifier's output: a corner for each class, a point for each prediction.",
+}
+LAYOUTS: Mapping[str, str] = {
+    "random": "Random",
+    "collapsed": "Collapsed",
+    "moons": "Two moons",
+    "mislabelled": "One mislabelled point",
+    "imbalanced": "Imbalanced, 90 to 10",
+    "duplicates": "Duplicates",
+}
+FEWEST_POINTS, MOST_POINTS = 6, 60
+
+
+class Stage(Section):
+    """The points before the first step.
+
+    Attributes:
+        points: texts; each has one vector, or two where a loss contrasts two views.
+        seed: of the layout.
+    """
+
+    space: Space = "circle"
+    layout: Layout = "random"
+    points: Annotated[int, Field(ge=FEWEST_POINTS, le=MOST_POINTS)] = 30
+    classes: Annotated[int, Field(ge=2, le=4)] = 3
+    seed: Annotated[int, Field(ge=0, le=9999)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LabLoss:
+    """A loss as the lab offers it.
+
+    Attributes:
+        loss: its name in the registry of losses; fixed: settings that differ from those it has by default.
+        views: vectors of a text.
+        on: "vectors" or "logits"; a loss on vectors can be mixed with cross-entropy.
+    """
+
+    label: str
+    loss: str
+    on: Literal["vectors", "logits"]
+    views: int = 1
+    fixed: Mapping[str, Value] | None = None
+    has_temperature: bool = True
+    # The bounds of its α and the value that it begins with, where it has one.
+    alpha: tuple[float, float, float] | None = None
+
+
+LAB_LOSSES: Mapping[str, LabLoss] = {
+    "ce": LabLoss("CE", "cross_entropy", "logits", has_temperature=False),
+    "out": LabLoss("SCL, L_out", "supcon", "vectors", fixed={"variant": "out"}),
+    "in": LabLoss("SCL, L_in", "supcon", "vectors", fixed={"variant": "in"}),
+    "dscl": LabLoss("DSCL", "dscl", "vectors", views=2, alpha=(0.01, 0.99, 0.1)),
+    "simcse": LabLoss("SimCSE", "simcse", "vectors", views=2),
+    "rdrop": LabLoss("R-Drop", "rdrop", "logits", views=2, has_temperature=False, alpha=(0.0, 10.0, 1.0)),
+}
+BY_SPACE: Mapping[str, tuple[str, ...]] = {
+    "circle": ("out", "in", "ce", "dscl", "simcse"),
+    "sphere": ("out", "in", "ce", "dscl", "simcse"),
+    "plane": ("out", "in", "ce", "dscl", "simcse"),
+    "simplex": ("rdrop", "ce"),
+}
+
+
+class Setting(Section):
+    """What acts on the points.
+
+    Attributes:
+        weight: λ of (1 − λ)·CE + λ·loss, for a loss on vectors.
+        alpha: of DSCL or R-Drop.
+        learning_rate: of plain gradient descent on the points themselves, and on the class vectors of a classifier.
+    """
+
+    loss: str = "out"
+    weight: Annotated[float, Field(ge=0, le=1)] = 1.0
+    temperature: Annotated[float, Field(ge=0.01, le=10)] = 0.1
+    alpha: Annotated[float, Field(ge=0, le=10)] | None = None
+    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.5
+
+    @model_validator(mode="after")
+    def _check_loss(self) -> Setting:
+        if self.loss not in LAB_LOSSES:
+            raise ConfigError("loss", self.loss, f"choose one of {', '.join(LAB_LOSSES)}.")
+        bounds = LAB_LOSSES[self.loss].alpha
+        if self.alpha is not None and bounds is not None and not bounds[0] <= self.alpha <= bounds[1]:
+            raise ConfigError("alpha", self.alpha, f"give a number from {bounds[0]:g} to {bounds[1]:g}.")
+        return self
+
+    @property
+    def known(self) -> LabLoss:
+        return LAB_LOSSES[self.loss]
+
+    @property
+    def share(self) -> float:
+        """λ, which is 1 where a loss is not mixed."""
+        return self.weight if self.known.on == "vectors" else 1.0
+
+    @property
+    def has_classifier(self) -> bool:
+        """Whether class vectors turn points into logits."""
+        return self.known.on == "logits" or self.share < 1
+
+
+def check_fits(stage: Stage, setting: Setting) -> None:
+    """Raises: ConfigError for a loss that the space does not have."""
+    offered = BY_SPACE[stage.space]
+    if setting.loss not in offered:
+        raise ConfigError("loss", setting.loss, f"on the {stage.space} choose one of {', '.join(offered)}.")
+
+
+def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:
+    """All settings of the chosen loss, as its function in the registry reads them."""
+    known = setting.known
+    entry = loss_entry(known.loss)
+    found: dict[str, Any] = {parameter.name: parameter.default for parameter in entry.parameters}
+    found |= dict(known.fixed or {})
+    if known.has_temperature:
+        found["temperature"] = setting.temperature
+    if known.alpha is not None:
+        found["alpha"] = known.alpha[2] if setting.alpha is None else setting.alpha
+    if "normalize" in found:
+        found["normalize"] = space != "plane"
+    return found

@@ -1,0 +1,121 @@
+"""The lab's process, as the server asks it: begun when somebody first looks, and again after it has ended.
+
+It belongs to the server: it reads questions from a pipe, and ends when that is closed. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import subprocess
+import sys
+import threading
+from typing import IO
+
+from core.errors import EngineError
+from core.workers.processes import DETACHED, ROOT
+from core.workers.threads import ONE_THREAD, child_environment
+
+# Until torch is imported on a busy machine, and for a batch of steps.
+BEGIN_S, ANSWER_S = 120.0, 20.0
+
+
+class LabProcess:
+    """One process for all visitors, who take turns; a batch of steps takes a tenth of a second."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._warm = threading.Event()
+
+    def warm_up(self) -> None:
+        """Begin the process, and return at once."""
+        if not self._warm.is_set() and self._turn.acquire(blocking=False):
+            try:
+                self._begin()
+            finally:
+                self._turn.release()
+
+    def ask(self, question: str) -> str:
+        """The answer of `core.lab.answer.answer`, as JSON.
+
+        Raises: EngineError where the process cannot answer, with what to do, or for a question that makes no sense.
+        """
+        with self._turn:
+            for last in (False, True):
+                self._begin()
+                found = self._asked(question)
+                if found is not None:
+                    break
+                self._end()  # it ended before it read the question, after a long rest say
+                if last:
+                    raise EngineError("The loss lab's process ended: close programs that need memory, and try again.")
+        assert found is not None
+        if found.startswith('{"error":'):
+            raise EngineError(str(json.loads(found)["error"]))
+        return found
+
+    def close(self) -> None:
+        with self._turn:
+            self._end()
+
+    def _begin(self) -> None:
+        """Start the process unless it lives."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._warm.clear()
+        self._lines = queue.Queue()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "core.lab"],
+            cwd=ROOT,
+            env=child_environment(ONE_THREAD),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for the server, whose end closes the pipe
+            creationflags=DETACHED,
+        )
+        assert self._process.stdout is not None
+        reader = threading.Thread(target=self._read, args=(self._process.stdout, self._lines), daemon=True)
+        reader.start()
+
+    def _read(self, lines: IO[str], into: queue.Queue[str | None]) -> None:
+        with lines:
+            for line in lines:
+                into.put(line)
+        into.put(None)
+
+    def _asked(self, question: str) -> str | None:
+        """Its answer; None where the process has ended. Raises: EngineError where it takes too long."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            if not self._warm.is_set():
+                if self._lines.get(timeout=BEGIN_S) is None:
+                    return None
+                self._warm.set()
+            self._process.stdin.write(question.replace("\n", " ") + "\n")
+            self._process.stdin.flush()
+            return self._lines.get(timeout=ANSWER_S)
+        except (BrokenPipeError, OSError):
+            return None
+        except queue.Empty:
+            self._end()
+            raise EngineError("The loss lab did not answer in time: the machine is busy; try again.") from None
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        self._warm.clear()
+        if process is None:
+            return
+        with contextlib.suppress(OSError):
+            assert process.stdin is not None
+            process.stdin.close()
+        try:
+            process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

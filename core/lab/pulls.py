@@ -1,0 +1,100 @@
+"""What pulls and pushes one anchor, candidate by candidate: ∂L_i/∂z_i = Σ_j coefficient_ij z_j, with all else fixed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from core.lab.choices import Setting, Stage, loss_settings
+from core.lazy import lazy
+from core.losses.forces import batch_forces
+from core.losses.law import ForceLaw
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy("torch")
+
+
+class Pull(NamedTuple):
+    """One candidate's coefficient: below 0 it attracts the anchor, above it repels.
+
+    Attributes:
+        kind: another text's vector, or a class vector of the classifier.
+        number: of the text or class; view: of the text.
+        related: whether it is a positive, or the anchor's own class.
+    """
+
+    kind: Literal["text", "class"]
+    number: int
+    view: int
+    coefficient: float
+    related: bool
+
+
+def pulls_on(
+    anchor: int, stage: Stage, setting: Setting, points: Tensor, class_vectors: Tensor | None, labels: Tensor
+) -> tuple[Pull, ...]:
+    """What acts on the first vector of a text, by the loss of that anchor alone, mixed as the objective is.
+
+    Args:
+        points: [N, V, d], of unit length on circle and sphere; labels: [N].
+    Returns: empty for R-Drop, whose texts do not act on each other.
+    """
+    found: list[Pull] = []
+    if setting.known.on == "vectors" and setting.share > 0:
+        found += _by_texts(anchor, stage, setting, points, labels)
+    if class_vectors is not None:
+        share = 1.0 if setting.known.on == "logits" else 1 - setting.share
+        found += _by_classes(anchor, points, class_vectors, labels, share)
+    return tuple(found)
+
+
+def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, labels: Tensor) -> list[Pull]:
+    views = points.shape[1]
+    if setting.loss == "simcse":
+        row = _simcse_row(anchor, points, setting.temperature)  # [N], over the second views
+        return [
+            Pull("text", number, 1, setting.share * value, number == anchor)
+            for number, value in enumerate(row.tolist())
+        ]
+    texts = torch.arange(len(points)).repeat_interleave(views)
+    classes = labels.repeat_interleave(views)
+    law = ForceLaw("in" if setting.loss == "in" else "out", normalize=stage.space != "plane" or setting.loss == "dscl")
+    forces = batch_forces(points.flatten(0, 1), classes, temperature=setting.temperature, law=law)
+    place = anchor * views
+    row = forces.coefficients[place]
+    if setting.loss == "dscl":
+        alpha = float(loss_settings(setting, stage.space)["alpha"])
+        row = (forces.p[place] - _decoupled(place, texts, classes, alpha)) / setting.temperature
+    return [
+        Pull("text", int(texts[j]), j % views, setting.share * float(row[j]), bool(classes[j] == classes[place]))
+        for j in range(len(row))
+        if j != place
+    ]
+
+
+def _decoupled(place: int, texts: Tensor, classes: Tensor, alpha: float) -> Tensor:
+    """What DSCL wants p to be: α on the own other view, 1 − α spread over the others of the class."""
+    own = (texts == texts[place]) & (torch.arange(len(texts)) != place)
+    others = (classes == classes[place]) & (texts != texts[place])
+    if not bool(others.any()):
+        return own.double()
+    return alpha * own.double() / own.sum() + (1 - alpha) * others.double() / others.sum()
+
+
+def _simcse_row(anchor: int, points: Tensor, temperature: float) -> Tensor:
+    z = torch.nn.functional.normalize(points, dim=-1)
+    p = (z[:, 1] @ z[anchor, 0] / temperature).softmax(0)
+    return (p - torch.nn.functional.one_hot(torch.tensor(anchor), len(z))) / temperature
+
+
+def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tensor, share: float) -> list[Pull]:
+    """Of cross-entropy on the first view: the predicted probabilities, less 1 for the own class."""
+    with torch.no_grad():
+        p = (class_vectors @ points[anchor, 0]).softmax(0)
+    own = int(labels[anchor])
+    return [
+        Pull("class", number, 0, share * (value - (number == own)), number == own)
+        for number, value in enumerate(p.tolist())
+    ]

@@ -1,0 +1,112 @@
+"""The lab's process: one for all, begun when it is needed, gone when nobody needs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.errors import EngineError
+from core.lab import process as module
+from core.lab.answer import answer
+from core.lab.process import LabProcess
+
+ROOT = Path(__file__).resolve().parents[3]
+QUESTION = json.dumps({"steps": 3, "anchor": 1})
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[LabProcess]:
+    made = LabProcess()
+    yield made
+    made.close()
+
+
+def pid(lab: LabProcess) -> int:
+    assert lab._process is not None
+    return lab._process.pid
+
+
+def test_it_answers_as_the_lab_does(lab: LabProcess) -> None:
+    assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
+
+
+def test_several_who_ask_at_once_get_their_own_answers(lab: LabProcess) -> None:
+    found: dict[int, int] = {}
+
+    def ask(points: int) -> None:
+        found[points] = len(json.loads(lab.ask(json.dumps({"stage": {"points": points}})))["labels"])
+
+    threads = [threading.Thread(target=ask, args=(points,)) for points in range(6, 18)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {points: points for points in range(6, 18)}
+
+
+def test_a_question_that_makes_no_sense_is_refused_and_the_next_is_answered(lab: LabProcess) -> None:
+    lab.ask(QUESTION)
+    before = pid(lab)
+    for question in ('{"steps": -3}', "no JSON", "two\nlines"):
+        with pytest.raises(EngineError, match="cannot be used"):
+            lab.ask(question)
+    assert lab.ask(QUESTION)
+    assert pid(lab) == before
+
+
+def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
+    lab.ask(QUESTION)
+    before = pid(lab)
+    psutil.Process(before).kill()
+    assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
+    assert pid(lab) != before
+
+
+def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
+    lab.close()
+    began = time.monotonic()
+    lab.warm_up()
+    assert time.monotonic() - began < 0.5
+    assert lab.ask(QUESTION)
+
+
+def test_one_that_does_not_answer_is_ended(lab: LabProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.ask(QUESTION)
+    process = psutil.Process(pid(lab))
+    process.suspend()
+    monkeypatch.setattr(module, "ANSWER_S", 0.2)
+    with pytest.raises(EngineError, match="did not answer in time"):
+        lab.ask(QUESTION)
+    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    monkeypatch.undo()
+    assert lab.ask(QUESTION)
+
+
+def test_one_that_cannot_begin_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sys, "executable", "/bin/false")
+    lab = LabProcess()
+    with pytest.raises(EngineError, match="process ended"):
+        lab.ask(QUESTION)
+
+
+def test_it_ends_with_whoever_asks_it() -> None:
+    """Also when that is killed: its pipe is closed then."""
+    code = (
+        "import time; from core.lab.process import LabProcess; lab = LabProcess(); lab.ask('{}'); "
+        "print(lab._process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        child = psutil.Process(int(server.stdout.readline()))
+        assert child.is_running()
+        server.kill()
+    psutil.wait_procs([child], timeout=20)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE

@@ -1,0 +1,79 @@
+"""What acts on an anchor sums to the gradient of its own loss."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from core.lab.choices import LAB_LOSSES, Setting, Stage
+from core.lab.dynamics import first_vectors, play
+from core.lab.layouts import start_of
+from core.lab.pulls import Pull
+
+LOSSES = ("out", "in", "dscl", "simcse", "ce")
+EVERY = list(itertools.product(("circle", "sphere", "plane"), LOSSES, (1.0, 0.4)))
+
+
+def anchor_loss(stage: Stage, setting: Setting, z: torch.Tensor, others: torch.Tensor, anchor: int) -> torch.Tensor:
+    """L_i of the first view of one text, whose vector is z; `others` [N, V, d] hold still."""
+    labels, tau = start_of(stage).labels, setting.temperature
+    n, views, _ = others.shape
+    if setting.loss == "simcse":
+        logits = torch.stack([z @ others[j, 1] for j in range(n)]) / tau
+        return -logits.log_softmax(0)[anchor]
+    candidates = [(j, v) for j in range(n) for v in range(views) if (j, v) != (anchor, 0)]
+    log_p = torch.stack([z @ others[j, v] / tau for j, v in candidates]).log_softmax(0)
+    positive = [k for k, (j, _) in enumerate(candidates) if labels[j] == labels[anchor]]
+    if setting.loss == "in":
+        return -(log_p[positive].exp().mean()).log()
+    if setting.loss == "out":
+        return -log_p[positive].mean()
+    own = [k for k in positive if candidates[k][0] == anchor]
+    rest = [k for k in positive if candidates[k][0] != anchor]
+    return -0.1 * log_p[own].mean() - 0.9 * log_p[rest].mean()
+
+
+def pulls_at(stage: Stage, setting: Setting, anchor: int) -> tuple[Pull, ...]:
+    return tuple(play(stage, setting, first_vectors(stage, setting), 0, anchor).moments[0].pulls)
+
+
+@pytest.mark.parametrize(("space", "loss", "weight"), EVERY)
+def test_they_sum_to_the_gradient_of_the_anchors_loss(space: str, loss: str, weight: float) -> None:
+    stage = Stage.model_validate({"space": space, "points": 12})
+    setting = Setting(loss=loss, weight=weight, temperature=0.3)
+    vectors = first_vectors(stage, setting)
+    if space == "plane" and loss in ("dscl", "simcse"):
+        # These compare by cosine wherever points lie; the coefficients are those of the normalised vectors.
+        vectors = vectors._replace(points=vectors.points / np.linalg.norm(vectors.points, axis=-1, keepdims=True))
+    pulls = play(stage, setting, vectors, 0, 4).moments[0].pulls
+    points = torch.tensor(vectors.points)
+    class_vectors = torch.tensor(vectors.class_vectors)
+    z = points[4, 0].clone().requires_grad_()
+    ce = torch.nn.functional.cross_entropy(class_vectors @ z, torch.tensor(start_of(stage).labels[4]))
+    share = weight if LAB_LOSSES[loss].on == "vectors" else 0.0
+    total = (1 - share) * ce + (share * anchor_loss(stage, setting, z, points, 4) if share else 0.0)
+    (gradient,) = torch.autograd.grad(total, z)
+    summed = sum(
+        pull.coefficient * (class_vectors[pull.number] if pull.kind == "class" else points[pull.number, pull.view])
+        for pull in pulls
+    )
+    torch.testing.assert_close(summed, gradient)
+
+
+@pytest.mark.parametrize(("space", "loss", "weight"), EVERY)
+def test_only_what_is_related_attracts(space: str, loss: str, weight: float) -> None:
+    stage = Stage.model_validate({"space": space, "points": 12})
+    pulls = pulls_at(stage, Setting(loss=loss, weight=weight, temperature=0.3), 4)
+    assert {pull.kind for pull in pulls} == (
+        {"class"} if loss == "ce" else {"text"} | ({"class"} if weight < 1 else set())
+    )
+    assert all(pull.related for pull in pulls if pull.coefficient < -1e-12)
+    assert any(pull.coefficient < 0 for pull in pulls)
+
+
+def test_on_the_simplex_no_text_acts_on_another() -> None:
+    stage = Stage(space="simplex", points=12)
+    assert pulls_at(stage, Setting(loss="rdrop"), 4) == ()
