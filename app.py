@@ -26,6 +26,7 @@ PAGES = [
     st.Page("pages/compare.py", title="Compare"),
     st.Page("pages/experiments.py", title="Experiments"),
     st.Page("pages/data.py", title="Data"),
+    st.Page("pages/loss_lab.py", title="Loss lab"),
 ]
 
 

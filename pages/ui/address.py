@@ -232,3 +232,17 @@ class Experiments(Address):
     MEASURE = Item("measure", str, problem="there is no such measure", of="experiment")
     SPLIT = Item("split", str, problem="there is no such split", of="experiment")
     CELL = Item("cell", int, problem="there is no such cell", of="experiment")
+
+
+class LossLab(Address):
+    SPACE = Item("space", str, "circle", "there is no such space")
+    LAYOUT = Item("start", str, "random", "there is no such start")
+    POINTS = Item("points", int, 30, "the lab has 6 to 60 points")
+    CLASSES = Item("classes", int, 3, "the lab has 2 to 4 classes")
+    SEED = Item("seed", int, 0, "a seed is a whole number from 0 to 9999")
+    FIRST = Item("a", str, "", "a setting is a loss, λ, τ, the learning rate and, for some, α")
+    SECOND = Item("b", str, "", "a setting is a loss, λ, τ, the learning rate and, for some, α")
+    BESIDE = Item("beside", bool, False)
+    MOVED = Item("moved", str, "", "a moved point is its number, its view and its place")
+    ANCHOR = Item("anchor", int, problem="there is no such point")
+    STEP = Item("step", int, problem="the lab takes 0 to 3,000 steps")

@@ -39,6 +39,10 @@ EMPTY = {
     "/compare": (),
     "/data": (),
     "/experiments": (),
+    "/loss_lab": (".lab-canvas", ".lab-play"),
+    "/loss_lab?beside=on&anchor=3": (".lab-canvas",),
+    "/loss_lab?space=sphere&classes=4&anchor=3": (".lab-canvas",),
+    "/loss_lab?space=simplex": (".lab-canvas",),
 }
 FINISHED: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pages.ui import address
-from pages.ui.address import Address, Compare, Data, Explore, FineTune, Item, Runs, Tokens
+from pages.ui.address import Address, Compare, Data, Experiments, Explore, FineTune, Item, LossLab, Runs, Tokens
 
-TABLES = (FineTune, Runs, Data, Explore, Tokens, Compare)
+TABLES = (FineTune, Runs, Data, Explore, Tokens, Compare, Experiments, LossLab)
 PAGES = Path(address.__file__).resolve().parents[1]
 
 

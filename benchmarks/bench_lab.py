@@ -1,0 +1,82 @@
+"""The loss lab in a Chromium, on the app as it is served: how often points move, and how soon a turned τ answers.
+
+Updates: pictures at another step per second while 30 points play for five seconds, at four steps a picture, so that the
+pace of the steps does not limit them. Answers: from the slider's event, while it is dragged, until the arrows and
+numbers that the server computed for it are on the screen.
+
+Targets: at least 20 a second, and at most 150 ms.
+"""
+
+from __future__ import annotations
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.browsing import awaited, browsing, new_page, served_app
+from benchmarks.measure import options, own_folders, report
+
+PLAY_S = 5.0
+DRAGS = 20
+READY = "() => document.querySelector('.lab-view[data-answered]') && !document.querySelector('.lab-view').lab.asked"
+# Each value is set as a pointer would set it, and its answer awaited before the next comes.
+TURN = """async (drags) => {
+    const lab = document.querySelector('.lab-view').lab;
+    const slider = document.querySelector('input[aria-label="Temperature τ"]');
+    window.turned = (async () => {
+      const taken = [];
+      for (let i = 0; i < drags; i += 1) {
+        const before = lab.node.dataset.answered;
+        const began = performance.now();
+        slider.value = 40 + 5 * i;
+        slider.dispatchEvent(new Event('input', { bubbles: true }));
+        while (lab.node.dataset.answered === before) await new Promise((next) => requestAnimationFrame(next));
+        await new Promise((done) => afterPicture(done));
+        taken.push(performance.now() - began);
+        await new Promise((next) => setTimeout(next, 50));
+      }
+      return taken;
+    })();
+}"""
+
+
+def main() -> None:
+    given = options(__doc__, repeats=5)
+    with own_folders() as folder, served_app(folder.with_name("server.log")) as url, browsing() as browser:
+        rates, answers = [], []
+        for _ in range(given.repeats):
+            page = opened(browser, url)
+            rates.append(updates_per_s(page))
+            page.context.close()
+            page = opened(browser, url)
+            page.evaluate(TURN, DRAGS)
+            answers += awaited(page, "turned")
+            page.context.close()
+        report("updates/s", "moving points, 30 on the circle", rates, "≥ 20", 1)
+        report("milliseconds", "a dragged τ to its answer on the screen", answers, "≤ 150", 0)
+
+
+def opened(browser: Browser, url: str) -> Page:
+    page = new_page(browser)
+    page.goto(f"{url}/loss_lab")
+    page.wait_for_function(READY)
+    page.wait_for_timeout(1_500)
+    return page
+
+
+def updates_per_s(page: Page) -> float:
+    """Pictures at another step, while they play."""
+    page.get_by_label("Speed").select_option("4")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("() => Number(document.querySelector('.lab-view').dataset.step) > 20")
+    seen = page.evaluate(
+        """(ms) => new Promise((done) => {
+            const lab = document.querySelector('.lab-view').lab;
+            const [before, began] = [lab.updates, performance.now()];
+            setTimeout(() => done((1000 * (lab.updates - before)) / (performance.now() - began)), ms);
+        })""",
+        1000 * PLAY_S,
+    )
+    return float(seen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+// What a visitor turns of one setting: the loss, λ, τ, α and the learning rate.
+
+// A slider of the browser goes in equal steps; what is multiplied goes in equal steps of its logarithm.
+const TICKS = 200;
+const KNOBS = [
+  { name: "weight", label: "Weight λ", low: 0, high: 1, log: false, help: "(1 − λ)·CE + λ·loss" },
+  { name: "temperature", label: "Temperature τ", low: 0.02, high: 2, log: true, help: "Divides every similarity before the softmax" },
+  { name: "alpha", label: "α", low: 0, high: 1, log: false, help: "DSCL: weight of the own other view. R-Drop: weight of the agreement" },
+  { name: "learning_rate", label: "Learning rate", low: 0.01, high: 50, log: true, help: "How far a step goes along the arrows" },
+];
+
+// Three digits: with two, a slider's next tick would often be the same value.
+const inFewDigits = (value) => Number(value.toPrecision(3));
+
+function valueAt(knob, tick) {
+  const share = tick / TICKS;
+  return inFewDigits(knob.log ? knob.low * (knob.high / knob.low) ** share : knob.low + (knob.high - knob.low) * share);
+}
+
+function tickOf(knob, value) {
+  const share = knob.log ? Math.log(value / knob.low) / Math.log(knob.high / knob.low) : (value - knob.low) / (knob.high - knob.low);
+  return Math.round(clampTo(share, 0, 1) * TICKS);
+}
+
+class Knobs {
+  constructor(name, losses, changed) {
+    Object.assign(this, { losses, changed, setting: {} });
+    this.choice = make("select", { className: "lab-choice", "aria-label": `Loss${name}` });
+    this.choice.addEventListener("change", () => this.take({ ...this.setting, loss: this.choice.value, alpha: null }));
+    this.rows = KNOBS.map((knob) => {
+      const slider = make("input", { type: "range", min: 0, max: TICKS, step: 1, "aria-label": `${knob.label}${name}`, title: knob.help });
+      const shown = make("span", { className: "lab-value", "aria-hidden": "true" });
+      const row = make("label", { className: "lab-knob" }, make("span", { text: knob.label }), shown, slider);
+      slider.addEventListener("input", () => this.take({ ...this.setting, [knob.name]: valueAt(this.boundsOf(knob), slider.valueAsNumber) }));
+      return { knob, slider, shown, row };
+    });
+    this.node = make("div", { className: "lab-knobs" }, make("label", { className: "lab-knob lab-loss" }, make("span", { text: "Loss" }), this.choice), ...this.rows.map(({ row }) => row));
+  }
+
+  take(setting) {
+    this.setting = setting;
+    this.show();
+    this.changed();
+  }
+
+  boundsOf(knob) {
+    if (knob.name !== "alpha") return knob;
+    const [low, high] = this.losses[this.setting.loss].alpha ?? [0, 1];
+    return { ...knob, low, high };
+  }
+
+  // The losses of a space, and the values of a setting.
+  set(setting, offered) {
+    this.setting = { ...setting };
+    this.choice.replaceChildren(...offered.map((name) => make("option", { value: name, text: this.losses[name].label })));
+    this.show();
+  }
+
+  show() {
+    const known = this.losses[this.setting.loss];
+    this.choice.value = this.setting.loss;
+    const has = { weight: known.on === "vectors", temperature: known.has_temperature, alpha: known.alpha !== null, learning_rate: true };
+    for (const { knob, slider, shown, row } of this.rows) {
+      row.hidden = !has[knob.name];
+      if (row.hidden) continue;
+      const value = this.setting[knob.name] ?? known.alpha[2];
+      slider.value = tickOf(this.boundsOf(knob), value);
+      slider.setAttribute("aria-valuetext", shortNumber(value));
+      write(shown, shortNumber(value));
+    }
+  }
+}

@@ -1,0 +1,393 @@
+// The lab of one node. Points move by what the server answers; nothing is differentiated here.
+
+const STEPS_PER_S = 30;
+const BATCH = 40; // steps that are asked for at a time, at normal speed
+const MOST_STEPS = 3000;
+const SILENCE_MS = 12_000;
+const CHART_MS = 170;
+const REST_MS = 400;
+const NUDGE = 0.06;
+const SPEEDS = [["0.25", "¼×"], ["1", "1×"], ["4", "4×"]];
+
+class Lab {
+  constructor(node) {
+    Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers: 0 });
+    Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0 });
+    this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.sizes = new ResizeObserver(() => this.measure());
+    this.playButton = iconButton("play", "Play", () => this.togglePlay(), "lab-play");
+    this.stepButton = iconButton("next", "One step", () => this.stepOnce());
+    this.resetButton = textButton("Reset", "Reset to the start", () => this.reset());
+    const speed = make("select", { className: "lab-speed", "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => make("option", { value, text })));
+    speed.value = "1";
+    speed.addEventListener("change", () => (this.speed = Number(speed.value)));
+    this.scrubber = make("input", { type: "range", className: "lab-scrubber", min: 0, max: 0, step: 1, "aria-label": "Step" });
+    this.scrubber.addEventListener("input", () => this.goTo(this.scrubber.valueAsNumber));
+    this.count = make("span", { className: "lab-count" });
+    this.bar = make("div", { className: "lab-bar" }, this.playButton, this.stepButton, this.resetButton, this.scrubber, this.count, speed);
+    this.message = make("div", { className: "lab-message", role: "status" });
+    this.legend = make("div", { className: "lab-legend" });
+    this.row = make("div", { className: "lab-panels" });
+    this.chart = make("div", { className: "lab-chart", role: "figure" });
+    this.body = make("div", { className: "lab-body" }, this.row, this.chart);
+    node.replaceChildren(this.bar, this.message, this.legend, this.body);
+    this.say("The lab is starting …");
+  }
+
+  // Take what the page says: another stage begins again, an answer goes on.
+  update(data, report) {
+    Object.assign(this, { data, report });
+    const { stage } = data;
+    Object.assign(this, { space: stage.space, theme: readTheme(this.node) });
+    if (data.origin !== this.origin) this.begin();
+    if (data.answer && this.asked && data.number === this.asked.number) this.hear(JSON.parse(data.answer));
+    else if (data.problem && this.asked && data.number === this.asked.number) this.fail(data.problem);
+  }
+
+  begin() {
+    const { data } = this;
+    const first = this.origin === undefined;
+    this.origin = data.origin;
+    this.pause();
+    this.panels = data.settings.map((setting, i) => this.panelOf(setting, i, data.settings.length > 1));
+    this.sizes.disconnect();
+    this.row.replaceChildren(...this.panels.map(({ node }) => node));
+    this.body.dataset.panels = String(this.panels.length);
+    for (const { picture } of this.panels) this.sizes.observe(picture.node);
+    Object.assign(this, { anchor: data.anchor, moves: data.moves.map((move) => ({ ...move })), asked: null, wanted: null, labels: [] });
+    this.target = first ? data.step : 0;
+    this.restart();
+  }
+
+  panelOf(setting, i, several) {
+    const panel = { i, moment: null, ended: null };
+    panel.picture = new Picture({
+      drag: (picture, mark, x, y) => this.drag(panel, mark, x, y),
+      drop: () => this.drop(),
+      press: (mark) => this.press(mark),
+      draw: () => this.draw(),
+      key: (event, picture) => this.key(event, panel, picture),
+    });
+    panel.knobs = new Knobs(several ? `, ${"AB"[i]}` : "", this.data.losses, () => this.turned());
+    panel.knobs.set(setting, this.data.offered);
+    panel.numbers = make("div", { className: "lab-numbers" });
+    panel.pulls = make("div", { className: "lab-pulls" });
+    const name = make("div", { className: "lab-name", text: several ? `Setting ${"AB"[i]}` : "" });
+    name.hidden = !several;
+    panel.node = make("section", { className: "lab-panel", "aria-label": several ? `Setting ${"AB"[i]}` : "Points" }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls);
+    return panel;
+  }
+
+  // Back to the start, with the points that were moved there.
+  restart() {
+    Object.assign(this, { history: [], at: 0, pure: true });
+    for (const panel of this.panels) panel.ended = null;
+    this.ask({ from: null, at: 0, steps: Math.min(this.target, 240) });
+  }
+
+  reset() {
+    this.pause();
+    this.target = 0;
+    this.restart();
+  }
+
+  // One question at a time; of those that come meanwhile the newest is asked next.
+  ask(question) {
+    if (this.asked) {
+      this.wanted = question;
+      return;
+    }
+    this.numbers += 1;
+    this.asked = { ...question, number: this.numbers };
+    const { from, steps, moves } = question;
+    this.report({
+      number: this.numbers,
+      origin: this.origin,
+      question: { stage: this.data.stage, settings: this.panels.map(({ knobs }) => knobs.setting), held: from, moves: from === null ? this.moves : moves ?? [], steps, anchor: this.anchor },
+      ...this.place(),
+    });
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => {
+      const lost = this.asked;
+      this.asked = null;
+      if (lost) this.ask(this.wanted ?? lost);
+    }, SILENCE_MS);
+  }
+
+  // What the address holds beside the settings: a step only where the start and the settings alone lead to it.
+  place() {
+    return { moves: this.moves, step: this.pure ? this.at : 0 };
+  }
+
+  // Have the address say which step is shown, once it rests there.
+  rested() {
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => {
+      if (!this.asked && !this.playing) this.report({ number: this.numbers, origin: this.origin, question: null, ...this.place() });
+    }, REST_MS);
+  }
+
+  hear(answer) {
+    const { at, number } = this.asked;
+    this.asked = null;
+    clearTimeout(this.silence);
+    this.say("");
+    Object.assign(this, { labels: answer.labels, corners: answer.corners });
+    this.history.length = at;
+    const length = Math.max(1, ...answer.panels.map(({ moments }) => moments.length));
+    answer.panels.forEach(({ collapse, bound, exploded, moments }, i) => {
+      Object.assign(this.panels[i], { collapse, bound });
+      this.panels[i].ended = exploded ? at + Math.max(0, moments.length - 1) : null;
+    });
+    for (let k = 0; k < length; k += 1) {
+      const before = this.history.at(-1);
+      this.history.push(answer.panels.map(({ moments }, i) => moments[Math.min(k, moments.length - 1)] ?? before?.[i] ?? null));
+    }
+    this.node.dataset.answered = String(number);
+    if (!this.playing) this.rested();
+    if (this.target > at) this.at = Math.min(this.target, this.history.length - 1);
+    else this.at = Math.min(this.at, this.history.length - 1);
+    const next = this.wanted;
+    this.wanted = null;
+    if (this.target > this.history.length - 1 && !this.exploded()) this.askOn(240);
+    else if (next) this.ask(next.from === null ? next : { ...next, from: this.heldAt(next.at) });
+    else if (this.stepping) [this.stepping, this.at] = [false, Math.min(this.at + 1, this.history.length - 1)];
+    this.draw(true);
+  }
+
+  fail(problem) {
+    this.asked = this.wanted = null;
+    clearTimeout(this.silence);
+    this.pause();
+    this.say(problem);
+  }
+
+  heldAt(at) {
+    const moments = this.history[Math.min(at, this.history.length - 1)];
+    return moments && moments.every(Boolean) ? moments.map(({ points, class_vectors }) => ({ points, class_vectors })) : null;
+  }
+
+  // Ask for more steps behind the last one that is known.
+  askOn(steps) {
+    const at = this.history.length - 1;
+    if (at >= MOST_STEPS || this.asked) return;
+    this.ask({ from: this.heldAt(at), at, steps: Math.min(steps, MOST_STEPS - at) });
+  }
+
+  // What is known of later steps is not true any more.
+  askAgain(moves = [], steps = 0) {
+    const at = this.at;
+    this.ask({ from: at === 0 && !this.history.length ? null : this.heldAt(at), at, steps, moves });
+  }
+
+  turned() {
+    if (this.at > 0) this.pure = false;
+    this.target = 0;
+    if (this.at === 0) this.ask({ from: null, at: 0, steps: this.playing ? BATCH : 0 });
+    else this.askAgain([], this.playing ? BATCH : 0);
+    this.draw();
+  }
+
+  drag(panel, mark, x, y) {
+    const depth = this.dragging?.depth ?? mark.near;
+    const to = panel.picture.unproject(x, y, this.space, depth).map((value) => Number(value.toFixed(3)));
+    if (this.playing) [this.resume, this.playing] = [true, false];
+    this.dragging = { panel, text: mark.text, view: mark.view, to, depth };
+    this.move(mark.text, mark.view, to);
+  }
+
+  move(text, view, to) {
+    if (this.at === 0) {
+      this.moves = [...this.moves.filter((move) => move.text !== text || move.view !== view), { text, view, to }].slice(-60);
+      this.ask({ from: null, at: 0, steps: 0 });
+    } else {
+      this.pure = false;
+      this.askAgain([{ text, view, to }]);
+    }
+    this.draw();
+  }
+
+  drop() {
+    this.dragging = null;
+    if (this.resume) this.play();
+    this.resume = false;
+    this.draw();
+  }
+
+  press(mark) {
+    this.anchor = mark === null || mark.text === this.anchor ? null : mark.text;
+    this.askAgain([], this.playing ? BATCH : 0);
+  }
+
+  // Arrows move the anchor, N and P choose another one.
+  key(event, panel, picture) {
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    const texts = this.labels.length;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "n" || event.key === "p") {
+      const next = this.anchor === null ? 0 : (this.anchor + (event.key === "n" ? 1 : texts - 1)) % texts;
+      this.anchor = next;
+      this.askAgain();
+    } else if (ways[event.key] && this.anchor !== null) {
+      const mark = picture.marks.find(({ text, view }) => text === this.anchor && view === 0);
+      const reach = NUDGE * picture.scale;
+      const to = picture.unproject(mark.x + ways[event.key][0] * reach, mark.y + ways[event.key][1] * reach, this.space, mark.near);
+      this.move(this.anchor, 0, to.map((value) => Number(value.toFixed(3))));
+    } else return;
+    event.preventDefault();
+  }
+
+  exploded() {
+    return this.panels.length > 0 && this.panels.every(({ ended }) => ended !== null);
+  }
+
+  togglePlay() {
+    if (this.playing) this.pause();
+    else this.play();
+    this.draw();
+  }
+
+  play() {
+    if (this.exploded() && this.at >= this.history.length - 1) return;
+    this.target = 0;
+    this.playing = true;
+    this.clock = performance.now();
+    this.played = this.at;
+    this.tick();
+  }
+
+  pause() {
+    this.playing = false;
+    cancelAnimationFrame(this.ticking);
+    this.rested();
+  }
+
+  tick() {
+    this.ticking = requestAnimationFrame((now) => {
+      if (!this.playing) return;
+      const last = this.history.length - 1;
+      this.played = Math.min(last, Math.max(this.played, this.at) + ((now - this.clock) / 1000) * STEPS_PER_S * this.speed);
+      this.clock = now;
+      const at = Math.max(0, Math.floor(this.played));
+      const moved = at !== this.at;
+      this.at = at;
+      const ahead = BATCH * Math.max(1, this.speed);
+      if (last - at < ahead && !this.exploded()) this.askOn(ahead);
+      if (at >= last && (this.exploded() || last >= MOST_STEPS)) this.pause();
+      if (moved || !this.playing) this.draw(moved);
+      if (this.playing) this.tick();
+    });
+  }
+
+  stepOnce() {
+    this.pause();
+    if (this.at < this.history.length - 1) {
+      this.at += 1;
+      this.draw(true);
+    } else if (!this.exploded()) {
+      this.stepping = true;
+      this.askOn(BATCH);
+    }
+  }
+
+  goTo(at) {
+    this.pause();
+    this.at = clampTo(at, 0, this.history.length - 1);
+    this.draw(true);
+  }
+
+  say(text) {
+    write(this.message, text);
+    this.message.hidden = !text;
+  }
+
+  measure() {
+    for (const { picture } of this.panels) picture.measure();
+    this.draw();
+  }
+
+  // Args: moved: the points are at another moment than in the last picture.
+  draw(moved = false) {
+    if (moved) this.updates += 1;
+    this.pending ??= requestAnimationFrame(() => {
+      this.pending = null;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
+    const moments = this.history[this.at];
+    this.node.dataset.step = String(this.at);
+    this.node.dataset.updates = String(this.updates);
+    this.node.dataset.playing = String(this.playing);
+    if (!moments) return;
+    for (const panel of this.panels) {
+      panel.moment = moments[panel.i];
+      if (!panel.moment) continue;
+      panel.picture.draw(this, panel);
+      writeNumbers(this, panel);
+    }
+    const label = this.playing ? "Pause" : "Play";
+    if (this.playButton.title !== label) {
+      this.playButton.replaceChildren(icon(label.toLowerCase()));
+      this.playButton.title = label;
+      this.playButton.setAttribute("aria-label", label);
+    }
+    this.drawLegend();
+    this.scrubber.max = this.history.length - 1;
+    this.scrubber.value = this.at;
+    write(this.count, `Step ${this.at.toLocaleString("en")}`);
+    this.sayEnd();
+    this.drawChart();
+  }
+
+  drawLegend() {
+    const key = `${this.origin} ${this.anchor === null}`;
+    if (this.explained === key) return;
+    this.explained = key;
+    this.legend.replaceChildren(...legendOf(this));
+  }
+
+  sayEnd() {
+    const blown = this.panels.filter(({ ended }) => ended !== null && this.at >= ended);
+    const names = blown.map(({ i }) => (this.panels.length > 1 ? ` of ${"AB"[i]}` : ""));
+    if (blown.length) this.say(`The gradient exploded: after step ${blown[0].ended} the points${names[0]} leave every picture. Normalise them (circle, sphere), or lower the learning rate.`);
+    else if (this.at >= MOST_STEPS) this.say(`That was step ${MOST_STEPS.toLocaleString("en")}: reset to go on.`);
+    else if (!this.asked || this.history.length) this.say("");
+  }
+
+  drawChart() {
+    const now = performance.now();
+    clearTimeout(this.charting);
+    if (now - this.chartedAt < CHART_MS) {
+      this.charting = setTimeout(() => this.drawChart(), CHART_MS);
+      return;
+    }
+    this.chartedAt = now;
+    loadPlotly(this.data.plotly)
+      .then((Plotly) => drawCurves(Plotly, this))
+      .catch((error) => (this.chart.textContent = `The curves cannot be drawn: ${error.message}.`));
+  }
+
+  className(number) {
+    return `class ${number + 1}`;
+  }
+
+  colour(label) {
+    return this.data.colours[label];
+  }
+
+  symbol(label) {
+    return this.data.symbols[label];
+  }
+
+  close() {
+    this.pause();
+    this.sizes.disconnect();
+    clearTimeout(this.silence);
+    clearTimeout(this.charting);
+    clearTimeout(this.resting);
+    cancelAnimationFrame(this.pending);
+    if (window.Plotly) window.Plotly.purge(this.chart);
+  }
+}

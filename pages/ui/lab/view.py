@@ -1,0 +1,190 @@
+"""The lab on the page: asks the process what the browser asks, and keeps the address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.errors import PlaygroundError
+from core.figures.lab_curves import lab_figure
+from core.figures.template import class_colour, class_symbol
+from core.lab.answer import Move
+from core.lab.choices import BY_SPACE, LAB_LOSSES, Setting, Stage
+from core.lab.process import LabProcess
+from pages.ui import state
+from pages.ui.address import LossLab
+from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text
+from pages.ui.live_figure import plotly_url
+
+FOLDER = Path(__file__).parent
+# Together they are one module; marks and icons are those of the maps.
+SCRIPTS = (
+    *("../plotly.js", "../map/symbols.js", "../map/elements.js"),
+    *("picture.js", "knobs.js", "words.js", "lab.js", "main.js"),
+)
+KEY = "lab.view"
+MOST_STEPS = 3000
+CHART_HEIGHT, CHART_HEIGHT_SIMPLEX = 470, 320
+# What acts at first, and beside it.
+FIRST = {"simplex": Setting(loss="rdrop", learning_rate=5.0)}
+USUAL = Setting()
+SECOND = Setting(temperature=0.5)
+
+_mount = st.components.v2.component(
+    "lab_view",
+    html='<div class="lab-view" role="group" aria-label="Loss lab"></div>',
+    css=(FOLDER / "style.css").read_text(encoding="utf-8"),
+    js="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS),
+    isolate_styles=False,
+)
+
+
+@dataclass
+class _Shown:
+    """What this browser shows: settings as it turned them last, and the last answer."""
+
+    space: str
+    settings: list[Setting]
+    moves: tuple[Move, ...]
+    anchor: int | None
+    step: int
+    origin: str = ""
+    number: int = 0
+    answer: str = ""
+    problem: str = ""
+
+
+@st.cache_resource(show_spinner=False)
+def lab_process() -> LabProcess:
+    """One for the server."""
+    return LabProcess()
+
+
+def lab(stage: Stage, beside: bool) -> None:
+    """Draw the lab of a stage. Args: beside: a second setting from the same start."""
+    lab_process().warm_up()
+    shown = _shown(stage)
+    _fit(shown, stage, beside)
+    st.fragment(_view)(stage, shown)
+
+
+def _view(stage: Stage, shown: _Shown) -> None:
+    _take(shown, stage)
+    _mount(
+        key=KEY,
+        # In a list: for the values of a dictionary Streamlit loads pandas, to ask whether one is a data frame.
+        data=[
+            {
+                "origin": shown.origin,
+                "stage": stage.model_dump(),
+                "settings": [setting.model_dump() for setting in shown.settings],
+                "losses": {name: asdict(loss) for name, loss in LAB_LOSSES.items()},
+                "offered": BY_SPACE[stage.space],
+                "moves": [move.model_dump() for move in shown.moves],
+                "anchor": shown.anchor,
+                "step": shown.step,
+                "colours": [class_colour(label) for label in range(stage.classes)],
+                "symbols": [class_symbol(label) for label in range(stage.classes)],
+                "figure": lab_figure(
+                    len(shown.settings),
+                    measured=stage.space != "simplex",
+                    height=CHART_HEIGHT_SIMPLEX if stage.space == "simplex" else CHART_HEIGHT,
+                ),
+                "plotly": plotly_url(),
+                "number": shown.number,
+                "answer": shown.answer,
+                "problem": shown.problem,
+            }
+        ],
+        on_asked_change=lambda: None,
+        height="content",
+    )
+
+
+def _take(shown: _Shown, stage: Stage) -> None:
+    """Answer what the browser asked last, unless that was done, and note which step it shows."""
+    report = _reported(state.widget_value(KEY), shown)
+    if report is None:
+        return
+    question = report.get("question")
+    if isinstance(question, Mapping) and report["number"] != shown.number:
+        shown.number, shown.answer, shown.problem = report["number"], "", ""
+        try:
+            # The stage is the page's: what a browser sends is of the same one, or of none.
+            shown.answer = lab_process().ask(json.dumps({**question, "stage": stage.model_dump()}))
+        except PlaygroundError as error:
+            shown.problem = str(error)
+            return
+        shown.settings = [Setting.model_validate(setting) for setting in question["settings"]]
+        anchor = question.get("anchor")
+        shown.anchor = anchor if isinstance(anchor, int) else None
+    shown.moves = _moves(report.get("moves"), stage.points)
+    shown.step = report["step"] if type(report.get("step")) is int and 0 <= report["step"] <= MOST_STEPS else 0
+    _put(shown)
+
+
+def _reported(held: Any, shown: _Shown) -> Mapping[str, Any] | None:
+    """What the browser reports; None for nothing, for what belongs to an earlier start, and for nonsense."""
+    report = held.get("asked") if isinstance(held, Mapping) else None
+    if not isinstance(report, Mapping) or report.get("origin") != shown.origin or type(report.get("number")) is not int:
+        return None
+    return report
+
+
+def _moves(given: Any, points: int) -> tuple[Move, ...]:
+    """The points that were moved at the start; none for nonsense."""
+    try:
+        text = moves_text([Move.model_validate(move) for move in given])
+    except (ValueError, TypeError):
+        return ()
+    return (read_moves(text, points) or ()) if text else ()
+
+
+def _shown(stage: Stage) -> _Shown:
+    """From the address at first; then what this browser did last."""
+    return state.remembered(
+        "lab.shown",
+        lambda: _Shown(
+            stage.space,
+            [
+                LossLab.FIRST.read(read_setting, FIRST.get(stage.space, USUAL)),
+                LossLab.SECOND.read(read_setting, FIRST.get(stage.space, SECOND)),
+            ],
+            LossLab.MOVED.read(lambda text: read_moves(text, stage.points), ()),
+            LossLab.ANCHOR.read(lambda text: _number(text, stage.points - 1), None),
+            LossLab.STEP.read(lambda text: _number(text, MOST_STEPS), 0) or 0,
+        ),
+    )
+
+
+def _number(text: str, most: int) -> int | None:
+    return int(text) if text.isdecimal() and int(text) <= most else None
+
+
+def _fit(shown: _Shown, stage: Stage, beside: bool) -> None:
+    """Make what is shown one of this stage: another stage begins at its start."""
+    begun = json.dumps([stage.model_dump(), beside])
+    while len(shown.settings) < 2:
+        shown.settings.append(shown.settings[0].model_copy(update={"temperature": SECOND.temperature}))
+    offered = BY_SPACE[stage.space]
+    fitting = FIRST.get(stage.space, USUAL)
+    shown.settings = [one if one.loss in offered else fitting for one in shown.settings][: 2 if beside else 1]
+    if shown.origin and shown.origin != begun:
+        shown.moves, shown.step, shown.anchor = (), 0, None
+        shown.number, shown.answer = 0, ""
+    shown.origin = begun
+    _put(shown)
+
+
+def _put(shown: _Shown) -> None:
+    """Have the address say what is shown."""
+    LossLab.FIRST.put(setting_text(shown.settings[0]))
+    LossLab.SECOND.put(setting_text(shown.settings[1]) if len(shown.settings) > 1 else None)
+    LossLab.MOVED.put(moves_text(shown.moves))
+    LossLab.ANCHOR.put(shown.anchor)
+    LossLab.STEP.put(shown.step or None)

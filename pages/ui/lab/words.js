@@ -1,0 +1,111 @@
+// What is written below a picture: its numbers, and what acts on the anchor.
+
+const MOST_PULLS = 5;
+
+function writeNumbers(lab, panel) {
+  const { moment, collapse } = panel;
+  const shown = [
+    ["Loss", shortNumber(moment.loss), "nats"],
+    [mixedPart(panel), shortNumber(contrastOf(panel, moment)), "the contrastive part, to which collapse line and bound belong"],
+    ["Collapse", shortNumber(collapse), "the loss, or its contrastive part, where all points look alike"],
+    ["Gradient", shortNumber(moment.norm), "norm over all points; arrows grow with the root of a point's share"],
+    ["Alignment", shortNumber(moment.alignment), "mean squared distance of points of one class, lower is closer"],
+    ["Uniformity", shortNumber(moment.uniformity), "lower is more spread out"],
+  ].filter(([, value]) => value !== "–");
+  const key = JSON.stringify(shown);
+  if (panel.written === key && panel.pullsOf === moment) return;
+  if (panel.written !== key) {
+    panel.written = key;
+    panel.numbers.replaceChildren(
+      ...shown.map(([name, value, about]) => make("span", { title: about }, make("small", { text: name }), make("b", { text: value }))),
+    );
+  }
+  panel.pullsOf = moment;
+  writePulls(lab, panel);
+}
+
+// Of a mix, the part that has the lines, and what it is called.
+const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.setting.loss].on === "vectors";
+const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].label.split(",")[0];
+const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
+
+function writePulls(lab, { moment, pulls, picture, knobs }) {
+  const about = pullWords(lab, moment, knobs.setting);
+  write(pulls, about);
+  picture.canvas.setAttribute("aria-label", `${lab.labels.length} points, step ${lab.at}. ${about}`);
+}
+
+// The strongest of what pulls and pushes the anchor, in words.
+function pullWords(lab, moment, setting) {
+  if (lab.anchor === null) return "Drag a point, or press one to see what pulls and pushes it.";
+  const name = `Point ${lab.anchor + 1} (${lab.className(lab.labels[lab.anchor])})`;
+  if (!moment.pulls.length) return `${name}: its two predictions pull each other, and its class does; no other point acts on it.`;
+  const called = ([isClass, number, view]) => (isClass ? lab.className(number) : number === lab.anchor ? "its other view" : `point ${number + 1}${view ? "′" : ""}`);
+  const list = (sign) =>
+    moment.pulls
+      .filter((pull) => sign * pull[3] > 0.005)
+      .toSorted((one, other) => sign * (other[3] - one[3]))
+      .slice(0, MOST_PULLS)
+      .map((pull) => `${called(pull)} (${shortNumber(Math.abs(pull[3]))})`);
+  const [pulling, pushing] = [list(-1), list(1)];
+  const count = effective(moment.pulls.filter((pull) => pull[3] > 0));
+  const spread = pushing.length ? ` The push comes from about ${shortNumber(count)} points.` : "";
+  return `${name}: pulled by ${pulling.join(", ") || "nothing"}; pushed by ${pushing.join(", ") || "nothing"}.${spread}`;
+}
+
+// How many equal ones would spread the push as these do: exp of the entropy of their shares.
+function effective(pulls) {
+  const total = pulls.reduce((sum, pull) => sum + pull[3], 0);
+  if (!(total > 0)) return 0;
+  return Math.exp(-pulls.reduce((sum, pull) => sum + (pull[3] / total) * Math.log(pull[3] / total), 0));
+}
+
+// The curves up to the step that is shown; Python says where each trace belongs.
+function drawCurves(Plotly, lab) {
+  const { figure } = lab.data;
+  const steps = thinnedSteps(lab.at);
+  const data = figure.data.map((trace) => {
+    const { panel, field } = trace.meta;
+    const owner = lab.panels[panel];
+    const momentAt = (at) => lab.history[at]?.[panel];
+    const valueOf = (at) => (field in LINES ? owner[field] : field === "contrast" ? contrastOf(owner, momentAt(at)) : momentAt(at)?.[field]);
+    return { ...trace, x: steps, y: steps.map((at) => valueOf(at) ?? null), visible: true };
+  });
+  const layout = themed(figure, lab.chart);
+  layout.xaxis = { ...layout.xaxis, range: [0, Math.max(FEWEST_SHOWN, lab.at)] };
+  // One tick for so many powers of ten that they have room.
+  const norms = data.filter(({ meta }) => meta.field === "norm").flatMap(({ y }) => y).filter((value) => value > 0);
+  const decades = norms.length ? Math.log10(Math.max(...norms) / Math.min(...norms)) : 1;
+  layout.yaxis2 = { ...layout.yaxis2, dtick: Math.max(1, Math.ceil(decades / 3)) };
+  const names = lab.panels.map(({ knobs }) => lab.data.losses[knobs.setting.loss].label);
+  lab.chart.setAttribute("aria-label", `Loss, gradient norm, alignment and uniformity over ${lab.at} steps of ${names.join(" and ")}.`);
+  lab.chart.style.height = `${figure.layout.height}px`;
+  return Plotly.react(lab.chart, data, layout, { ...LOCAL_ONLY, responsive: true, displayModeBar: false });
+}
+
+const LINES = { collapse: true, bound: true };
+const MOST_CURVE_POINTS = 300;
+const FEWEST_SHOWN = 20;
+
+function thinnedSteps(last) {
+  const every = Math.max(1, Math.ceil(last / MOST_CURVE_POINTS));
+  const steps = [];
+  for (let at = 0; at < last; at += every) steps.push(at);
+  return [...steps, last];
+}
+
+// What colours, marks and lines mean.
+function legendOf(lab) {
+  const mark = (label) => {
+    const drawing = svgNode("svg", { viewBox: "-9 -9 18 18", width: 14, height: 14, "aria-hidden": "true" });
+    drawing.append(svgNode("path", { d: symbolPath(lab.symbol(label), 6), fill: lab.colour(label) }));
+    return make("span", {}, drawing, lab.className(label));
+  };
+  const stroke = (colour, dash, text) => {
+    const drawing = svgNode("svg", { viewBox: "0 0 22 6", width: 22, height: 6, "aria-hidden": "true" });
+    drawing.append(svgNode("path", { d: "M0 3H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash, fill: "none" }));
+    return make("span", {}, drawing, text);
+  };
+  const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", "pulls the ringed point"), stroke(PUSH_COLOUR, "4 3", "pushes it")];
+  return [...lab.data.colours.map((_, label) => mark(label)), ...acting];
+}

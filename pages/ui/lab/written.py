@@ -1,0 +1,55 @@
+"""A setting and moved points as an address holds them: short, and checked when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from core.errors import PlaygroundError
+from core.lab.answer import MOST_MOVES, Move
+from core.lab.choices import LAB_LOSSES, Setting
+
+BETWEEN, POINTS_BETWEEN = "_", "~"
+
+
+def setting_text(setting: Setting) -> str:
+    """Such as `out_1_0.1_0.5`: loss, λ, τ, learning rate and, where the loss has one, α."""
+    parts = [setting.loss, *(f"{value:g}" for value in (setting.weight, setting.temperature, setting.learning_rate))]
+    if setting.alpha is not None and LAB_LOSSES[setting.loss].alpha is not None:
+        parts.append(f"{setting.alpha:g}")
+    return BETWEEN.join(parts)
+
+
+def read_setting(text: str) -> Setting | None:
+    """None for what is none."""
+    parts = text.split(BETWEEN)
+    if not 4 <= len(parts) <= 5:
+        return None
+    given = dict(zip(("loss", "weight", "temperature", "learning_rate", "alpha"), parts, strict=False))
+    try:
+        return Setting.model_validate(given)
+    except (ValidationError, PlaygroundError):
+        return None
+
+
+def moves_text(moves: Sequence[Move]) -> str:
+    return POINTS_BETWEEN.join(
+        BETWEEN.join([str(move.text), str(move.view), *(f"{value:g}" for value in move.to)]) for move in moves
+    )
+
+
+def read_moves(text: str, points: int) -> tuple[Move, ...] | None:
+    """None for what are none."""
+    found = []
+    for part in text.split(POINTS_BETWEEN):
+        number, view, *to = part.split(BETWEEN) if part.count(BETWEEN) >= 3 else ("", "")
+        try:
+            # Numbers, so that a view is one of two whole ones.
+            move = Move.model_validate({"text": int(number), "view": int(view), "to": tuple(map(float, to))})
+        except (ValidationError, ValueError):
+            return None
+        if move.text >= points:
+            return None
+        found.append(move)
+    return tuple(found) if len(found) <= MOST_MOVES else None

@@ -1,0 +1,187 @@
+"""The loss lab in Chromium: it plays, answers to what is turned and dragged, and its address brings it back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from core.lab.answer import answer
+from tests.browser.conftest import Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+# Where the lab is, as its own code has it.
+STATE = """() => {
+  const lab = document.querySelector(".lab-view").lab;
+  const { at, history, anchor, panels } = lab;
+  return {
+    at,
+    anchor,
+    known: history.length,
+    moments: history[at],
+    settings: panels.map((panel) => panel.knobs.setting),
+    ended: panels.map((panel) => panel.ended),
+  };
+}"""
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+    assert problems == []
+
+
+def open_lab(page: Page, server: Server, asked: str = "") -> Locator:
+    page.goto(f"{server.url}/loss_lab{asked}")
+    lab = page.locator(".lab-view")
+    expect(lab).to_have_attribute("data-answered", re.compile(r"\d+"))
+    return lab
+
+
+def state(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = page.evaluate(STATE)
+    return found
+
+
+def in_address(page: Page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def first_loss(**question: Any) -> float:
+    found: float = json.loads(answer(json.dumps(question)))["panels"][0]["moments"][-1]["loss"]
+    return found
+
+
+def test_it_plays_pauses_steps_and_goes_back(page: Page, server: Server) -> None:
+    lab = open_lab(page, server)
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("() => Number(document.querySelector('.lab-view').dataset.step) > 50")
+    page.get_by_role("button", name="Pause").click()
+    expect(lab).to_have_attribute("data-playing", "false")
+    at = state(page)["at"]
+    page.get_by_role("button", name="One step").click()
+    expect(lab).to_have_attribute("data-step", str(at + 1))
+    # What is shown is what the same steps give without a browser.
+    assert state(page)["moments"][0]["loss"] == pytest.approx(first_loss(steps=at + 1), rel=1e-3)
+    page.get_by_role("button", name="Reset").click()
+    expect(lab).to_have_attribute("data-step", "0")
+    assert state(page)["moments"][0]["loss"] == pytest.approx(first_loss(), rel=1e-5)
+
+
+def test_a_turned_temperature_answers_and_stays_after_a_reload(page: Page, server: Server) -> None:
+    open_lab(page, server)
+    before = state(page)["moments"][0]["loss"]
+    slider = page.get_by_label("Temperature τ")
+    slider.focus()
+    for _ in range(20):
+        slider.press("ArrowRight")
+    page.wait_for_function(f"() => document.querySelector('.lab-view').lab.history[0][0].loss !== {before}")
+    expect(page).to_have_url(re.compile(r"a=out_1_0\.1[4-9]"))
+    page.wait_for_function("() => !document.querySelector('.lab-view').lab.asked")
+    tau = state(page)["settings"][0]["temperature"]
+    assert in_address(page)["a"] == f"out_1_{tau:g}_0.5"
+    loss = state(page)["moments"][0]["loss"]
+    assert loss == pytest.approx(first_loss(settings=[{"temperature": tau}]), rel=1e-5)
+    expect(page.locator(".lab-numbers b").first).to_have_text(f"{float(f'{loss:.3g}'):g}")
+    page.reload()
+    expect(page.locator(".lab-view")).to_have_attribute("data-answered", re.compile(r"\d+"))
+    assert state(page)["settings"][0]["temperature"] == tau
+
+
+def test_a_dragged_point_is_where_it_was_dropped_and_in_the_address(page: Page, server: Server) -> None:
+    open_lab(page, server)
+    canvas = page.locator(".lab-canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    mark = page.evaluate(
+        "() => { const { marks } = document.querySelector('.lab-view').lab.panels[0].picture;"
+        " return marks.find(({ text }) => text === 4); }"
+    )
+    page.mouse.move(box["x"] + mark["x"], box["y"] + mark["y"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2 + 10, box["y"] + 30, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("moved=4_0_"))
+    page.wait_for_function("() => !document.querySelector('.lab-view').lab.asked")
+    x, y = state(page)["moments"][0]["points"][4][0]
+    assert abs(x) < 0.25
+    assert y > 0.95
+    page.reload()
+    expect(page.locator(".lab-view")).to_have_attribute("data-answered", re.compile(r"\d+"))
+    assert state(page)["moments"][0]["points"][4][0] == pytest.approx([x, y], abs=1e-3)
+
+
+def test_a_pressed_point_says_what_acts_on_it(page: Page, server: Server) -> None:
+    open_lab(page, server)
+    page.locator(".lab-canvas").focus()
+    page.keyboard.press("n")
+    expect(page.locator(".lab-pulls")).to_have_text(re.compile(r"^Point 1 \(class 1\): pulled by point \d+ \(\d"))
+    expect(page).to_have_url(re.compile("anchor=0"))
+    strongest = max(state(page)["moments"][0]["pulls"], key=lambda pull: -pull[3])
+    expect(page.locator(".lab-pulls")).to_contain_text(f"pulled by point {strongest[1] + 1} (")
+
+
+def test_two_settings_begin_at_the_same_points_and_part(page: Page, server: Server) -> None:
+    open_lab(page, server, "?beside=on&a=out_1_0.1_0.5&b=in_1_0.5_0.5&step=25")
+    found = state(page)
+    assert found["at"] == 25
+    assert [setting["loss"] for setting in found["settings"]] == ["out", "in"]
+    first, second = found["moments"]
+    assert first["points"] != second["points"]
+    start = page.evaluate("() => document.querySelector('.lab-view').lab.history[0].map(({ points }) => points)")
+    assert start[0] == start[1]
+    expect(page.locator(".lab-chart .annotation")).to_have_count(4)
+
+
+def test_an_explosion_is_said_and_ends_the_play(page: Page, server: Server) -> None:
+    lab = open_lab(page, server, "?space=plane&a=out_1_0.05_2")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".lab-message")).to_contain_text("The gradient exploded: after step")
+    expect(lab).to_have_attribute("data-playing", "false")
+    assert state(page)["at"] == state(page)["ended"][0]
+
+
+def test_another_stage_keeps_what_was_turned(page: Page, server: Server) -> None:
+    open_lab(page, server, "?a=in_0.5_0.3_2&moved=4_0_0_1&step=5")
+    page.get_by_text("4", exact=True).click()
+    expect(page).to_have_url(re.compile("classes=4"))
+    expect(page).not_to_have_url(re.compile("moved="))
+    page.wait_for_function("() => document.querySelector('.lab-view').lab.data.stage.classes === 4")
+    page.wait_for_function("() => !document.querySelector('.lab-view').lab.asked")
+    found = state(page)
+    assert found["at"] == 0
+    assert found["settings"][0] == {"loss": "in", "weight": 0.5, "temperature": 0.3, "alpha": None, "learning_rate": 2}
+    assert in_address(page)["a"] == "in_0.5_0.3_2"
+
+
+def test_nonsense_in_the_address_is_said(page: Page, server: Server) -> None:
+    open_lab(page, server, "?a=<b>&moved=99_0_0_1&anchor=77&step=9999&space=torus")
+    for name in ("a", "moved", "anchor", "step", "space"):
+        expect(page.get_by_text(f"The address asks for {name} = ").first).to_be_visible()
+
+
+def test_with_reduced_motion_and_keys_alone_a_point_can_be_moved(browser: Browser, server: Server) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    page = context.new_page()
+    open_lab(page, server, "?anchor=2")
+    before = state(page)["moments"][0]["points"][2][0]
+    page.locator(".lab-canvas").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function(
+        f"() => document.querySelector('.lab-view').lab.history[0][0].points[2][0][0] !== {before[0]}"
+    )
+    assert "moved=2_0_" in page.url or page.wait_for_url(re.compile("moved=2_0_")) is None
+    context.close()
