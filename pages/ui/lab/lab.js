@@ -12,7 +12,7 @@ const SPEEDS = [["0.25", "¼×"], ["1", "1×"], ["4", "4×"]];
 class Lab {
   constructor(node) {
     Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers: 0 });
-    Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0 });
+    Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0, heardAt: 0 });
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.sizes = new ResizeObserver(() => this.measure());
     this.playButton = iconButton("play", "Play", () => this.togglePlay(), "lab-play");
@@ -128,6 +128,7 @@ class Lab {
   }
 
   hear(answer) {
+    if (!this.playing) this.heardAt = performance.now();
     const { at, number } = this.asked;
     this.asked = null;
     clearTimeout(this.silence);
@@ -359,7 +360,9 @@ class Lab {
   drawChart() {
     const now = performance.now();
     clearTimeout(this.charting);
-    if (now - this.chartedAt < CHART_MS) {
+    // The curves take longer to draw than the points: they wait while somebody turns or drags.
+    const busy = this.asked && !this.playing;
+    if (now - this.chartedAt < CHART_MS || busy || now - this.heardAt < CHART_MS) {
       this.charting = setTimeout(() => this.drawChart(), CHART_MS);
       return;
     }

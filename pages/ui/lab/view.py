@@ -125,7 +125,8 @@ def _take(shown: _Shown, stage: Stage) -> None:
         shown.anchor = anchor if isinstance(anchor, int) else None
     shown.moves = _moves(report.get("moves"), stage.points)
     shown.step = report["step"] if type(report.get("step")) is int and 0 <= report["step"] <= MOST_STEPS else 0
-    _put(shown)
+    if question is None:  # the browser rests; an address for every tick of a slider would fill its history
+        _put(shown)
 
 
 def _reported(held: Any, shown: _Shown) -> Mapping[str, Any] | None:
