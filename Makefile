@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run ray-demo test lint bench data-check clean
+.PHONY: run ray-demo test lint bench data-check replays clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -32,6 +32,10 @@ bench: $(VENV)/.ready-dev
 
 data-check: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.check_data
+
+# The replays that come with the project, made again from assets/replays/*.json: some minutes.
+replays: $(VENV)/.ready
+	$(BIN)/python -m core.artifacts.shipped
 
 clean:
 	rm -rf $(VENV)

@@ -8,22 +8,22 @@ import numpy as np
 import streamlit as st
 
 from core import __version__
-from core.artifacts.replay import Replay, bundled_replay, open_replay
+from core.artifacts.replay import Replay, open_replay, read_replay
+from core.artifacts.shipped import SHIPPED
+from core.events import Evaluation
 from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
 from core.quantities import percent
 from core.store import RunSummary
 from pages.ui import reads, state
+from pages.ui.address import Home
+from pages.ui.bound import bound
 from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import escaped, objective_label, status_badge, task_label
 
 MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5
-# Where the replay can be opened like any run.
-OPENED_IN = (
-    ("explore", "Explore", "scatter_plot"),
-    ("tokens", "Tokens", "format_ink_highlighter"),
-    ("compare", "Compare", "compare_arrows"),
-)
+# Where a replay can be opened like any run.
+OPENED_IN = (("explore", "Explore", "scatter_plot"), ("tokens", "Tokens", "format_ink_highlighter"))
 
 
 def page() -> None:
@@ -41,49 +41,68 @@ def page() -> None:
         _recent(runs)
         st.caption(f"Version {__version__}")
     with right:
-        st.fragment(_replay)(bundled())
+        st.fragment(_replay)()
 
 
-@st.cache_resource(show_spinner=False)
-def bundled() -> Replay:
-    return bundled_replay()
-
-
-def _replay(replay: Replay) -> None:
-    """The map, playing by itself."""
+def _replay() -> None:
+    """The map of one of the project's replays, playing by itself."""
+    name, tied = bound(Home.REPLAY, list(SHIPPED))
+    st.pills(
+        "Replay",
+        list(SHIPPED),
+        format_func=lambda one: SHIPPED[one].label,
+        required=True,
+        label_visibility="collapsed",
+        **tied.by_default,
+    )
+    st.caption(SHIPPED[name].about)
     map_view(
-        [replay_panel()],
+        [replay_panel(name)],
         key="home.map",
         height=MAP_HEIGHT,
-        description=f"A replay: the map of {len(replay.probe.ids):,} texts while an encoder is fine-tuned.",
+        description=f"A replay: the map of {len(replay(name).probe.ids):,} texts while an encoder is fine-tuned.",
         trails=False,
         play=True,
-        name="replay",
+        name=name,
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"{escaped(replay.title)}: hover a point to read its text.", width="stretch")
+        st.caption("Hover a point to read its text.", width="stretch")
         for page, label, icon in OPENED_IN:
             if st.button(label, icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
-                name = "runs" if page == "compare" else "run"
-                st.switch_page(f"pages/{page}.py", query_params={name: _replay_run()})
+                st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})
+        if st.button("Compare all", icon=":material/compare_arrows:", type="tertiary", key="home.replay.compare"):
+            st.switch_page("pages/compare.py", query_params={"runs": ",".join(map(_run_of, SHIPPED))})
 
 
-def _replay_run() -> str:
-    """The replay among the runs, where every page finds it."""
-    return open_replay(reads.open_engine().store)
+def _run_of(name: str) -> str:
+    """A replay among the runs, where every page finds it."""
+    return open_replay(reads.open_engine().store, SHIPPED[name].path)
 
 
 @st.cache_resource(show_spinner=False)
-def replay_panel() -> Panel:
-    replay = bundled()
-    probe = replay.probe
+def replay(name: str) -> Replay:
+    return read_replay(SHIPPED[name].path)
+
+
+@st.cache_resource(show_spinner=False)
+def replay_panel(name: str) -> Panel:
+    played = replay(name)
+    probe = played.probe
     return Panel(
         examples=examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits),
-        places=places_bundle(np.stack(replay.maps)),
+        places=places_bundle(np.stack(played.maps)),
         colours=categories_bundle(probe.labels, probe.classes, "Label"),
-        steps=replay.steps,
-        notes=tuple(f"validation {percent(accuracy)}" for accuracy in replay.accuracies),
+        steps=played.steps,
+        notes=tuple(_note(score) for score in played.scores),
     )
+
+
+def _note(score: Evaluation | None) -> str:
+    """What a frame scored, and what was scored where it is not the classifier."""
+    if score is None:
+        return ""
+    scorer = "validation" if score.probe_rows is None else "linear probe"
+    return f"{scorer} {percent(score.values['accuracy'])}"
 
 
 def _actions(runs: Sequence[RunSummary]) -> None:
@@ -94,7 +113,9 @@ def _actions(runs: Sequence[RunSummary]) -> None:
             st.switch_page("pages/fine_tune.py")
         label = "Explore the replay" if newest is None else f"Explore {escaped(newest.title)}"
         if st.button(label, icon=":material/scatter_plot:"):
-            st.switch_page("pages/explore.py", query_params={"run": newest.id if newest else _replay_run()})
+            st.switch_page(
+                "pages/explore.py", query_params={"run": newest.id if newest else _run_of(Home.REPLAY.default or "")}
+            )
 
 
 def _recent(runs: Sequence[RunSummary]) -> None:

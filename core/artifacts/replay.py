@@ -1,187 +1,203 @@
-"""A finished run as one small file: watched on Home, and opened on every page like any run.
-
-The file is a zip of `run.json` (config, steps, scores, probe), `maps.safetensors`, `frames.safetensors` (vectors and
-logits in half precision, attention as the mean over heads) and `tokens.json`. It holds no weights.
-"""
+"""A run as one small file: watched on Home, sent to somebody, and opened on every page like any run."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import zipfile
+import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from importlib.metadata import version
+from math import isfinite
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
-from core.atomic import atomic_write
-from core.config import parse_config
-from core.errors import PlaygroundError, StoreError
-from core.events import Evaluation, Frame, Probe, Started, Step
+from core import __version__
+from core.artifacts import replay_file
+from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS, Contents
+from core.config import RunConfig
+from core.errors import StoreError
+from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.representation.projections import Points
-from core.store import Status, Store
-from core.store.frames import tokens_from_text, tokens_text
+from core.store import RunRecord, Status, Store
+from core.store.frames import tokens_text
 from core.training.score_source import scored
 
-BUNDLED = Path(__file__).resolve().parents[2] / "assets" / "replays" / "film_reviews.zip"
-RUN, MAPS, FRAMES, TOKENS = "run.json", "maps.safetensors", "frames.safetensors", "tokens.json"
-# What an archive may unpack to: more is no replay.
-BYTES_MAX = 64 * 2**20
 ABOUT = "A replay: it has frames, curves and tokens, but no weights to read a text of your own with."
+ENDED_EARLY = "A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from."
 TAG = "replay"
-KEYS = {"id", "title", "config", "device", "seconds", "facts", "probe", "frames", "steps", "evaluations"}
+# Of these the numbers depend.
+MADE_WITH = ("torch", "transformers", "numpy", "scikit-learn")
+ID_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What Home plays: steps, maps [N, 2] and validation accuracies, one each per frame."""
+    """What is played: steps, maps [N, 2] and the scores of the validation split, one each per frame."""
 
     title: str
+    config: RunConfig
     probe: Probe
     steps: tuple[int, ...]
     maps: tuple[Points, ...]
-    accuracies: tuple[float, ...]
-
-
-def bundled_replay() -> Replay:
-    """The replay that comes with the project."""
-    return read_replay(BUNDLED)
+    scores: tuple[Evaluation | None, ...]
 
 
 def read_replay(path: Path) -> Replay:
     """Raises: StoreError for what is no replay."""
-    run, maps = _about(path), _arrays(path, MAPS)
-    accuracies = {e["step"]: e["values"]["accuracy"] for e in run["evaluations"] if e["split"] == "validation"}
+    contents = replay_file.read(path)
+    run = contents.run
+    scores = {
+        one.step: Evaluation(one.step, one.split, one.values) for one in run.evaluations if one.split == VALIDATION
+    }
     return Replay(
-        title=run["title"],
-        probe=_probe(run),
-        steps=tuple(run["frames"]),
-        maps=tuple(maps[str(step)].astype(np.float32) for step in run["frames"]),
-        accuracies=tuple(accuracies[step] for step in run["frames"]),
+        title=run.title,
+        config=contents.config,
+        probe=contents.probe,
+        steps=run.frames,
+        maps=tuple(contents.maps[step] for step in run.frames),
+        scores=tuple(scores.get(step) for step in run.frames),
     )
 
 
-def open_replay(store: Store, path: Path = BUNDLED) -> str:
-    """Put a replay among the runs, once; returns the run's id. Raises: StoreError for what is no replay."""
-    run = _about(path)
-    run_id, config = run["id"], parse_config(run["config"])
+def open_replay(store: Store, path: Path, owner: str | None = None) -> str:
+    """Put a replay among the runs, once: the same file is the same run.
+
+    Everything is checked before anything is written, and what cannot be written to its end leaves nothing.
+
+    Args:
+        owner: the visitor whose run it becomes; None on a server that nobody shares, and for the project's own.
+    Returns: the run's id.
+    Raises: StoreError for what is no replay, or cannot be kept.
+    """
+    contents = replay_file.read(path)
+    run_id = hashlib.sha256(path.read_bytes()).hexdigest()[:ID_CHARS]
     if store.bring_back(run_id):
         return run_id
-    maps, arrays = _arrays(path, MAPS), _arrays(path, FRAMES)
+    run = contents.run
+    attempt = store.adopt(run_id, contents.config, run.title, run.seconds, owner)
     try:
-        tokens = tokens_from_text(_member(path, TOKENS).decode())
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, error) from error
-    probe = _probe(run)
-    for step in run["frames"]:
-        _check_frame(arrays, maps, step, probe)
-    attempt = store.adopt(run_id, config, run["title"], run["seconds"])
-    attempt.started(Started(0, config.steps, run["device"], probe, run["facts"]))
-    attempt.steps([Step(one["step"], one["values"]) for one in run["steps"]])
-    for one in run["evaluations"]:
-        attempt.evaluation(one["step"], one["split"], one["values"])
-    attempt.tokens(tokens)
-    for step in run["frames"]:
-        vectors, logits = (arrays[f"{name}.{step}"].astype(np.float32) for name in ("embeddings", "logits"))
-        attempt.frame(Frame(step, vectors, logits, arrays.get(f"attention.{step}")), maps[str(step)])
-    attempt.end(Status.FINISHED, ABOUT)
-    store.tag(run_id, [TAG])
+        attempt.started(Started(0, contents.config.steps, run.device, contents.probe, run.facts))
+        if run.steps:
+            attempt.steps([Step(one.step, one.values) for one in run.steps])
+        for one in run.evaluations:
+            attempt.evaluation(one.step, one.split, one.values)
+        attempt.tokens(contents.tokens)
+        for step in run.frames:
+            attempt.frame(_frame(contents, step), contents.maps[step])
+        if (labels := contents.arrays.get(f"{TEST}.labels")) is not None:
+            logits = contents.arrays[f"{TEST}.logits"].astype(np.float32)
+            attempt.predictions(Predictions(TEST, logits, tuple(map(int, labels))))
+        store.tag(run_id, [TAG])
+        attempt.end(Status.FINISHED, _about(contents))
+    except BaseException:
+        store.drop_adopted(run_id)
+        raise
     return run_id
 
 
 def write_replay(store: Store, run_id: str, path: Path) -> None:
-    """Write a finished run. Raises: StoreError for one that has no scored frames or whose classifier never learned."""
+    """Write a run that has ended: the same run gives the same bytes.
+
+    Raises: StoreError for one that goes on, that has no frames, or that cannot be written there.
+    """
     run = store.run(run_id)
-    evaluations = scored(store.effective_config(run_id), store.evaluations(run_id))
-    known = {e.step for e in evaluations if e.split == "validation" and e.probe_rows is None}
-    frames = [step for step in store.frame_steps(run_id) if step in known]
+    if not run.status.ended:
+        raise StoreError(f"{run.title} is {run.status}: wait for its end, or stop it.")
+    frames = [step for step in store.frame_steps(run_id) if _is_finite(store, run_id, step)]
     if run.probe is None or not frames:
-        raise StoreError(f"Run {run_id} has no scored frames: a replay needs a run whose classifier has learned.")
-    about = {
-        "format": 1,
-        "id": run.id,
+        raise StoreError(f"{run.title} has no frames: a replay shows them.")
+    tokens = store.tokens(run_id)
+    arrays = {
+        name: array
+        for step in frames
+        for name, array in _frame_arrays(store.frame(run_id, step), with_attention=bool(tokens.rows)).items()
+    }
+    if (test := store.predictions(run_id)) is not None and np.isfinite(test.logits).all():
+        arrays |= {f"{TEST}.logits": _halved(test.logits), f"{TEST}.labels": np.asarray(test.labels, np.int32)}
+    maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
+    members = {
+        RUN: json.dumps(_written(store, run, frames), ensure_ascii=False, allow_nan=False),
+        MAPS: save(maps),
+        FRAMES: save(arrays),
+        TOKENS: tokens_text(tokens),
+    }
+    replay_file.write(path, members)
+
+
+def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
+    """What `run.json` says of a run."""
+    assert run.probe is not None
+    return {
+        "format": replay_file.FORMAT,
         "title": run.title,
-        "config": json.loads(run.effective.to_json()),
+        "config": json.loads(_without_folders(run.effective).to_json()),
+        "made_with": {"scl-playground": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in MADE_WITH},
+        "status": str(run.status),
         "device": run.device or "cpu",
         "seconds": round(run.elapsed_s, 1),
         "facts": dict(run.facts),
         "probe": asdict(run.probe),
         "frames": frames,
-        "steps": [_record(step) for step in store.steps(run_id)],
-        "evaluations": [_record(e) | {"split": e.split} for e in evaluations],
+        "steps": [_record(step) for step in store.steps(run.id)],
+        "evaluations": [_record(e) | {"split": e.split} for e in scored(run.effective, store.evaluations(run.id))],
     }
-    arrays = [_frame_arrays(store, run_id, step) for step in frames]
-    maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
-    with atomic_write(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        file.writestr(RUN, json.dumps(about, ensure_ascii=False))
-        file.writestr(MAPS, save(maps))
-        file.writestr(FRAMES, save({name: array for one in arrays for name, array in one.items()}))
-        file.writestr(TOKENS, tokens_text(store.tokens(run_id)))
+
+
+def _without_folders(config: RunConfig) -> RunConfig:
+    """Files of the machine by their names alone: where they lie is nobody else's business."""
+    task = config.task.model_copy(
+        update={
+            field: PureWindowsPath(path).name  # which knows both kinds of slash
+            for field in ("path", "test_path")
+            if (path := getattr(config.task, field)) is not None
+        }
+    )
+    encoder = config.encoder
+    if replay_file.is_path(encoder.id):
+        encoder = encoder.model_copy(update={"id": PureWindowsPath(encoder.id).name})
+    return config.model_copy(update={"task": task, "encoder": encoder})
 
 
 def _record(event: Step | Evaluation) -> dict[str, Any]:
-    return {"step": event.step, "values": {name: float(f"{value:.6g}") for name, value in event.values.items()}}
+    values = {name: float(f"{value:.6g}") for name, value in event.values.items() if isfinite(value)}
+    return {"step": event.step, "values": values}
 
 
-def _frame_arrays(store: Store, run_id: str, step: int) -> dict[str, NDArray[np.float16]]:
-    frame = store.frame(run_id, step)
-    arrays = {"embeddings": frame.embeddings, "logits": frame.logits}
-    if frame.attention is not None:
-        arrays["attention"] = frame.attention.mean(1, keepdims=True, dtype=np.float32)
-    return {f"{name}.{step}": np.ascontiguousarray(array, np.float16) for name, array in arrays.items()}
+def _is_finite(store: Store, run_id: str, step: int) -> bool:
+    """Of a run that diverged, the last frames may hold no numbers."""
+    arrays = (store.embeddings(run_id, step), store.logits(run_id, step), store.map_points(run_id, step))
+    return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
-def _probe(run: Mapping[str, Any]) -> Probe:
-    return Probe(**{name: tuple(values) for name, values in run["probe"].items()})
+def _frame_arrays(frame: Frame, *, with_attention: bool) -> Mapping[str, NDArray[Any]]:
+    arrays = {"embeddings": _halved(frame.embeddings), "logits": _halved(frame.logits)}
+    if frame.attention is not None and with_attention:
+        arrays["attention"] = _halved(frame.attention.mean(1, keepdims=True, dtype=np.float32))
+    return {f"{name}.{frame.step}": array for name, array in arrays.items()}
 
 
-def _check_frame(arrays: Mapping[str, Any], maps: Mapping[str, Any], step: int, probe: Probe) -> None:
-    """Raises: StoreError where a frame is missing or of another size than the probe."""
-    points, classes = len(probe.ids), len(probe.classes)
-    vectors, logits, places = arrays.get(f"embeddings.{step}"), arrays.get(f"logits.{step}"), maps.get(str(step))
-    if (
-        vectors is None
-        or logits is None
-        or places is None
-        or vectors.ndim != 2
-        or len(vectors) != points
-        or logits.shape != (points, classes)
-        or places.shape != (points, 2)
-    ):
-        raise StoreError(f"The replay's frame of step {step} is damaged: take another file.")
+def _halved(array: NDArray[Any]) -> NDArray[Any]:
+    """In half precision, unless a number lies beyond its range."""
+    with np.errstate(over="ignore"):
+        half = np.ascontiguousarray(array, np.float16)
+    return half if np.isfinite(half).all() else np.ascontiguousarray(array, np.float32)
 
 
-def _about(path: Path) -> Any:
-    """What `run.json` says."""
-    try:
-        found = json.loads(_member(path, RUN))
-        if not (isinstance(found, dict) and found.keys() >= KEYS):
-            raise ValueError("something is missing in it")
-        return found
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, error) from error
+def _frame(contents: Contents, step: int) -> Frame:
+    vectors, logits = (contents.arrays[f"{name}.{step}"].astype(np.float32) for name in ("embeddings", "logits"))
+    attention = contents.arrays.get(f"attention.{step}")
+    return Frame(step, vectors, logits, None if attention is None else attention.astype(np.float16))
 
 
-def _arrays(path: Path, name: str) -> dict[str, Any]:
-    try:
-        return load(_member(path, name))
-    except SafetensorError as error:
-        raise _damaged(path, error) from error
-
-
-def _member(path: Path, name: str) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as file:
-            if sum(member.file_size for member in file.infolist()) > BYTES_MAX:
-                raise StoreError(f"{path.name} unpacks to more than {BYTES_MAX // 2**20} MB: it is no replay.")
-            return file.read(name)
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> PlaygroundError:
-    return StoreError(f"{path.name} is damaged, or no replay ({error}): take another file.")
+def _about(contents: Contents) -> str:
+    run = contents.run
+    if run.status == Status.FINISHED.value:
+        return ABOUT
+    step = max((one.step for one in run.steps), default=0)
+    return ENDED_EARLY.format(status=run.status, step=step, steps=contents.config.steps)

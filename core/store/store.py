@@ -137,12 +137,13 @@ class Store(Database):
         )
         return str(rows[0]["id"]) if rows else None
 
-    def adopt(self, run_id: str, config: RunConfig, name: str, worked_s: float) -> Attempt:
+    def adopt(self, run_id: str, config: RunConfig, name: str, worked_s: float, owner: str | None = None) -> Attempt:
         """Add a run that was carried out elsewhere, and return the attempt that writes what it recorded.
 
         Args:
             run_id: its id there, which no run here may have.
             worked_s: seconds that it worked there.
+            owner: as `create` has it.
         Raises: StoreError where there is such a run.
         """
         if not RUN_ID.fullmatch(run_id):
@@ -154,7 +155,7 @@ class Store(Database):
             # It has no hash: the same config gives other curves on another machine.
             db.execute(
                 "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
-                "heartbeat_at, worked_s) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+                "heartbeat_at, worked_s, owner) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
                 (
                     run_id,
                     checked_name(name),
@@ -166,6 +167,7 @@ class Store(Database):
                     worker,
                     now,
                     worked_s,
+                    owner,
                 ),
             )
         return self.attempt(run_id, 1)
@@ -186,8 +188,18 @@ class Store(Database):
                 return True
             if _observed(row).active:
                 raise StoreError(f"Run {run_id} is being opened: try again in a moment.")
-            db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+            self._forget_adoption(db, run_id)
         return False
+
+    def drop_adopted(self, run_id: str) -> None:
+        """Delete a run whose adoption goes wrong, with its files; there is nothing to bring back."""
+        with self.transaction() as db:
+            self._forget_adoption(db, run_id)
+
+    def _forget_adoption(self, db: sqlite3.Connection, run_id: str) -> None:
+        folder = self.run_folder(run_id)
+        db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def runs(self) -> list[RunSummary]:
         """All runs that were not discarded, newest first."""

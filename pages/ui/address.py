@@ -125,6 +125,10 @@ class Address:
 NO_RUN = "no run has that id"
 
 
+class Home(Address):
+    REPLAY = Item("replay", str, "ce-scl", "there is no such replay")
+
+
 class FineTune(Address):
     RUN = Item("run", str, problem=NO_RUN)
     FROM = Item("from", str, problem=NO_RUN)

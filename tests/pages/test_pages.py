@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import __version__
 from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED, draft_of
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
 from core.events import Evaluation, Frame, Started, Step
@@ -35,8 +36,8 @@ from tests.core.views.toy import TOY as BACKWARDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAD = Liveness(host_name(), boot_id(), 2**22 - 1, 1.0)
-# What Home offers of its replay.
-REPLAY = ("Explore", "Tokens", "Compare")
+# What Home offers of its replays.
+REPLAY = ("Explore", "Tokens", "Compare all")
 
 
 @pytest.fixture
@@ -912,10 +913,28 @@ class TestLink:
         assert not [text for text in app.query_params["set"] if "path" in text or "csv" in text]
 
 
+def test_home_plays_any_of_the_replays(opened: Callable[..., AppTest]) -> None:
+    app = opened("home")
+    assert SHIPPED["ce-scl"].about in words(app)
+    next(group for group in app.get("button_group") if group.label == "Replay").set_value("collapsed").run()
+    assert not app.exception
+    assert SHIPPED["collapsed"].about in words(app)
+    assert app.query_params["replay"] == "collapsed"
+    assert SHIPPED["r-drop"].about in words(opened("home", replay="r-drop"))
+    assert "there is no such replay" in words(opened("home", replay="nonsense"))
+
+
+def test_all_replays_are_compared_in_one_press(opened: Callable[..., AppTest], folder: Path) -> None:
+    app = opened("home")
+    button(app, "Compare all").click().run()
+    assert not app.exception
+    assert {run.title for run in Store(folder).runs()} == {draft_of(one).name for one in SHIPPED.values()}
+
+
 @pytest.mark.parametrize("page", ["explore", "tokens"])
 def test_the_replay_opens_like_any_run(opened: Callable[..., AppTest], folder: Path, page: str) -> None:
     store = Store(folder)
-    run_id = open_replay(store)
+    run_id = open_replay(store, SHIPPED["ce-scl"].path)
     store.close()
     app = opened(page, run=run_id)
     assert not app.error

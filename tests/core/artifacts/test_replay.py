@@ -1,66 +1,144 @@
-"""A finished run as one small file, and the one that comes with the project."""
+"""A run as one small file: written, read back, and opened in another store."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from core.artifacts.replay import ABOUT, BUNDLED, bundled_replay, open_replay, read_replay, write_replay
+from core.artifacts import replay_file
+from core.artifacts.replay import ABOUT, open_replay, read_replay, write_replay
 from core.config import RunConfig, parse_config
 from core.errors import RunNotFoundError, StoreError
-from core.events import Frame, Probe, Started
+from core.events import Frame, Probe, Started, Step
 from core.store import Status, Store
+from core.store.store import Attempt
 from tests.core.artifacts.made import MORE, recorded
 
 PROBE = Probe(ids=(3, 8), texts=("a film", "naïve <b>"), labels=(0, 1), classes=("bad", "good"))
+FRAMES = (0, 2, 4)
 
 
 def queued_run(store: Store) -> str:
-    return store.create(parse_config({"phases": [{"steps": 4}]}))
+    return store.create(parse_config({"phases": [{"steps": 4}], "probe": {"frame_steps": FRAMES}}))
 
 
-def finished_run(store: Store, frames: tuple[int, ...] = (0, 2, 4)) -> str:
-    """A run with its probe, a frame and an accuracy at some steps, and a frame that was never scored."""
+def begun_run(store: Store) -> tuple[str, Attempt]:
     run_id = queued_run(store)
     claim = store.claim_next([0])
     assert claim is not None
     attempt = store.attempt(run_id, claim[1])
-    attempt.started(Started(0, 4, "cpu", PROBE, {}))
+    attempt.started(Started(0, 4, "cpu", PROBE, {"train_rows": 10.0}))
+    return run_id, attempt
+
+
+def ended_run(store: Store, frames: tuple[int, ...] = FRAMES, status: Status = Status.FINISHED, **scores: float) -> str:
+    """A run with its probe, and a frame, a step and an accuracy at some steps."""
+    run_id, attempt = begun_run(store)
     for step in frames:
         points = np.array([[step, 0.12341], [0, -step]], np.float32)
         attempt.frame(Frame(step, np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)), points)
-        attempt.evaluation(step, "validation", {"accuracy": step / 10})
-    attempt.evaluation(4, "test", {"accuracy": 0.99})
-    attempt.frame(Frame(3, np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
+        attempt.evaluation(step, "validation", {"accuracy": step / 10, "macro_f1": 0.5, **scores})
+        if step:
+            attempt.steps([Step(step, {"loss": 0.5})])
+    attempt.evaluation(4, "test", {"accuracy": 0.99, "macro_f1": 0.5})
+    attempt.end(status)
     return run_id
 
 
-def test_a_run_is_written_and_read_back(store: Store, tmp_path: Path) -> None:
-    write_replay(store, finished_run(store), tmp_path / "replay.zip")
-    replay = read_replay(tmp_path / "replay.zip")
-    assert replay.title == "Run 1"
-    assert replay.probe == PROBE
-    assert replay.steps == (0, 2, 4)
-    assert replay.accuracies == (0.0, 0.2, 0.4)
-    assert replay.maps[1] == pytest.approx(np.array([[2, 0.12341], [0, -2]]))
-    assert replay.maps[1].dtype == np.float32
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "elsewhere")
+    yield opened
+    opened.close()
 
 
-def test_a_run_that_does_not_exist_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(RunNotFoundError):
-        write_replay(store, "abcdefghijkm", tmp_path / "replay.zip")
+class TestWrite:
+    def test_a_run_is_written_and_read_back(self, store: Store, tmp_path: Path) -> None:
+        write_replay(store, ended_run(store), tmp_path / "replay.zip")
+        replay = read_replay(tmp_path / "replay.zip")
+        assert replay.title == "Run 1"
+        assert replay.probe == PROBE
+        assert replay.steps == FRAMES
+        assert [one.values["accuracy"] for one in replay.scores if one is not None] == [0.0, 0.2, 0.4]
+        assert replay.maps[1] == pytest.approx(np.array([[2, 0.12341], [0, -2]]))
+        assert replay.maps[1].dtype == np.float32
 
+    def test_the_same_run_gives_the_same_bytes(self, store: Store, tmp_path: Path) -> None:
+        run_id = ended_run(store)
+        write_replay(store, run_id, tmp_path / "one.zip")
+        write_replay(store, run_id, tmp_path / "two.zip")
+        assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
-@pytest.mark.parametrize("make", [queued_run, lambda store: finished_run(store, frames=())])
-def test_a_run_without_scored_frames_is_refused(store: Store, tmp_path: Path, make: Callable[[Store], str]) -> None:
-    with pytest.raises(StoreError):
-        write_replay(store, make(store), tmp_path / "replay.zip")
-    assert list(tmp_path.glob("replay*")) == []
+    def test_it_says_what_made_it(self, store: Store, tmp_path: Path) -> None:
+        from core import __version__
+
+        write_replay(store, ended_run(store), tmp_path / "replay.zip")
+        run = replay_file.read(tmp_path / "replay.zip").run
+        assert run.made_with["scl-playground"] == __version__
+        assert {"python", "torch", "transformers"} < set(run.made_with)
+        assert run.config["seed"] == 0
+
+    def test_folders_of_the_machine_stay_out(
+        self, store: Store, draft: Callable[..., RunConfig], tiny_encoder: Path, small_csv: Path, tmp_path: Path
+    ) -> None:
+        run = recorded(store, draft(more=MORE))
+        write_replay(store, run.id, tmp_path / "replay.zip")
+        with zipfile.ZipFile(tmp_path / "replay.zip") as file:
+            text = file.read("run.json").decode()
+        assert str(tiny_encoder.parent) not in text
+        assert str(small_csv.parent) not in text
+        config = replay_file.read(tmp_path / "replay.zip").config
+        assert (config.task.path, config.encoder.id) == (small_csv.name, tiny_encoder.name)
+
+    def test_a_run_that_does_not_exist_is_refused(self, store: Store, tmp_path: Path) -> None:
+        with pytest.raises(RunNotFoundError):
+            write_replay(store, "abcdefghijkm", tmp_path / "replay.zip")
+
+    @pytest.mark.parametrize(
+        ("make", "why"),
+        [
+            (queued_run, "is queued: wait"),
+            (lambda store: begun_run(store)[0], "is running: wait"),
+            (lambda store: ended_run(store, frames=()), "has no frames"),
+        ],
+    )
+    def test_a_run_without_an_end_or_a_frame_is_refused(
+        self, store: Store, tmp_path: Path, make: Callable[[Store], str], why: str
+    ) -> None:
+        with pytest.raises(StoreError, match=why):
+            write_replay(store, make(store), tmp_path / "replay.zip")
+        assert list(tmp_path.glob("*replay*")) == []
+
+    def test_a_place_that_cannot_be_written_is_named(self, store: Store, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match=r"replay\.zip could not be written"):
+            write_replay(store, ended_run(store), tmp_path / "nowhere" / "replay.zip")
+
+    def test_frames_of_a_run_that_diverged_are_left_out(self, store: Store, tmp_path: Path) -> None:
+        run_id, attempt = begun_run(store)
+        for step, number in ((0, 1.0), (2, float("nan"))):
+            vectors = np.full((2, 3), number, np.float32)
+            attempt.frame(Frame(step, vectors, np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
+        attempt.steps([Step(1, {"loss": 0.5}), Step(2, {"loss": 0.5, "grad_norm": float("inf")})])
+        attempt.end(Status.FAILED, "the loss is no number")
+        write_replay(store, run_id, tmp_path / "replay.zip")
+        run = replay_file.read(tmp_path / "replay.zip").run
+        assert run.frames == (0,)
+        assert [dict(step.values) for step in run.steps] == [{"loss": 0.5}, {"loss": 0.5}]
+
+    def test_numbers_beyond_half_precision_keep_theirs(self, store: Store, other: Store, tmp_path: Path) -> None:
+        run_id, attempt = begun_run(store)
+        vectors = np.array([[1e6, 1, 0], [0, 2, -3e5]], np.float32)
+        attempt.frame(Frame(0, vectors, np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
+        attempt.end(Status.STOPPED)
+        write_replay(store, run_id, tmp_path / "replay.zip")
+        opened = open_replay(other, tmp_path / "replay.zip")
+        assert np.array_equal(other.embeddings(opened, 0), vectors)
 
 
 class TestOpen:
@@ -71,33 +149,36 @@ class TestOpen:
         return run.id, tmp_path / "replay.zip"
 
     def test_it_is_a_finished_run_with_all_that_was_recorded(
-        self, store: Store, archive: tuple[str, Path], tmp_path: Path
+        self, store: Store, other: Store, archive: tuple[str, Path]
     ) -> None:
-        run_id, path = archive
-        other = Store(tmp_path / "elsewhere")
-        assert open_replay(other, path) == run_id
-        made, opened = store.run(run_id), other.run(run_id)
+        made, opened = store.run(archive[0]), other.run(open_replay(other, archive[1], "somebody"))
         assert (opened.status, opened.message, opened.tags) == (Status.FINISHED, ABOUT, ("replay",))
-        assert (opened.config, opened.probe, opened.facts) == (made.effective, made.probe, made.facts)
+        assert (opened.title, opened.probe, opened.facts) == (made.title, made.probe, made.facts)
+        assert opened.owner == "somebody"
+        kept = {"task": None, "encoder": None}
+        assert opened.config.model_copy(update=kept) == made.effective.model_copy(update=kept)
         assert opened.elapsed_s == pytest.approx(made.elapsed_s, abs=1)
-        assert [step.step for step in other.steps(run_id)] == [step.step for step in store.steps(run_id)]
-        for one, same in zip(other.steps(run_id), store.steps(run_id), strict=True):
+        assert [step.step for step in other.steps(opened.id)] == [step.step for step in store.steps(made.id)]
+        for one, same in zip(other.steps(opened.id), store.steps(made.id), strict=True):
             assert one.values == pytest.approx(dict(same.values), rel=1e-5)
-        assert other.frame_steps(run_id) == store.frame_steps(run_id)
-        step = other.frame_steps(run_id)[-1]
-        assert other.embeddings(run_id, step) == pytest.approx(store.embeddings(run_id, step), rel=1e-3, abs=1e-4)
-        assert other.map_points(run_id, step) == pytest.approx(store.map_points(run_id, step))
-        attention, whole = other.attention(run_id, step), store.attention(run_id, step)
+        assert other.frame_steps(opened.id) == store.frame_steps(made.id)
+        step = other.frame_steps(opened.id)[-1]
+        assert other.embeddings(opened.id, step) == pytest.approx(store.embeddings(made.id, step), rel=1e-3, abs=1e-4)
+        assert other.map_points(opened.id, step) == pytest.approx(store.map_points(made.id, step))
+        attention, whole = other.attention(opened.id, step), store.attention(made.id, step)
         assert attention is not None
         assert whole is not None
         assert attention[:, 0] == pytest.approx(whole.mean(1, dtype=np.float32), abs=1e-3)
-        assert other.tokens(run_id) == store.tokens(run_id)
-        other.close()
+        assert other.tokens(opened.id) == store.tokens(made.id)
+        test, same_test = other.predictions(opened.id), store.predictions(made.id)
+        assert test is not None
+        assert same_test is not None
+        assert test.labels == same_test.labels
+        assert test.logits == pytest.approx(same_test.logits, rel=1e-3, abs=1e-4)
 
     def test_it_is_opened_once_and_comes_back_when_it_was_deleted(
-        self, archive: tuple[str, Path], tmp_path: Path
+        self, other: Store, archive: tuple[str, Path]
     ) -> None:
-        other = Store(tmp_path / "elsewhere")
         run_id = open_replay(other, archive[1])
         open_replay(other, archive[1])
         assert len(other.runs()) == 1
@@ -106,74 +187,52 @@ class TestOpen:
         other.delete(run_id)
         assert open_replay(other, archive[1]) == run_id
         assert other.run(run_id).status == Status.FINISHED
-        other.close()
 
-    @pytest.mark.parametrize("member", ["run.json", "maps.safetensors", "frames.safetensors", "tokens.json"])
-    def test_a_damaged_one_is_refused_and_nothing_is_created(
-        self, archive: tuple[str, Path], tmp_path: Path, member: str
+    def test_a_replay_can_be_written_as_one_again(
+        self, other: Store, archive: tuple[str, Path], tmp_path: Path
     ) -> None:
-        damaged = tmp_path / "damaged.zip"
-        with zipfile.ZipFile(archive[1]) as whole, zipfile.ZipFile(damaged, "w") as file:
-            for name in whole.namelist():
-                file.writestr(name, whole.read(name)[:50] if name == member else whole.read(name))
-        other = Store(tmp_path / "elsewhere")
-        with pytest.raises(StoreError, match="damaged"):
-            open_replay(other, damaged)
-        with zipfile.ZipFile(damaged, "w") as file:
-            file.writestr("run.json", "{}")
-        with pytest.raises(StoreError, match="something is missing"):
-            open_replay(other, damaged)
-        damaged.write_bytes(b"no zip")
-        with pytest.raises(StoreError, match="no replay"):
-            open_replay(other, damaged)
-        assert other.runs() == []
-        other.close()
+        run_id = open_replay(other, archive[1])
+        write_replay(other, run_id, tmp_path / "again.zip")
+        one, same = read_replay(archive[1]), read_replay(tmp_path / "again.zip")
+        assert (one.probe, one.steps, one.config) == (same.probe, same.steps, same.config)
 
-    def test_a_frame_of_another_size_is_refused(self, archive: tuple[str, Path], tmp_path: Path) -> None:
-        other, damaged = Store(tmp_path / "elsewhere"), tmp_path / "damaged.zip"
-        with zipfile.ZipFile(archive[1]) as whole, zipfile.ZipFile(damaged, "w") as file:
+    def test_a_run_that_was_stopped_says_so(self, store: Store, other: Store, tmp_path: Path) -> None:
+        write_replay(store, ended_run(store, frames=(0, 2), status=Status.STOPPED), tmp_path / "replay.zip")
+        run = other.run(open_replay(other, tmp_path / "replay.zip"))
+        assert (run.status, run.last_step) == (Status.FINISHED, 2)
+        assert run.message == "A replay of a run that ended (stopped) at step 2 of 4: it has no weights to go on from."
+
+    def test_a_run_whose_classifier_never_learned_has_the_scores_of_its_probe(
+        self, store: Store, other: Store, tmp_path: Path
+    ) -> None:
+        write_replay(store, ended_run(store, train_rows=10.0), tmp_path / "replay.zip")
+        assert [one.probe_rows for one in read_replay(tmp_path / "replay.zip").scores if one is not None] == [10] * 3
+        run_id = open_replay(other, tmp_path / "replay.zip")
+        assert [e.probe_rows for e in other.evaluations(run_id) if e.split == "validation"] == [10, 10, 10]
+
+    @pytest.mark.parametrize("method", ["evaluation", "frame", "end"])
+    def test_what_cannot_be_kept_leaves_nothing(
+        self, other: Store, archive: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, method: str
+    ) -> None:
+        def full(*_: Any, **__: Any) -> None:
+            raise StoreError("The disk is full: make room.")
+
+        monkeypatch.setattr(Attempt, method, full)
+        with pytest.raises(StoreError, match="full"):
+            open_replay(other, archive[1])
+        assert other.runs() == []
+        assert [path for path in (other.folder / "files").rglob("*") if path.is_file()] == []
+        monkeypatch.undo()
+        assert other.run(open_replay(other, archive[1])).status == Status.FINISHED
+
+    def test_one_of_an_earlier_version_is_refused(
+        self, other: Store, archive: tuple[str, Path], tmp_path: Path
+    ) -> None:
+        old = tmp_path / "old.zip"
+        with zipfile.ZipFile(archive[1]) as whole, zipfile.ZipFile(old, "w") as file:
             for name in whole.namelist():
                 text = whole.read(name)
-                if name == "run.json":
-                    run = json.loads(text)
-                    run["probe"]["ids"].append(max(run["probe"]["ids"]) + 1)
-                    text = json.dumps(run).encode()
-                file.writestr(name, text)
-        with pytest.raises(StoreError, match="frame of step 0 is damaged"):
-            open_replay(other, damaged)
+                file.writestr(name, json.dumps(json.loads(text) | {"format": 1}) if name == "run.json" else text)
+        with pytest.raises(StoreError, match="format"):
+            open_replay(other, old)
         assert other.runs() == []
-        other.close()
-
-
-class TestBundled:
-    def test_it_has_one_map_and_one_score_per_step(self) -> None:
-        replay = bundled_replay()
-        points = len(replay.probe.ids)
-        assert len(replay.steps) == len(replay.maps) == len(replay.accuracies) > 10
-        assert all(frame.shape == (points, 2) and np.isfinite(frame).all() for frame in replay.maps)
-        assert all(0 <= accuracy <= 1 for accuracy in replay.accuracies)
-        assert list(replay.steps) == sorted(set(replay.steps))
-        assert replay.steps[0] == 0
-
-    def test_every_point_has_a_text_and_a_known_class(self) -> None:
-        probe = bundled_replay().probe
-        assert len(set(probe.ids)) == len(probe.ids) == len(probe.texts) == len(probe.labels)
-        assert set(probe.labels) == set(range(len(probe.classes)))
-
-    def test_the_map_moves_and_the_classes_come_apart(self) -> None:
-        replay = bundled_replay()
-        labels = np.asarray(replay.probe.labels)
-
-        def gap(frame: np.ndarray) -> float:
-            centres = [frame[labels == label].mean(0) for label in (0, 1)]
-            return float(np.linalg.norm(centres[0] - centres[1]) / frame.std())
-
-        assert gap(replay.maps[-1]) > 2 * gap(replay.maps[0])
-        assert replay.accuracies[-1] > replay.accuracies[0]
-
-    def test_it_is_small_and_opens(self, store: Store) -> None:
-        assert BUNDLED.stat().st_size < 1_500_000
-        run = store.run(open_replay(store))
-        assert run.status == Status.FINISHED
-        assert run.config.task.id == "film_reviews"
-        assert len(store.frame_steps(run.id)) == len(bundled_replay().steps)

@@ -1,0 +1,306 @@
+"""The file of a replay, and what is checked before anything of one is believed.
+
+It is a zip of `run.json` (config, versions, steps, scores, probe), `maps.safetensors`, `frames.safetensors` (vectors
+and logits in half precision, attention as the mean over heads, the test split's logits) and `tokens.json`. It holds no
+weights and no path of the machine that wrote it.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from core.atomic import atomic_write
+from core.config import RunConfig, parse_config
+from core.errors import PlaygroundError, StoreError
+from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
+from core.store.names import NAME_CHARS
+
+FORMAT = 2
+RUN, MAPS, FRAMES, TOKENS = "run.json", "maps.safetensors", "frames.safetensors", "tokens.json"
+MEMBERS = (RUN, MAPS, FRAMES, TOKENS)
+# What an archive, and what it unpacks to, may take: more is no replay.
+BYTES_MAX = 64 * 2**20
+# Of what is wrong with a file; some of it is the file's own words.
+CHARS_MAX = 300
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+TEST = "test"
+SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
+SCORES = ("accuracy", "macro_f1")
+# What a damaged archive makes the library raise, besides what it declares.
+UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, ValueError, OverflowError, zipfile.BadZipFile, zlib.error)
+
+Array = NDArray[Any]
+Form = TypeVar("Form", bound=BaseModel)
+Values = dict[Annotated[str, Field(max_length=120)], float]
+Step = Annotated[int, Field(ge=0)]
+Row = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class _Form(BaseModel):
+    """A part of `run.json` or `tokens.json`: frozen, of exactly these fields and types, and of finite numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class StepForm(_Form):
+    """What one step measured."""
+
+    step: Annotated[int, Field(ge=1)]
+    values: Values
+
+
+class ScoresForm(_Form):
+    """What one split scored at one step."""
+
+    step: Step
+    split: str
+    values: Values
+
+
+class ProbeForm(_Form):
+    """The examples on the map, as `Probe` has them."""
+
+    ids: tuple[Row, ...]
+    texts: tuple[str, ...]
+    labels: tuple[Row, ...]
+    classes: Annotated[tuple[str, ...], Field(min_length=2)]
+    splits: tuple[Literal["train", "validation"], ...]
+
+
+class RunForm(_Form):
+    """All of `run.json`."""
+
+    format: Literal[2]
+    title: Annotated[str, Field(min_length=1, max_length=NAME_CHARS)]
+    config: dict[str, Any]
+    made_with: dict[Annotated[str, Field(max_length=40)], Annotated[str, Field(max_length=80)]]
+    status: Literal["finished", "stopped", "failed", "interrupted"]
+    device: Annotated[str, Field(max_length=40)]
+    seconds: Annotated[float, Field(ge=0)]
+    facts: Values
+    probe: ProbeForm
+    frames: Annotated[tuple[Step, ...], Field(min_length=1)]
+    steps: tuple[StepForm, ...]
+    evaluations: tuple[ScoresForm, ...]
+
+
+class TokensForm(_Form):
+    """All of `tokens.json`, as `core.store.frames` writes it."""
+
+    rows: tuple[Row, ...]
+    texts: tuple[tuple[tuple[str, ...], tuple[tuple[int, int, int, tuple[Row, ...]], ...], Row], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A replay whose every part was checked against the others.
+
+    Attributes:
+        config: prepared, with the knob turns that were made.
+        maps: [N, 2] by step.
+        arrays: embeddings [N, H], logits [N, C] and, where it was kept, attention [L, 1, tokens], "<name>.<step>"; and
+            logits and labels of the test split's rows, "test.logits" and "test.labels".
+    """
+
+    run: RunForm
+    config: RunConfig
+    probe: Probe
+    maps: Mapping[int, Array]
+    arrays: Mapping[str, Array]
+    tokens: Tokens
+
+
+def read(path: Path) -> Contents:
+    """Read and check a replay. Raises: StoreError in one sentence for what is none, or is damaged."""
+    try:
+        members = _members(path)
+        run = _parsed(RunForm, members[RUN], RUN)
+        _demand(not run.title.isspace(), "title is empty")
+        config, probe = _config(run), _probe(run)
+        _check_order(run, config)
+        maps, arrays = _arrays(members, MAPS), _arrays(members, FRAMES)
+        tokens = _tokens(members, probe)
+        _check_maps(run, probe, maps)
+        _check_frames(run, probe, arrays, tokens)
+    except _DamagedError as error:
+        why = " ".join(str(error).split())[:CHARS_MAX]
+        raise StoreError(f"{path.name} is damaged, or no replay ({why}): take another file.") from error
+    return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
+
+
+def write(path: Path, members: Mapping[str, str | bytes]) -> None:
+    """Write a replay's members, packed. Raises: StoreError where the file cannot be written."""
+    try:
+        with (
+            atomic_write(path) as partial,
+            zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file,
+        ):
+            for name in MEMBERS:
+                # No time of writing: the same run gives the same bytes.
+                file.writestr(zipfile.ZipInfo(name), members[name], zipfile.ZIP_DEFLATED, 9)
+    except OSError as error:
+        raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
+
+
+class _DamagedError(Exception):
+    """What is wrong with a replay, in a few words."""
+
+
+def _demand(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise _DamagedError(otherwise)
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    try:
+        _demand(path.stat().st_size <= BYTES_MAX, f"it takes more than {BYTES_MAX // 2**20} MB")
+        with zipfile.ZipFile(path) as file:
+            infos = file.infolist()
+            _demand(sorted(info.filename for info in infos) == sorted(MEMBERS), f"it holds not {', '.join(MEMBERS)}")
+            unpacked = sum(info.file_size for info in infos)
+            _demand(unpacked <= BYTES_MAX, f"it unpacks to more than {BYTES_MAX // 2**20} MB")
+            _demand(all(info.compress_type in PACKED for info in infos), "it is not packed as replays are")
+            members = {info.filename: file.read(info) for info in infos}
+            _demand(all(len(members[info.filename]) == info.file_size for info in infos), "a size is wrong")
+            return members
+    except UNREADABLE as error:
+        raise _DamagedError(str(error) or "it cannot be unpacked") from error
+
+
+def _parsed(form: type[Form], text: bytes, name: str) -> Form:
+    try:
+        return form.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise _DamagedError(f"{name}{', ' if place else ''}{place}: {first['msg']}") from error
+
+
+def _config(run: RunForm) -> RunConfig:
+    try:
+        config = parse_config(run.config)
+    except (PlaygroundError, RecursionError) as error:
+        raise _DamagedError(str(error).rstrip(".")) from error
+    ready = all(phase.steps is not None for phase in config.phases) and config.probe.frame_steps is not None
+    _demand(ready, "its config is a draft")
+    _demand(max(config.probe.frame_steps or (0,)) <= config.steps, "config.probe.frame_steps: steps of the run")
+    for field, value in (("task.path", config.task.path), ("task.test_path", config.task.test_path)):
+        _demand(value is None or _is_name(value), f"{field} names a folder")
+    _demand(not is_path(config.encoder.id), "encoder.id names a folder")
+    return config
+
+
+def is_path(encoder_id: str) -> bool:
+    """Whether an encoder's id is a place on a disk, and no name of the Hub."""
+    return encoder_id.startswith(("/", "\\", "~", ".")) or ":" in encoder_id or ".." in encoder_id
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and text not in (".", "..") and not any(sign in text for sign in "/\\:\0")
+
+
+def _probe(run: RunForm) -> Probe:
+    probe = run.probe
+    points = len(probe.ids)
+    _demand(points > 0, "no text is on its map")
+    _demand(len(probe.texts) == len(probe.labels) == points, "probe: ids, texts and labels are not equally many")
+    _demand(len(probe.splits) in (0, points), "probe: splits and ids are not equally many")
+    _demand(len(set(probe.ids)) == points, "probe: ids repeat")
+    _demand(len(set(probe.classes)) == len(probe.classes) and all(probe.classes), "probe: classes repeat or are empty")
+    _demand(max(probe.labels) < len(probe.classes), "probe: a label is none of the classes")
+    held_out = probe.splits.count(VALIDATION)
+    _demand(probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, "probe: training rows come last")
+    return Probe(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
+
+
+def _check_order(run: RunForm, config: RunConfig) -> None:
+    last = config.steps
+    _demand(_ascends(run.frames) and run.frames[-1] <= last, "frames: steps of the run, in order")
+    steps = [one.step for one in run.steps]
+    _demand(_ascends(steps) and max(steps, default=0) <= last, "steps: steps of the run, in order")
+    _demand(all("loss" in one.values for one in run.steps), "steps: one has no loss")
+    _demand(all(one.step <= last for one in run.evaluations), "evaluations: a step is none of the run's")
+    _demand(all(one.split in SPLITS for one in run.evaluations), f"evaluations: splits are {', '.join(SPLITS)}")
+    places = [(one.step, one.split) for one in run.evaluations]
+    _demand(len(set(places)) == len(places), "evaluations: one is there twice")
+    for one in run.evaluations:
+        there = all(0 <= one.values.get(name, -1.0) <= 1 for name in SCORES)
+        _demand(there, f"evaluations: {' and '.join(SCORES)} are shares")
+
+
+def _ascends(steps: Sequence[int]) -> bool:
+    return all(one < other for one, other in pairwise(steps))
+
+
+def _arrays(members: Mapping[str, bytes], name: str) -> dict[str, Array]:
+    try:
+        return load(members[name])
+    # Of a type that NumPy does not have, the library raises what its own look-up does.
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _DamagedError(f"{name}: {error}") from error
+
+
+def _check_maps(run: RunForm, probe: Probe, maps: Mapping[str, Array]) -> None:
+    _demand(set(maps) == {str(step) for step in run.frames}, f"{MAPS}: one for each frame")
+    for step, points in maps.items():
+        whole = points.shape == (len(probe.ids), 2) and points.dtype == np.float32 and np.isfinite(points).all()
+        _demand(bool(whole), f"{MAPS}: that of step {step}")
+
+
+def _check_frames(run: RunForm, probe: Probe, arrays: Mapping[str, Array], tokens: Tokens) -> None:
+    kinds = ("embeddings", "logits", "attention") if tokens.rows else ("embeddings", "logits")
+    names = {f"{kind}.{step}" for kind in kinds for step in run.frames}
+    test = {f"{TEST}.logits", f"{TEST}.labels"}
+    _demand(set(arrays) in (names, names | test), f"{FRAMES}: {' and '.join(kinds)} of each frame")
+    points, classes, first = len(probe.ids), len(probe.classes), run.frames[0]
+    read = sum(text.length for text in tokens.texts)
+    for step in run.frames:
+        vectors = arrays[f"embeddings.{step}"]
+        _demand(vectors.ndim == 2 and vectors.shape[1] > 0, f"{FRAMES}: embeddings of step {step}")
+        width = arrays[f"embeddings.{first}"].shape[1]
+        _check_array(arrays, f"embeddings.{step}", (points, width))
+        _check_array(arrays, f"logits.{step}", (points, classes))
+        if tokens.rows:
+            weights, shape = arrays[f"attention.{step}"], arrays[f"attention.{first}"].shape
+            _demand(len(shape) == 3 and shape[0] > 0, f"{FRAMES}: attention of step {step}")
+            _check_array(arrays, f"attention.{step}", (shape[0], 1, read))
+            _demand(bool((weights >= 0).all() and (weights <= 1).all()), f"{FRAMES}: attention of step {step}")
+    if test <= set(arrays):
+        labels = arrays[f"{TEST}.labels"]
+        known = labels.ndim == 1 and labels.dtype == np.int32 and bool(((labels >= 0) & (labels < classes)).all())
+        _demand(known, f"{FRAMES}: labels of the test split")
+        _check_array(arrays, f"{TEST}.logits", (len(labels), classes))
+
+
+def _check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> None:
+    array = arrays[name]
+    whole = array.shape == shape and array.dtype in (np.float16, np.float32) and bool(np.isfinite(array).all())
+    _demand(whole, f"{FRAMES}: {name.replace('.', ' of step ') if not name.startswith(TEST) else name}")
+
+
+def _tokens(members: Mapping[str, bytes], probe: Probe) -> Tokens:
+    form = _parsed(TokensForm, members[TOKENS], TOKENS)
+    _demand(len(form.rows) == len(form.texts), f"{TOKENS}: rows and texts are not equally many")
+    _demand(len(set(form.rows)) == len(form.rows), f"{TOKENS}: rows repeat")
+    _demand(all(row < len(probe.ids) for row in form.rows), f"{TOKENS}: a row is none of the examples")
+    texts = []
+    for sides, words, length in form.texts:
+        _demand(len(sides) in (1, 2) and length > 0, f"{TOKENS}: a text is empty, or more than a pair")
+        for side, start, end, places in words:
+            inside = 0 <= side < len(sides) and 0 <= start < end <= len(sides[side])
+            _demand(inside and bool(places), f"{TOKENS}: a word lies outside of its text")
+            _demand(_ascends(places) and places[-1] < length, f"{TOKENS}: a word has tokens that are not read")
+        texts.append(TokenText(sides, tuple(Word(*word) for word in words), length))
+    return Tokens(form.rows, tuple(texts))

@@ -1,0 +1,121 @@
+"""The replays that come with the project: runs of one task, seed and probe that differ in one thing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.artifacts.replay import write_replay
+from core.config import RunConfig, parse_config
+from core.errors import EngineError, PlaygroundError, StoreError
+from core.store import Status, Store
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "replays"
+POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """Attributes: label: what it is called where several are side by side; about: what to look at, in a sentence."""
+
+    name: str
+    label: str
+    about: str
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.zip"
+
+    @property
+    def config_path(self) -> Path:
+        return FOLDER / f"{self.name}.json"
+
+
+SHIPPED = {
+    one.name: one
+    for one in (
+        Shipped(
+            "ce-scl",
+            "CE + SCL, τ 0.3",
+            "Reviews of one class attract each other: each class draws closer together than under cross-entropy alone.",
+        ),
+        Shipped(
+            "ce",
+            "CE",
+            "Cross-entropy alone pushes the classes apart, and asks no more than that they lie on two sides of a line.",
+        ),
+        Shipped(
+            "ce-scl-sharp",
+            "CE + SCL, τ 0.05",
+            "At a low temperature only the nearest reviews count: the mean cosine ends far higher than at τ 0.3.",
+        ),
+        Shipped(
+            "r-drop",
+            "R-Drop",
+            "Every review is read twice with other dropout masks, and the two answers should agree.",
+        ),
+        Shipped(
+            "token-scl",
+            "Token-level",
+            "The contrast is between the tokens that [CLS] attends to most, not between whole reviews.",
+        ),
+        Shipped(
+            "collapsed",
+            "Collapsed",
+            "SCL alone with too high a learning rate: all vectors become one, and the loss rests on its collapse line.",
+        ),
+    )
+}
+
+
+def make(config: RunConfig, path: Path) -> None:
+    """Carry a run out from its draft, and write it as a replay.
+
+    Raises: PlaygroundError for a run that does not finish, and as `write_replay`.
+    """
+    from core.workers import LocalEngine
+
+    with tempfile.TemporaryDirectory(prefix="scl-replay-") as folder:
+        store = Store(Path(folder) / "runs")
+        try:
+            engine = LocalEngine(store)
+            run_id = engine.submit(config)
+            while not (run := store.run(run_id)).status.ended:
+                time.sleep(POLL_S)
+            if run.status != Status.FINISHED:
+                raise EngineError(f"{run.title} {run.status} at step {run.last_step}: {run.message}")
+            write_replay(store, run_id, path)
+        finally:
+            store.close()
+
+
+def draft_of(one: Shipped) -> RunConfig:
+    """The config that a shipped replay is made from. Raises: StoreError, ConfigError."""
+    try:
+        return parse_config(json.loads(one.config_path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{one.config_path.name} cannot be read ({error}): take it from the repository.") from error
+
+
+def main(names: Sequence[str]) -> int:
+    """`python -m core.artifacts.shipped [NAME ...]`: make these again, or all. Returns: exit status."""
+    for name in names or SHIPPED:
+        if name not in SHIPPED:
+            print(f"{name} is no replay of the project: choose {', '.join(SHIPPED)}.", file=sys.stderr)
+            return 2
+        try:
+            make(draft_of(SHIPPED[name]), SHIPPED[name].path)
+        except PlaygroundError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(f"{SHIPPED[name].path.name}: {SHIPPED[name].path.stat().st_size / 1e6:.2f} MB", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,362 @@
+"""Damaged and hostile replays: each is refused in a sentence, and nothing is created."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+from core.artifacts import replay_file
+from core.artifacts.replay import open_replay
+from core.artifacts.replay_file import FRAMES, MAPS, MEMBERS, RUN, TOKENS
+from core.config import parse_config
+from core.errors import StoreError
+from core.store import Store
+
+Members = dict[str, bytes]
+CHARS_MAX = 400
+
+
+def _run() -> dict[str, Any]:
+    """What `run.json` of a small replay says: 4 texts of 2 classes, 3 frames."""
+    steps = (0, 2, 4)
+    config = parse_config(
+        {"phases": [{"steps": 4}], "probe": {"frame_steps": steps, "size": 2, "train_size": 2}, "name": "small"}
+    )
+    return {
+        "format": 2,
+        "title": "Small",
+        "config": json.loads(config.to_json()),
+        "made_with": {"scl-playground": "0"},
+        "status": "finished",
+        "device": "cpu",
+        "seconds": 1.5,
+        "facts": {"train_rows": 12},
+        "probe": {
+            "ids": [0, 1, 2, 3],
+            "texts": ["a film", "dull", "warm", "cold"],
+            "labels": [0, 1, 0, 1],
+            "classes": ["good", "bad"],
+            "splits": ["validation", "validation", "train", "train"],
+        },
+        "frames": list(steps),
+        "steps": [{"step": n, "values": {"loss": 0.5}} for n in (1, 2, 3, 4)],
+        "evaluations": [
+            {"step": n, "split": "validation", "values": {"accuracy": 0.5, "macro_f1": 0.5}} for n in steps
+        ],
+    }
+
+
+def _arrays() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for step in (0, 2, 4):
+        found[f"embeddings.{step}"] = np.ones((4, 3), np.float16)
+        found[f"logits.{step}"] = np.ones((4, 2), np.float16)
+        found[f"attention.{step}"] = np.full((2, 1, 7), 0.25, np.float16)
+    found["test.logits"] = np.zeros((5, 2), np.float16)
+    found["test.labels"] = np.zeros(5, np.int32)
+    return found
+
+
+def _tokens() -> dict[str, Any]:
+    return {
+        "rows": [0, 1],
+        "texts": [[["a film"], [[0, 0, 1, [1]], [0, 2, 6, [2]]], 4], [["dull"], [[0, 0, 4, [1]]], 3]],
+    }
+
+
+def _members(run: Any = None, maps: Any = None, arrays: Any = None, tokens: Any = None) -> Members:
+    """A whole replay's members, but for those that are given."""
+    maps = {str(step): np.zeros((4, 2), np.float32) for step in (0, 2, 4)} if maps is None else maps
+    return {
+        RUN: json.dumps(_run() if run is None else run).encode(),
+        MAPS: save(maps),
+        FRAMES: save(_arrays() if arrays is None else arrays),
+        TOKENS: json.dumps(_tokens() if tokens is None else tokens).encode(),
+    }
+
+
+def _zipped(members: Members) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in members.items():
+            file.writestr(name, text)
+    return packed.getvalue()
+
+
+WHOLE = _zipped(_members())
+LEFT_OUT = object()
+# What a place in `run.json` or `tokens.json` is replaced by: of the wrong type, out of its range, or not there.
+RUN_CHANGES: dict[str, tuple[Any, ...]] = {
+    "format": (1, 3, "2", None, LEFT_OUT),
+    "title": ("", " ", "x" * 81, 7, None, LEFT_OUT),
+    "config": ({}, [], None, "x", LEFT_OUT),
+    "config.version": (99, "x"),
+    "config.seed": (-1, "x", 1e300),
+    "config.phases": ([], {}, [{"steps": 0}], [{"steps": 10**12}]),
+    "config.phases.0.steps": (None, 3, -4),
+    "config.phases.0.objective": ({"terms": [{"loss": "nothing"}]}, {"terms": []}),
+    "config.probe.frame_steps": (None, [5, 6]),
+    "config.task.path": ("/etc/passwd", "../secret", "C:\\secret", "a/b", "\0"),
+    "config.task.test_path": ("/etc/passwd", "..", "."),
+    "config.encoder.id": ("/etc", "../../etc", "~/x", "C:\\x", "..", "hub/../../x"),
+    "config.no_such_field": (1,),
+    "made_with": ([], {"a": 1}, {"a": "x" * 81}, {"x" * 41: "a"}, LEFT_OUT),
+    "status": ("running", "queued", "", 1, LEFT_OUT),
+    "device": (1, "x" * 41, LEFT_OUT),
+    "seconds": (-1.0, "1", float("nan"), float("inf"), None),
+    "facts": ([], {"a": "b"}, {"a": float("nan")}, {"x" * 121: 1.0}),
+    "probe": ([], {}, None, LEFT_OUT),
+    "probe.ids": ([], [0, 0, 1, 2], [0, 1, 2], [0, 1, 2, -1], [0, 1, 2, 2**31], [0, 1, 2, 0.5], [0, 1, 2, True]),
+    "probe.texts": ([], ["a"], [1, 2, 3, 4], "abcd", None),
+    "probe.labels": ([0, 1, 0], [0, 1, 0, 2], [0, 1, 0, -1], ["a", "b", "a", "b"]),
+    "probe.classes": ([], ["good"], ["good", "good"], ["good", ""], [1, 2], ["good", None]),
+    "probe.splits": (["train"], ["test"] * 4, ["train", "train", "validation", "validation"], None),
+    "probe.surplus": (1,),
+    "frames": ([], [0, 2], [0, 4, 2], [0, 2, 2], [0, 2, 5], [-1, 2, 4], [0, 2, "4"], {}, LEFT_OUT),
+    "steps": ({}, [1], [{"step": 0, "values": {"loss": 1}}], None),
+    "steps.0.step": (5, 2, 9, -1, "1", 1.5, 10**30),
+    "steps.0.values": ({}, [], {"loss": "x"}, {"loss": float("nan")}, {"loss": float("inf")}, {"loss": True}, None),
+    "evaluations": ({}, [[]], None, LEFT_OUT),
+    "evaluations.0.step": (5, 2, -1, "0"),
+    "evaluations.0.split": ("train", "../x", "", 1),
+    "evaluations.0.values": (
+        {},
+        {"accuracy": 1.5, "macro_f1": 0.5},
+        {"accuracy": 0.5},
+        {"accuracy": -0.1, "macro_f1": 0},
+    ),
+    "surplus": (1,),
+}
+TOKEN_CHANGES: dict[str, tuple[Any, ...]] = {
+    "rows": ([0], [0, 0], [0, 4], [0, -1], [0, "1"], None, LEFT_OUT),
+    "texts": ([], [[]], {}, None, LEFT_OUT),
+    "texts.0.0": ([], ["a", "b", "c"], [1], "a film"),
+    "texts.0.1.0": ([1, 0, 1, [1]], [-1, 0, 1, [1]], [0, 3, 3, [1]], [0, 5, 7, [1]], [0, -1, 1, [1]], [0, 0, 1]),
+    "texts.0.1.0.3": ([], [4], [2, 1], [-1], ["1"], 1),
+    "texts.0.2": (0, 5, -1, "4"),
+    "surplus": (1,),
+}
+ARRAY_CHANGES: dict[str, tuple[Any, ...]] = {
+    "embeddings.0": (
+        np.ones((3, 3), np.float16),
+        np.ones((4, 4), np.float16),
+        np.ones((4, 0), np.float16),
+        np.ones(4, np.float16),
+        np.ones((4, 3, 1), np.float16),
+        np.ones((4, 3), np.float64),
+        np.ones((4, 3), np.int32),
+        np.full((4, 3), np.nan, np.float16),
+        np.full((4, 3), np.inf, np.float32),
+        LEFT_OUT,
+    ),
+    "logits.2": (
+        np.ones((4, 3), np.float16),
+        np.ones((5, 2), np.float16),
+        np.ones((4, 2), np.int64),
+        np.full((4, 2), np.nan, np.float32),
+        LEFT_OUT,
+    ),
+    "attention.4": (
+        np.full((2, 1, 6), 0.25, np.float16),
+        np.full((3, 1, 7), 0.25, np.float16),
+        np.full((2, 2, 7), 0.25, np.float16),
+        np.full((2, 1, 7), 1.25, np.float16),
+        np.full((2, 1, 7), -0.25, np.float16),
+        np.full((2, 1, 7), np.nan, np.float16),
+        LEFT_OUT,
+    ),
+    "attention.0": (np.zeros((0, 1, 7), np.float16), np.float16(1)),
+    "test.logits": (np.zeros((4, 2), np.float16), np.zeros((5, 3), np.float16), LEFT_OUT),
+    "test.labels": (np.full(5, 2, np.int32), np.full(5, -1, np.int32), np.zeros(5, np.float32), LEFT_OUT),
+    "embeddings.3": (np.ones((4, 3), np.float16),),
+    "../../weights": (np.ones(3, np.float16),),
+}
+MAP_CHANGES: dict[str, tuple[Any, ...]] = {
+    "0": (
+        np.zeros((4, 3), np.float32),
+        np.zeros((3, 2), np.float32),
+        np.zeros((4, 2), np.float64),
+        np.full((4, 2), np.nan, np.float32),
+        LEFT_OUT,
+    ),
+    "3": (np.zeros((4, 2), np.float32),),
+    "x": (np.zeros((4, 2), np.float32),),
+}
+
+
+def _changed(given: Any, place: str, value: Any) -> Any:
+    """A copy in which another value is at a place."""
+    made = copy.deepcopy(given)
+    *path, last = (int(part) if part.isdecimal() else part for part in place.split("."))
+    here = made
+    for part in path:
+        here = here[part]
+    if value is LEFT_OUT:
+        del here[last]
+    else:
+        here[last] = value
+    return made
+
+
+def _with(given: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    rest = {key: array for key, array in given.items() if key != name}
+    return rest if value is LEFT_OUT else rest | {name: np.asarray(value)}
+
+
+def _changes() -> Iterator[tuple[str, bytes]]:
+    """Archives in which one thing is wrong, each with a name."""
+    for place, values in RUN_CHANGES.items():
+        for number, value in enumerate(values):
+            yield f"run {place} {number}", _zipped(_members(run=_changed(_run(), place, value)))
+    for place, values in TOKEN_CHANGES.items():
+        for number, value in enumerate(values):
+            yield f"tokens {place} {number}", _zipped(_members(tokens=_changed(_tokens(), place, value)))
+    for name, values in ARRAY_CHANGES.items():
+        for number, value in enumerate(values):
+            yield f"frames {name} {number}", _zipped(_members(arrays=_with(_arrays(), name, value)))
+    maps = load(_members()[MAPS])
+    for name, values in MAP_CHANGES.items():
+        for number, value in enumerate(values):
+            yield f"maps {name} {number}", _zipped(_members(maps=_with(maps, name, value)))
+    yield from _hostile_texts()
+    yield from _hostile_archives()
+    yield from _damaged_bytes()
+
+
+def _hostile_texts() -> Iterator[tuple[str, bytes]]:
+    """Members that are no JSON, no tensors, or more than a reader bears."""
+    for member in (RUN, TOKENS):
+        texts = {
+            "empty": b"",
+            "deep": b"[" * 200_000,
+            "deep object": b'{"a":' * 200_000,
+            "a number": b"7",
+            "no text": b"\xff\xfe\x00",
+            "a lone surrogate": b'{"title": "\\ud800"}',
+            "a long number": b'{"seconds": ' + b"9" * 5_000 + b"}",
+            "cut": _members()[member][:-9],
+        }
+        for name, text in texts.items():
+            yield f"{member} {name}", _zipped(_members() | {member: text})
+    for member in (MAPS, FRAMES):
+        whole = _members()[member]
+        tensors = {
+            "empty": b"",
+            "cut": whole[:-1],
+            "longer": whole + b"x",
+            "header beyond the end": struct.pack("<Q", 2**62) + whole[8:],
+            "header of nothing": struct.pack("<Q", 0) + whole[8:],
+            "no JSON": struct.pack("<Q", 8) + b"nonsense",
+            "a type that NumPy lacks": whole.replace(b'"F16"', b'"F8"  ').replace(b'"F32"', b'"F4"  '),
+            "offsets apart": whole.replace(b'"data_offsets":[0,', b'"data_offsets":[1,', 1),
+        }
+        for name, text in tensors.items():
+            yield f"{member} {name}", _zipped(_members() | {member: text})
+
+
+def _hostile_archives() -> Iterator[tuple[str, bytes]]:
+    """Zips that hold other things, too much, or lie about what they hold."""
+    yield "nothing", b""
+    yield "no zip", b"PK but no zip"
+    yield "an empty zip", _zipped({})
+    for member in MEMBERS:
+        rest = {name: text for name, text in _members().items() if name != member}
+        yield f"without {member}", _zipped(rest)
+        for name in (f"../{member}", f"/{member}", f"a/{member}", f"{member}/", member.upper()):
+            yield f"{name} for {member}", _zipped(rest | {name: _members()[member]})
+    for name in ("weights.safetensors", "model.pkl", "../../../etc/cron.d/x", "C:\\x"):
+        yield f"also {name!r}", _zipped(_members() | {name: b"x"})
+    yield "a bomb", _zipped(_members() | {RUN: b" " * (replay_file.BYTES_MAX + 1)})
+    yield "many members", _zipped(_members() | {f"{n}.json": b"" for n in range(2_000)})
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        yield f"damaged, method {method}", _packed_otherwise(method)
+    at = WHOLE.index(b"PK\x01\x02")
+    yield "encrypted", WHOLE[: at + 8] + b"\x01\x00" + WHOLE[at + 10 :]
+    yield "packed as nobody packs", WHOLE[: at + 10] + b"\x63\x00" + WHOLE[at + 12 :]
+    yield "a size that is none", WHOLE[: at + 24] + b"\xff\xff\xff\x00" + WHOLE[at + 28 :]
+    yield "a place beyond the end", WHOLE[: at + 42] + b"\xff\xff\xff\x00" + WHOLE[at + 46 :]
+
+
+def _packed_otherwise(method: int) -> bytes:
+    """Packed by a method that can be read, with a byte of what was packed turned."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as file:
+        for name, text in _members().items():
+            file.writestr(name, text)
+    return _turned(packed.getvalue(), 60)
+
+
+def _damaged_bytes() -> Iterator[tuple[str, bytes]]:
+    """A whole archive that was cut, or of which one byte of a member was turned."""
+    for share in range(1, 20):
+        yield f"cut after {share} twentieths", WHOLE[: len(WHOLE) * share // 20]
+    with zipfile.ZipFile(io.BytesIO(WHOLE)) as file:
+        starts = {
+            info.filename: (info.header_offset + 30 + len(info.filename), info.compress_size)
+            for info in file.infolist()
+        }
+    for name, (start, size) in starts.items():
+        for share in range(1, 10):
+            yield f"{name}, a byte at {share} tenths", _turned(WHOLE, start + size * share // 10)
+
+
+def _turned(text: bytes, place: int) -> bytes:
+    return text[:place] + bytes([text[place] ^ 0xFF]) + text[place + 1 :]
+
+
+CHANGES = dict(_changes())
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store that nothing may be put into."""
+    opened = Store(tmp_path_factory.mktemp("replays") / "runs")
+    yield opened
+    opened.close()
+
+
+def test_there_are_two_hundred_of_them() -> None:
+    assert len(CHANGES) == len(set(CHANGES.values())) > 200
+
+
+def test_the_whole_one_opens(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "whole.zip"
+    path.write_bytes(WHOLE)
+    assert store.run(open_replay(store, path)).title == "Small"
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_it_is_refused_in_a_sentence_and_nothing_is_created(name: str, untouched: Store, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.zip"
+    path.write_bytes(CHANGES[name])
+    before = {*untouched.folder.parent.rglob("*")}
+    with pytest.raises(StoreError) as refusal:
+        open_replay(untouched, path)
+    sentence = str(refusal.value)
+    assert sentence.startswith("hostile.zip is damaged, or no replay (")
+    assert sentence.endswith("): take another file.")
+    assert len(sentence) < CHARS_MAX
+    assert "\n" not in sentence
+    assert untouched.runs() == []
+    assert {*untouched.folder.parent.rglob("*")} == before
+    assert {*tmp_path.iterdir()} == {path}
+
+
+@pytest.mark.parametrize("change", [lambda path: path.unlink(), lambda path: (path.unlink(), path.mkdir())])
+def test_what_is_no_file_is_refused(change: Callable[[Path], Any], store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "gone.zip"
+    path.write_bytes(WHOLE)
+    change(path)
+    with pytest.raises(StoreError, match=r"gone\.zip"):
+        open_replay(store, path)
+    assert store.runs() == []

@@ -1,0 +1,127 @@
+"""The replays that come with the project: what they are, and that the code makes them from their configs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from core.artifacts import replay_file
+from core.artifacts.replay import open_replay, read_replay
+from core.artifacts.shipped import FOLDER, SHIPPED, draft_of, main, make
+from core.config import RunConfig
+from core.errors import PlaygroundError
+from core.store import Status, Store
+from core.training.prepare import prepare
+from tests.core.artifacts.made import MORE
+
+BYTES_MAX = 1_500_000
+
+
+def test_nothing_else_lies_there() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {
+        f"{name}.{kind}" for name in SHIPPED for kind in ("json", "zip")
+    }
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+class TestEach:
+    def test_it_is_small_and_opens(self, name: str, store: Store) -> None:
+        assert SHIPPED[name].path.stat().st_size <= BYTES_MAX
+        run = store.run(open_replay(store, SHIPPED[name].path))
+        assert (run.status, run.config.task.id) == (Status.FINISHED, "film_reviews")
+        assert store.predictions(run.id) is not None
+
+    def test_it_is_what_its_config_gives(self, name: str) -> None:
+        made, _ = prepare(draft_of(SHIPPED[name]), gpu=False, bfloat16=True)
+        assert replay_file.read(SHIPPED[name].path).config == made
+
+    def test_it_has_a_map_and_a_score_at_every_frame(self, name: str) -> None:
+        replay = read_replay(SHIPPED[name].path)
+        points = len(replay.probe.ids)
+        assert len(replay.steps) == len(replay.maps) == len(replay.scores) > 10
+        assert all(frame.shape == (points, 2) for frame in replay.maps)
+        assert None not in replay.scores
+        assert replay.steps[0] == 0
+        assert replay.steps[-1] == replay.config.steps
+
+
+def test_they_differ_in_their_objective_alone() -> None:
+    first = read_replay(SHIPPED["ce"].path)
+    for name in SHIPPED:
+        replay = read_replay(SHIPPED[name].path)
+        assert replay.probe == first.probe
+        assert replay.steps == first.steps
+        assert _untrained(name) == pytest.approx(_untrained("ce"), abs=0.02)  # in bfloat16
+        assert replay.config.model_copy(update={"phases": (), "name": ""}) == first.config.model_copy(
+            update={"phases": (), "name": ""}
+        )
+
+
+def _untrained(name: str) -> NDArray[np.float16]:
+    return replay_file.read(SHIPPED[name].path).arrays["embeddings.0"]
+
+
+class TestWhatTheyShow:
+    """Each sentence about one is true of its numbers."""
+
+    @staticmethod
+    def at(name: str, frame: int, measure: str) -> float:
+        score = read_replay(SHIPPED[name].path).scores[frame]
+        assert score is not None
+        return score.values[measure]
+
+    def last(self, name: str, measure: str) -> float:
+        return self.at(name, -1, measure)
+
+    def test_what_learns_learns(self) -> None:
+        for name in sorted({*SHIPPED} - {"collapsed"}):
+            assert self.last(name, "accuracy") > 0.85
+
+    def test_a_low_temperature_ends_with_a_higher_mean_cosine(self) -> None:
+        assert self.last("ce-scl-sharp", "mean_cosine") > self.last("ce-scl", "mean_cosine") + 0.4
+
+    def test_a_contrastive_loss_draws_each_class_together(self) -> None:
+        assert self.last("ce-scl", "within_cosine") > self.last("ce", "within_cosine") + 0.05
+
+    def test_cross_entropy_alone_pushes_the_classes_apart(self) -> None:
+        assert self.last("ce", "between_cosine") < self.at("ce", 0, "between_cosine") - 0.3
+
+    def test_the_collapsed_one_rests_on_its_line(self) -> None:
+        run = replay_file.read(SHIPPED["collapsed"].path).run
+        assert self.last("collapsed", "mean_cosine") == pytest.approx(1, abs=1e-2)
+        above = [step.values["loss"] - step.values["collapse_line.supcon"] for step in run.steps[30:]]
+        assert median(above) == pytest.approx(0, abs=1e-3)
+        assert median(map(abs, above)) < 1e-3  # at so high a rate, single batches still throw it off
+        assert run.steps[-1].values["collapse_line.supcon"] == pytest.approx(math.log(15), rel=1e-5)
+
+
+def test_one_is_made_again_from_its_draft(draft: Callable[..., RunConfig], tmp_path: Path) -> None:
+    config = draft(more=MORE | {"name": "Tiny"})
+    for name in ("one.zip", "two.zip"):
+        make(config, tmp_path / name)
+    one, two = (replay_file.read(tmp_path / name) for name in ("one.zip", "two.zip"))
+    assert one.run.title == "Tiny"
+    assert one.run.frames == two.run.frames == tuple(MORE["probe"]["frame_steps"])
+    assert set(one.arrays) == set(two.arrays)
+    assert all(np.array_equal(array, two.arrays[name]) for name, array in one.arrays.items())
+    losses = [[step.values["loss"] for step in made.run.steps] for made in (one, two)]
+    assert losses[0] == losses[1]
+
+
+def test_a_run_that_fails_writes_nothing(draft: Callable[..., RunConfig], tmp_path: Path) -> None:
+    config = draft(more=MORE)
+    broken = config.model_copy(update={"task": config.task.model_copy(update={"path": str(tmp_path / "gone.csv")})})
+    with pytest.raises(PlaygroundError, match=r"gone\.csv"):
+        make(broken, tmp_path / "replay.zip")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nonsense"]) == 2
+    assert "nonsense is no replay of the project: choose ce-scl, ce" in capsys.readouterr().err
