@@ -24,6 +24,7 @@ from pages.ui import reads, state
 from pages.ui.address import Runs
 from pages.ui.bound import bound_several, bound_switch
 from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice
+from pages.ui.exports import export_menu, import_menu
 from pages.ui.head import page_head
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, objective_label, status_badge, task_label
@@ -35,7 +36,9 @@ MAX_ROWS = 14
 
 def page() -> None:
     engine = reads.open_engine()
-    page_head("Runs")
+    with page_head("Runs"):
+        st.space("stretch")
+        import_menu(engine.store)
     who_am_i(engine.store)
     runs = engine.store.runs()
     going = any(not run.status.ended for run in runs)
@@ -224,6 +227,7 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
             st.space("stretch")
             run_buttons(engine, run)
             rename_button(engine, run, runs)
+            export_menu(engine.store, engine.store.run(run.id))
             if run.status.ended:
                 delete_button(engine, [run], "Delete", f"delete.{run.id}")
         message = run.message

@@ -135,7 +135,7 @@ def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
     return {
         "format": replay_file.FORMAT,
         "title": run.title,
-        "config": json.loads(_without_folders(run.effective).to_json()),
+        "config": json.loads(without_folders(run.effective).to_json()),
         "made_with": {"scl-playground": __version__, "python": platform.python_version()}
         | {name: version(name) for name in MADE_WITH},
         "status": str(run.status),
@@ -149,7 +149,7 @@ def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
     }
 
 
-def _without_folders(config: RunConfig) -> RunConfig:
+def without_folders(config: RunConfig) -> RunConfig:
     """Files of the machine by their names alone: where they lie is nobody else's business."""
     task = config.task.model_copy(
         update={

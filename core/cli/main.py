@@ -15,7 +15,7 @@ import click
 from tqdm import tqdm
 
 from core import __version__
-from core.artifacts.replay import write_replay
+from core.cli.exports import export, import_replay
 from core.cli.options import (
     COLUMNS,
     column_options,
@@ -31,7 +31,6 @@ from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, 
 from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
 from core.config.changes import put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
-from core.config.turns import as_ended, as_launched
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.quantities import percent
 from core.settings import settings
@@ -229,43 +228,6 @@ def tag(run: str, tags: tuple[str, ...], folder: str | None) -> None:
     click.echo(f"{record.title} ({run_id}) has {has}.")
 
 
-@cli.command()
-@click.argument("run")
-@click.option("--output", metavar="FILE", help="Write to a file instead of standard output.")
-@runs_option
-@click.option(
-    "--replay", metavar="FILE", help="Write the run without its weights instead, as the home page plays and opens one."
-)
-@click.option(
-    "--knobs",
-    type=click.Choice(["repeated", "launched", "ended"]),
-    default="repeated",
-    show_default=True,
-    help="Knobs that were turned: repeated at their steps, as launched, or from the first step as they ended.",
-)
-def export(run: str, output: str | None, folder: str | None, replay: str | None, knobs: str) -> None:
-    """Print a run's config as JSON, with the knob turns that were made."""
-    store = Store(folder or default_folder())
-    if replay is not None:
-        write_replay(store, store.find(run), Path(replay))
-        return
-    config = _with_knobs(store.run(store.find(run)), knobs)
-    text = json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False)
-    if output is None:
-        click.echo(text)
-        return
-    try:
-        Path(output).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError("output", output, f"{error.strerror}; give a file that can be written.") from None
-
-
-def _with_knobs(run: RunRecord, knobs: str) -> RunConfig:
-    if knobs == "ended":
-        return as_ended(run.effective, run.last_step)
-    return as_launched(run.config) if knobs == "launched" else run.effective
-
-
 def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunConfig:
     """A draft from command-line options; what is not given keeps its default.
 
@@ -423,7 +385,7 @@ def _sentence(run: RunRecord, result: dict[str, Any]) -> str:
     return text + "."
 
 
-for command in (tasks, sweep, protocol, protocols, experiments):
+for command in (export, import_replay, tasks, sweep, protocol, protocols, experiments):
     cli.add_command(command)
 
 

@@ -40,6 +40,8 @@ class Family:
     Attributes:
         head: (model, pooled [B, H]) → logits [B, C], the layers behind the pooled vector.
         head_modules: attribute paths of those layers.
+        head_layers: attribute paths of the two linear layers among them, in their order.
+        head_activation: what lies between these two.
         blocks: attribute path of the list of blocks below the base model.
         packs: whether several texts may share a row. DeBERTa cannot: its embeddings take a mask of one text per row,
             and the convolution of its larger models looks across neighbours. Its batches run in length-sorted chunks.
@@ -55,6 +57,8 @@ class Family:
 
     head: Head
     head_modules: tuple[str, ...]
+    head_layers: tuple[str, str]
+    head_activation: Literal["tanh", "relu", "gelu"]
     blocks: str = "encoder.layer"
     packs: bool = True
     bert_blocks: bool = False
@@ -67,12 +71,29 @@ class Family:
     lora_targets: tuple[str, ...] = ("query", "value")
 
 
-BERT = Family(_bert_head, ("bert.pooler", "classifier"), bert_blocks=True, token_types=True)
-ROBERTA = Family(_first_token_head, ("classifier",), bert_blocks=True, first_position="after_padding")
+CLASSIFIER_LAYERS = ("classifier.dense", "classifier.out_proj")
+BERT = Family(
+    _bert_head,
+    ("bert.pooler", "classifier"),
+    ("bert.pooler.dense", "classifier"),
+    "tanh",
+    bert_blocks=True,
+    token_types=True,
+)
+ROBERTA = Family(
+    _first_token_head,
+    ("classifier",),
+    CLASSIFIER_LAYERS,
+    "tanh",
+    bert_blocks=True,
+    first_position="after_padding",
+)
 # One layer of DeBERTa's first version makes queries, keys and values: its adapter reaches all three.
 DEBERTA = Family(
     _deberta_head,
     ("pooler", "classifier"),
+    ("pooler.dense", "classifier"),
+    "gelu",
     packs=False,
     token_types=True,
     attention_dropout="attention.self.dropout",
@@ -86,10 +107,14 @@ FAMILIES: Mapping[str, Family] = {
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
     "camembert": ROBERTA,
-    "electra": Family(_first_token_head, ("classifier",), bert_blocks=True, token_types=True),
+    "electra": Family(
+        _first_token_head, ("classifier",), CLASSIFIER_LAYERS, "gelu", bert_blocks=True, token_types=True
+    ),
     "distilbert": Family(
         _distilbert_head,
         ("pre_classifier", "classifier"),
+        ("pre_classifier", "classifier"),
+        "relu",
         blocks="transformer.layer",
         query="attention.q_lin",
         key="attention.k_lin",
@@ -98,6 +123,8 @@ FAMILIES: Mapping[str, Family] = {
     "mpnet": Family(
         _first_token_head,
         ("classifier",),
+        CLASSIFIER_LAYERS,
+        "tanh",
         first_position="after_padding",
         attention_dropout="attention.attn.dropout",
         tuple_blocks=True,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from core.encoders.packing import Tokens
@@ -34,6 +36,12 @@ class Tokenizer:
         if keep:
             self._seen |= fresh
         return [fresh[text] if text in fresh else self._seen[text] for text in texts]
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer as transformers loads it; it then cuts texts at the same length by itself."""
+        tokenizer = copy.deepcopy(self._tokenizer)
+        tokenizer.model_max_length = self._max_length
+        tokenizer.save_pretrained(folder)
 
     def words(self, texts: Sequence[str | tuple[str, str]]) -> list[TokenText] | None:
         """How each text is read, word by word; None where the tokenizer does not say where words are."""

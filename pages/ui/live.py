@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -46,6 +44,7 @@ from pages.ui.controls import disk_line, run_buttons, show_notice
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames, frames_of
 from pages.ui.explore.the_map import panel_of
+from pages.ui.exports import export_menu
 from pages.ui.head import tab_title
 from pages.ui.knobs import draw_knobs, pending_words
 from pages.ui.live_figure import as_text, live_figure
@@ -53,7 +52,6 @@ from pages.ui.map_view import map_view
 from pages.ui.parts import (
     duration,
     escaped,
-    file_stem,
     objective_label,
     probe_label,
     status_badge,
@@ -142,7 +140,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         _verdict(run, config, steps, evaluations)
     with right:
         _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
-        _files(engine, run, steps, evaluations)  # below what keeps its height: the sentences below the map do not
+        _files(engine, run)  # below what keeps its height: the sentences below the map do not
     return steps
 
 
@@ -164,6 +162,7 @@ def _header(engine: Engine, run: RunRecord) -> None:
         status_badge(run)
         st.caption(" · ".join(escaped(part) for part in parts), width="stretch")
         run_buttons(engine, run)
+        export_menu(engine.store, run)
         if st.button("New run", icon=":material/add:", type="tertiary"):
             FineTune.RUN.forget()
             st.rerun(scope="app")
@@ -466,23 +465,7 @@ def _next_steps(run: RunRecord) -> None:
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 
 
-def _files(engine: Engine, run: RunRecord, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
-    with st.container(horizontal=True):
-        st.download_button(
-            "Config",
-            lambda: _config_json(engine, run.id),
-            f"{file_stem(run)}.json",
-            "application/json",
-            key="download.config",
-        )
-        if run.status.ended:
-            st.download_button(
-                "Curves as CSV",
-                lambda: curves_csv(steps, evaluations),
-                f"{file_stem(run)}.csv",
-                "text/csv",
-                key="download.csv",
-            )
+def _files(engine: Engine, run: RunRecord) -> None:
     disk_line(engine, run)
     with st.expander("Log"):
         st.code(log_tail(engine, run) or "The log is empty.", language=None)
@@ -496,22 +479,3 @@ def log_tail(engine: Engine, run: RunSummary) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LOG_BYTES))
         return file.read().decode("utf-8", errors="replace")
-
-
-def _config_json(engine: Engine, run_id: str) -> str:
-    return engine.store.effective_config(run_id).model_dump_json(indent=2)
-
-
-def curves_csv(steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> str:
-    """A row for each step: what was measured while it was taken, and scores by split where it was scored."""
-    rows: dict[int, dict[str, float]] = {}
-    for step in steps:
-        rows.setdefault(step.step, {}).update(step.values)
-    for scores in evaluations:
-        rows.setdefault(scores.step, {}).update({f"{scores.split}.{name}": v for name, v in scores.values.items()})
-    names = sorted({name for values in rows.values() for name in values})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["step", *names], restval="")
-    writer.writeheader()
-    writer.writerows({"step": step, **rows[step]} for step in sorted(rows))
-    return text.getvalue()

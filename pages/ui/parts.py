@@ -49,12 +49,6 @@ def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
     return {name: entry.label for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
 
 
-def file_stem(run: RunSummary) -> str:
-    """What files of a run are called: its title in plain letters, and its id, which no other run has."""
-    plain = "".join(sign if sign.isalnum() else " " for sign in run.title.casefold())
-    return "-".join([*plain.split()[:8], run.id])
-
-
 def run_titles(runs: Sequence[RunSummary]) -> list[str]:
     """The runs' titles, each with its number where two are called alike."""
     return distinct([run.title for run in runs], [f"run {run.number}" for run in runs])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.config import RunConfig
+from core.exports.entry import file_stem
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.core.artifacts.made import MORE, recorded
@@ -64,4 +67,69 @@ def test_a_run_is_renamed_tagged_and_found_by_its_tag(
     expect(page.get_by_role("heading", name="Runs")).to_be_in_viewport()
     run = server_store.run(run_ids[1])
     assert (run.title, run.tags) == ("<b>Mine</b>", ("thesis",))
+    page.close()
+
+
+def opened_on_run(page: Page, server: Server, run_id: str) -> None:
+    page.goto(f"{server.url}/fine_tune?run={run_id}")
+    page.get_by_role("button", name="Export").click()
+
+
+def choose(page: Page, form: str) -> None:
+    page.get_by_role("combobox", name="Export as").click()
+    page.get_by_role("option", name=form, exact=True).click()
+
+
+def test_a_run_is_exported_and_comes_back_as_a_replay(
+    browser: Browser, server: Server, server_store: Store, run_ids: list[str], tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    page = context.new_page()
+    opened_on_run(page, server, run_ids[0])
+    choose(page, "Replay")
+    expect(page.get_by_text("import it on Runs, here or on another machine")).to_be_visible()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download", exact=True).click()
+    run = server_store.run(run_ids[0])
+    assert waiting.value.suggested_filename == f"{file_stem(run)}.zip"
+    waiting.value.save_as(tmp_path / "film <b>.zip")
+    page.goto(f"{server.url}/runs")
+    page.get_by_role("button", name="Import a replay").click()
+    page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "film <b>.zip")
+    page.wait_for_url("**/fine_tune?run=*")
+    expect(page.get_by_role("heading", name=run.title, exact=True)).to_be_visible()
+    (replay,) = [one for one in server_store.runs() if "replay" in one.tags]
+    assert page.url.endswith(replay.id)
+    page.get_by_role("button", name="Export").click()
+    choose(page, "Model")
+    expect(page.get_by_text("has no weights here: only its frames came.")).to_be_visible()
+    expect(page.get_by_role("button", name="Download", exact=True)).to_be_disabled()
+    context.close()
+
+
+def test_the_model_of_a_run_is_downloaded(browser: Browser, server: Server, run_ids: list[str], tmp_path: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    page = context.new_page()
+    opened_on_run(page, server, run_ids[0])
+    choose(page, "Model")
+    expect(page.get_by_text("A folder with a model card")).to_be_visible()
+    with page.expect_download(timeout=90_000) as waiting:
+        page.get_by_role("button", name="Download", exact=True).click()
+    waiting.value.save_as(tmp_path / "model.zip")
+    with zipfile.ZipFile(tmp_path / "model.zip") as archive:
+        assert {"README.md", "config.json", "model.safetensors"} <= {Path(name).name for name in archive.namelist()}
+    context.close()
+
+
+def test_a_file_that_is_no_replay_is_refused_in_a_sentence(
+    browser: Browser, server: Server, server_store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "<img src=x onerror=alert(1)>.zip").write_bytes(b"no archive")
+    before = [run.id for run in server_store.runs()]
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{server.url}/runs")
+    page.get_by_role("button", name="Import a replay").click()
+    page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "<img src=x onerror=alert(1)>.zip")
+    expect(page.get_by_text("<img src=x onerror=alert(1)>.zip is damaged, or no replay")).to_be_visible()
+    assert [run.id for run in server_store.runs()] == before
     page.close()

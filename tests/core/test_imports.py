@@ -120,6 +120,19 @@ ALLOWED = {
         "training",
         "workers",
     },
+    "exports": {
+        "artifacts",
+        "config",
+        "encoders",
+        "errors",
+        "events",
+        "figures",
+        "quantities",
+        "registry",
+        "representation",
+        "store",
+        "training",
+    },
     "cli": {
         "artifacts",
         "atomic",
@@ -127,6 +140,7 @@ ALLOWED = {
         "errors",
         "events",
         "experiments",
+        "exports",
         "quantities",
         "settings",
         "store",
@@ -167,6 +181,7 @@ LIGHT += [
 ]
 LIGHT += ["core.training.score_source", "core.training.newest_contrast", "core.representation.verdict"]
 LIGHT += ["core.artifacts.frame_loss", "core.losses.registry", "core.quantities", "core.training.pace"]
+LIGHT += ["core.exports.registry"]
 LIGHT += ["core.lab.process", "core.lab.answer", "core.figures.lab_curves"]
 HEAVY = ["torch", "umap", "numba", "transformers"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED, draft_of
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
-from core.events import Evaluation, Frame, Started, Step
+from core.events import Frame, Started, Step
 from core.losses.registry import LOSSES
 from core.representation.projections import pca_map
 from core.store import Liveness, Status, Store, TaskLibrary
@@ -28,7 +27,6 @@ from core.tasks.rows import Rows
 from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.views.registry import VIEWS
-from pages.ui.live import curves_csv
 from pages.ui.parts import duration, escaped
 from tests.conftest import made_rows
 from tests.core.losses.toy import TOY
@@ -753,16 +751,6 @@ class TestUndo:
         store.purge_discarded(0.0)
         button(app, "Undo").click().run()
         assert any("is deleted for good" in warning.value for warning in app.warning)
-
-
-def test_curves_as_csv_have_scores_beside_steps() -> None:
-    scored = [Evaluation(0, "validation", {"accuracy": 0.5}), Evaluation(2, "validation", {"accuracy": 0.75})]
-    text = curves_csv([Step(1, {"loss": 1.5}), Step(2, {"loss": 1.25})], scored)
-    assert list(csv.DictReader(text.splitlines())) == [
-        {"step": "0", "loss": "", "validation.accuracy": "0.5"},
-        {"step": "1", "loss": "1.5", "validation.accuracy": ""},
-        {"step": "2", "loss": "1.25", "validation.accuracy": "0.75"},
-    ]
 
 
 def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Callable[..., AppTest]) -> None:

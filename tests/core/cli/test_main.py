@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from core.artifacts.shipped import SHIPPED
 from core.cli.main import cli, draft_from, main
 from core.config import RunConfig, parse_config
 from core.config.presets import GROUPS, PRESETS, Preset
 from core.events import Step
+from core.exports.entry import file_stem
+from core.exports.registry import EXPORTS
 from core.losses.registry import LOSSES
 from core.store import Status, Store
 from core.store.budget import keep_within
@@ -328,6 +331,60 @@ def test_a_turned_run_is_exported_with_its_turns_as_launched_or_as_it_ended(run:
     assert asked["repeated"] == store.effective_config(run_id)
     assert asked["launched"] == store.run(run_id).config
     assert (asked["ended"].phases[0].objective.temperature, asked["ended"].knob_turns) == (0.08, ())
+
+
+def test_knobs_are_of_a_config(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    status, out, err = run("export", run_id, "--format", "command", "--knobs", "ended")
+    assert (status, out) == (2, "")
+    assert "leave it out with --format command" in err
+
+
+@pytest.mark.parametrize("form", [name for name, one in EXPORTS.items() if one.text])
+def test_a_few_lines_are_printed_or_written(run: Any, tmp_path: Path, form: str) -> None:
+    _, run_id = made(tmp_path)
+    status, printed, _ = run("export", run_id, "--format", form)
+    assert status == 0
+    assert run("export", run_id, "--format", form, "--output", str(tmp_path / "file"))[0] == 0
+    assert (tmp_path / "file").read_text() == printed != ""
+
+
+def test_other_forms_are_written_under_the_name_of_the_run(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run_id = made(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run("export", run_id, "--format", "tensorboard")
+    assert (status, out, err) == (0, "", f"Wrote {file_stem(store.run(run_id))}-tensorboard.\n")
+    assert (tmp_path / f"{file_stem(store.run(run_id))}-tensorboard").is_dir()
+
+
+def test_a_form_that_does_not_exist_names_those_that_do(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    status, out, err = run("export", run_id, "--format", "pdf")
+    assert (status, out) == (1, "")
+    assert "choose one of config, command, curves, replay" in err
+
+
+def test_a_replay_is_imported(run: Any, tmp_path: Path) -> None:
+    status, out, _ = run("import", str(SHIPPED["ce"].path))
+    assert status == 0
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert out.startswith(f"{listed['name']} ({listed['run_id']}) is among the runs")
+    assert listed["tags"] == ["replay"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"no archive", "is damaged, or no replay"), (None, "replay.zip is not there: give a file")],
+)
+def test_what_is_no_replay_is_one_line(run: Any, tmp_path: Path, content: bytes | None, problem: str) -> None:
+    if content is not None:
+        (tmp_path / "replay.zip").write_bytes(content)
+    status, out, err = run("import", str(tmp_path / "replay.zip"))
+    assert (status, out) == (1, "")
+    assert problem in err
+    assert json.loads(run("runs", "--json")[1]) == []
 
 
 KNOBS = {"repeated": [], "launched": ["--knobs", "launched"], "ended": ["--knobs", "ended"]}

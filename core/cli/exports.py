@@ -1,0 +1,88 @@
+"""Runs leave as files, and replays come in."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from core.artifacts.replay import open_replay
+from core.cli.options import runs_option
+from core.config import RunConfig
+from core.config.turns import as_ended, as_launched
+from core.errors import StoreError
+from core.exports.config_file import config_json
+from core.exports.entry import Export, write_export
+from core.exports.registry import EXPORTS
+from core.store import RunRecord, Store, default_folder
+
+FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPORTS.values())
+
+
+@click.command(help=f"Write a run for another program, another machine or another person.\n\nFormats:{FORMATS}")
+@click.argument("run")
+@click.option("--format", "form", default="config", show_default=True, metavar="NAME", help="One of those below.")
+@click.option(
+    "--output",
+    metavar="PATH",
+    help="Where to. [default: printed where it is a few lines of text, else here under the run's name]",
+)
+@runs_option
+@click.option(
+    "--knobs",
+    type=click.Choice(["repeated", "launched", "ended"]),
+    help="Of a config, knobs that were turned: repeated at their steps, as launched, or from the first step as they "
+    "ended. [default: repeated]",
+)
+def export(run: str, form: str, output: str | None, folder: str | None, knobs: str | None) -> None:
+    """Write a run in one of the forms that `EXPORTS` lists."""
+    chosen = EXPORTS.entry(form)
+    if knobs is not None and chosen.name != "config":
+        raise click.UsageError(f"--knobs is of a config: leave it out with --format {chosen.name}.")
+    store = Store(folder or default_folder())
+    record = store.run(store.find(run))
+    if output is None and chosen.text:
+        click.echo(_printed(chosen, store, record, knobs), nl=False)
+        return
+    path = Path(output or chosen.file_name(record))
+    if knobs is None:
+        write_export(chosen, store, record.id, path)
+    else:
+        _write_text(path, config_json(_with_knobs(record, knobs)))
+    click.echo(f"Wrote {path}.", err=True)
+
+
+@click.command(name="import")
+@click.argument("file")
+@runs_option
+def import_replay(file: str, folder: str | None) -> None:
+    """Put a replay, made with `export --format replay`, among the runs."""
+    path = Path(file)
+    if not path.is_file():
+        raise StoreError(f"{path.name} is not there: give a file that `export --format replay` wrote.")
+    store = Store(folder or default_folder())
+    run = store.run(open_replay(store, path))
+    click.echo(f"{run.title} ({run.id}) is among the runs in {store.folder}.")
+
+
+def _printed(chosen: Export, store: Store, run: RunRecord, knobs: str | None) -> str:
+    if knobs is not None:
+        return config_json(_with_knobs(run, knobs))
+    with tempfile.TemporaryDirectory(prefix="scl-export-") as place:
+        path = Path(place) / chosen.file_name(run)
+        write_export(chosen, store, run.id, path)
+        return path.read_text(encoding="utf-8")
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
+
+
+def _with_knobs(run: RunRecord, knobs: str) -> RunConfig:
+    if knobs == "ended":
+        return as_ended(run.effective, run.last_step)
+    return as_launched(run.config) if knobs == "launched" else run.effective

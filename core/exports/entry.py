@@ -1,0 +1,122 @@
+"""What a form of export states and does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import StoreError
+from core.store import RunRecord, RunSummary, Store
+
+ROOT = Path(__file__).resolve().parents[2]
+STEM_WORDS = 8
+# A zip file knows no earlier date; with a fixed one the same run gives the same file.
+ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def always(store: Store, run: RunRecord) -> str | None:
+    """Every run can be written so."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A form in which a run can be written.
+
+    Attributes:
+        about: what it is good for, in a sentence.
+        suffix: behind the run's name; of a folder the end of its name.
+        write: to a path where nothing is yet: a file, or a folder where `folder` is set.
+            Raises: PlaygroundError for a run that cannot be written so, OSError for a place that cannot.
+        refusal: a sentence why a run cannot be written so now, None where it can. It costs little to ask.
+        text: a few lines that can be printed.
+        heavy: it loads torch: for a page it is written by a process of its own.
+    """
+
+    name: str
+    label: str
+    place: int
+    about: str
+    suffix: str
+    mime: str
+    write: Callable[[Store, RunRecord, Path], None]
+    refusal: Callable[[Store, RunRecord], str | None] = always
+    text: bool = False
+    folder: bool = False
+    heavy: bool = False
+
+    def file_name(self, run: RunSummary) -> str:
+        return f"{file_stem(run)}{self.suffix}"
+
+
+def file_stem(run: RunSummary) -> str:
+    """What files of a run are called: its title in plain letters, and its id, which no other run has."""
+    plain = "".join(sign if sign.isalnum() else " " for sign in run.title.casefold())
+    return "-".join([*plain.split()[:STEM_WORDS], run.id])
+
+
+def write_export(export: Export, store: Store, run_id: str, path: Path) -> None:
+    """Write a run in one form, whole or not at all.
+
+    Raises: StoreError for a run that cannot be written so, and for a place that cannot be written.
+    """
+    run = store.run(run_id)
+    if (why := export.refusal(store, run)) is not None:
+        raise StoreError(why)
+    if export.folder and path.exists():
+        raise StoreError(f"{path.name} is there already: give the name of a new folder.")
+    try:
+        # Beside the target, so that the finished file only has to be renamed.
+        with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made:
+            export.write(store, run, Path(made) / "made")
+            (Path(made) / "made").replace(path)
+    except OSError as error:
+        raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
+
+
+def export_bytes(export: Export, store: Store, run_id: str) -> bytes:
+    """A run in one form as a browser takes it: a folder is packed. Raises: StoreError."""
+    with tempfile.TemporaryDirectory(prefix="scl-export-") as folder:
+        path = Path(folder) / export.file_name(store.run(run_id))
+        if export.heavy:
+            _write_apart(export, store, run_id, path)
+        else:
+            write_export(export, store, run_id, path)
+        if not export.folder:
+            return path.read_bytes()
+        packed = Path(folder) / "packed.zip"
+        _pack(path, packed)
+        return packed.read_bytes()
+
+
+def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
+    """Let the command line write it: a server keeps torch out of its own process."""
+    command = [sys.executable, "-m", "core", "export", run_id, "--format", export.name, "--output", str(path)]
+    done = subprocess.run(
+        [*command, "--runs", str(store.folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        raise StoreError(said.removeprefix("error: "))
+
+
+def _pack(folder: Path, target: Path) -> None:
+    """Everything in a folder, under its name."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                info = zipfile.ZipInfo(str(path.relative_to(folder.parent)), ZIP_DATE)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                with path.open("rb") as source, out.open(info, "w", force_zip64=True) as packed:
+                    shutil.copyfileobj(source, packed)
+
+
+def going_on(store: Store, run: RunRecord) -> str | None:
+    """Why a run that has not ended cannot be written."""
+    return None if run.status.ended else f"{run.title} is {run.status}: wait for its end, or stop it."

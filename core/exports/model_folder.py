@@ -1,0 +1,105 @@
+"""A finished run's model, as other programs load it, with a card that states how it was made and what it scored.
+
+A model that reads [CLS] is a standard `AutoModelForSequenceClassification`. One that reads the mean of all tokens is a
+sentence-transformers model, with its classifier in a file beside it: transformers' own class would put the classifier
+on [CLS], and predict something else.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.artifacts.weights import load_at, weight_steps
+from core.exports.entry import Export
+from core.exports.model_card import model_card
+from core.store import RunRecord, Status, Store
+from core.store.budget import missing_sentence, reading_weights
+
+if TYPE_CHECKING:
+    from core.encoders.model import Encoder
+
+HEAD = "classifier.safetensors"
+# What these files say of the machine that wrote them.
+PLACES = {"config.json": "_name_or_path", "tokenizer_config.json": "name_or_path"}
+
+
+def _refusal(store: Store, run: RunRecord) -> str | None:
+    if run.status != Status.FINISHED:
+        return f"{run.title} is {run.status}: only a finished run has a model."
+    if run.steps in weight_steps(store, run):
+        return None
+    return missing_sentence(run) or f"{run.title} has no weights here: only its frames came."
+
+
+def _write(store: Store, run: RunRecord, path: Path) -> None:
+    with reading_weights(store, run.id):
+        encoder, tokenizer = load_at(store, run, run.steps)
+    path.mkdir()
+    tokenizer.save(path)
+    if encoder.pooling == "mean":
+        _write_sentence_transformer(encoder, path, run.config.encoder.max_length)
+    else:
+        encoder.model.save_pretrained(path)
+    for name, key in PLACES.items():
+        _without(path / name, key)
+    (path / "README.md").write_text(model_card(store, run, encoder), encoding="utf-8")
+
+
+def _write_sentence_transformer(encoder: Encoder, path: Path, max_length: int) -> None:
+    """The files of sentence-transformers 3 and later, which releases since then read."""
+    from safetensors.torch import save_file
+
+    encoder.base.save_pretrained(path)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": i, "name": str(i), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        for i, (place, kind) in enumerate(kinds.items())
+    ]
+    _write_json(path / "modules.json", modules)
+    _write_json(path / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    _write_json(
+        path / "config_sentence_transformers.json",
+        {"__version__": {"transformers": version("transformers"), "pytorch": version("torch")}},
+    )
+    (path / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": int(encoder.model.config.hidden_size), "pooling_mode_mean_tokens": True}
+    _write_json(path / "1_Pooling" / "config.json", pooling)
+    layers = [encoder.model.get_submodule(name) for name in encoder.family.head_layers]
+    save_file(
+        {
+            f"{name}.{part}": getattr(layer, part).detach().contiguous()
+            for name, layer in zip(("dense", "output"), layers, strict=True)
+            for part in ("weight", "bias")
+        },
+        path / HEAD,
+    )
+
+
+def _without(path: Path, key: str) -> None:
+    """Leave one field of a JSON file out."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content.pop(key, None)
+    _write_json(path, content)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+ENTRIES = (
+    Export(
+        name="model",
+        label="Model",
+        place=50,
+        about="A folder with a model card for transformers; for sentence-transformers where the run pools by the mean.",
+        suffix="-model",
+        mime="application/zip",
+        write=_write,
+        refusal=_refusal,
+        folder=True,
+        heavy=True,
+    ),
+)

@@ -1,0 +1,9 @@
+"""The forms of export, by name. Imports no torch."""
+
+from __future__ import annotations
+
+from core.exports.entry import Export
+from core.registry import Registry
+
+EXPORTS: Registry[Export] = Registry("format")
+EXPORTS.collect("core.exports")

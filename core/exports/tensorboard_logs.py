@@ -1,0 +1,67 @@
+"""A run as a folder for TensorBoard: its curves, its settings, and its frames for the Embedding Projector."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from core.artifacts.projector import spread, write_projector
+from core.artifacts.replay import without_folders
+from core.exports.config_file import config_json
+from core.exports.entry import Export
+from core.store import RunRecord, Store
+
+# TensorBoard finds event files by this word in their names.
+EVENTS = "events.out.tfevents"
+
+
+def _write(store: Store, run: RunRecord, path: Path) -> None:
+    from tensorboardX import SummaryWriter
+
+    times = store.newest_times(run.id, -1)
+    with SummaryWriter(str(path)) as writer:
+        writer.add_text("config", f"```json\n{config_json(without_folders(run.effective))}```", 0, run.created_at)
+        for step in store.steps(run.id):
+            for name, value in step.values.items():
+                writer.add_scalar(f"train/{name}", value, step.step, times.get(step.step, run.created_at))
+        for scores in store.evaluations(run.id):
+            for name, value in scores.values.items():
+                tag = f"{scores.split}/{name}"
+                writer.add_scalar(tag, value, scores.step, times.get(scores.step, run.created_at))
+    (written,) = path.glob(f"{EVENTS}.*")
+    # The library puts the machine's name into the file's.
+    written.rename(path / f"{EVENTS}.{int(run.created_at)}.{run.id}")
+    _add_frames(store, run, path)
+
+
+def _add_frames(store: Store, run: RunRecord, path: Path) -> None:
+    steps = [step for step in store.frame_steps(run.id) if np.isfinite(store.embeddings(run.id, step)).all()]
+    if run.probe is None or not steps:
+        return
+    packed = io.BytesIO()
+    write_projector(
+        packed,
+        run.probe,
+        spread(steps),
+        lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)),
+        title=run.title,
+    )
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(path)
+
+
+ENTRIES = (
+    Export(
+        name="tensorboard",
+        label="TensorBoard logs",
+        place=60,
+        about="A folder for `tensorboard --logdir`: curves, settings, and up to 24 frames in its Projector.",
+        suffix="-tensorboard",
+        mime="application/zip",
+        write=_write,
+        folder=True,
+    ),
+)

@@ -1,0 +1,182 @@
+"""Every form of export: named after the run, whole or not at all; and each of the small ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.artifacts.replay import open_replay
+from core.cli.main import draft_from, fit
+from core.config import FILE_TASK, KnobTurn, RunConfig, parse_config
+from core.config.assign import with_full_objective
+from core.config.presets import PRESETS
+from core.errors import PlaygroundError, StoreError
+from core.events import Evaluation, Step
+from core.exports.command_line import COMMAND, command_line
+from core.exports.curves_table import curves_csv
+from core.exports.entry import export_bytes, file_stem, write_export
+from core.exports.registry import EXPORTS
+from core.store import RunRecord, Status, Store
+from tests.core.artifacts.made import MORE, recorded
+
+
+@pytest.fixture
+def run(store: Store, draft: Callable[..., RunConfig]) -> RunRecord:
+    return recorded(store, draft(more=MORE))
+
+
+class TestEveryForm:
+    @pytest.mark.parametrize("name", list(EXPORTS))
+    def test_it_is_written_under_the_name_of_the_run(
+        self, store: Store, run: RunRecord, tmp_path: Path, name: str
+    ) -> None:
+        store.rename(run.id, "τ 0.1 / <b>../x</b>")
+        one = EXPORTS[name]
+        path = tmp_path / one.file_name(store.run(run.id))
+        assert path.name.startswith(f"τ-0-1-b-x-b-{run.id}")
+        if one.refusal(store, store.run(run.id)) is not None:
+            pytest.skip("this run has no weights")  # of the model folder, which has tests of its own
+        write_export(one, store, run.id, path)
+        assert path.is_dir() if one.folder else path.stat().st_size > 0
+        assert [left.name for left in tmp_path.glob(".export-*")] == []
+
+    @pytest.mark.parametrize("name", list(EXPORTS))
+    def test_a_place_that_cannot_be_written_is_named(
+        self, store: Store, run: RunRecord, tmp_path: Path, name: str
+    ) -> None:
+        if EXPORTS[name].refusal(store, run) is not None:
+            pytest.skip("this run has no weights")
+        with pytest.raises(StoreError, match="made could not be written"):
+            write_export(EXPORTS[name], store, run.id, tmp_path / "nowhere" / "made")
+
+    @pytest.mark.parametrize("name", [name for name, one in EXPORTS.items() if one.folder])
+    def test_a_folder_that_is_there_is_left_alone(
+        self, store: Store, run: RunRecord, tmp_path: Path, name: str
+    ) -> None:
+        (tmp_path / "there").mkdir()
+        (tmp_path / "there" / "mine.txt").write_text("mine")
+        with pytest.raises(StoreError):
+            write_export(EXPORTS[name], store, run.id, tmp_path / "there")
+        assert [path.name for path in (tmp_path / "there").iterdir()] == ["mine.txt"]
+
+    def test_a_run_that_goes_on_gives_its_settings_and_no_replay(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        run_id = store.create(draft())
+        write_export(EXPORTS["config"], store, run_id, tmp_path / "config.json")
+        with pytest.raises(StoreError, match="is queued: wait for its end, or stop it"):
+            write_export(EXPORTS["replay"], store, run_id, tmp_path / "replay.zip")
+        assert [path.name for path in tmp_path.glob("*replay*")] == []
+
+    def test_a_folder_reaches_a_browser_packed_under_its_name(self, store: Store, run: RunRecord) -> None:
+        packed = export_bytes(EXPORTS["tensorboard"], store, run.id)
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            assert {name.split("/")[0] for name in archive.namelist()} == {f"{file_stem(run)}-tensorboard"}
+
+    def test_an_unknown_form_names_those_that_exist(self) -> None:
+        with pytest.raises(PlaygroundError, match="config, command, curves, replay"):
+            EXPORTS.entry("docx")
+
+
+class TestConfig:
+    def test_it_is_read_back(self, store: Store, run: RunRecord) -> None:
+        assert parse_config(json.loads(export_bytes(EXPORTS["config"], store, run.id))) == run.effective
+
+
+class TestReplay:
+    def test_it_is_opened_elsewhere(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
+        (tmp_path / "replay.zip").write_bytes(export_bytes(EXPORTS["replay"], store, run.id))
+        other = Store(tmp_path / "elsewhere")
+        opened = other.run(open_replay(other, tmp_path / "replay.zip"))
+        assert (opened.title, opened.status) == (run.title, Status.FINISHED)
+        other.close()
+
+
+def taken(command: str) -> RunConfig:
+    """The draft that `fit` makes of a command, as a shell hands it on."""
+    printed = command.replace(COMMAND, r"printf '%s\0'", 1)
+    words = subprocess.run(["sh", "-c", printed], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+    given: dict[str, Any] = fit.make_context("fit", words).params
+    return draft_from({name: value for name, value in given.items() if value not in (None, (), False)})
+
+
+class TestCommandLine:
+    @pytest.mark.parametrize("name", list(PRESETS))
+    def test_fit_takes_it_for_every_objective(self, name: str) -> None:
+        phases = [with_full_objective(phase) for phase in PRESETS[name].phases({"steps": 20, "batch_size": 8})]
+        config = parse_config({"phases": phases, "seed": 4, "task": {"id": "news_topics", "train_size": 64}})
+        assert taken(command_line(config)) == config
+
+    def test_it_repeats_a_run_with_its_turns(self, run: RunRecord) -> None:
+        turned = run.effective.model_copy(
+            update={"knob_turns": (KnobTurn.model_validate({"step": 2, "name": "temperature", "value": 0.1}),)}
+        )
+        found = taken(command_line(turned))
+        # The rows are those of the file; what they are is found out before launch.
+        assert found == turned.model_copy(
+            update={"task": turned.task.model_copy(update={"content_hash": None, "name": None})}
+        )
+
+    def test_names_of_columns_and_files_are_quoted(self) -> None:
+        config = parse_config(
+            {
+                "task": {
+                    "id": FILE_TASK,
+                    "path": "my data/$(rm -rf) 'x'.csv",
+                    "test_path": "te st.csv",
+                    "reading": {"text": "the; text", "delimiter": ";"},
+                    "drop": ["empty_text"],
+                },
+                "name": 'a `b` "c"',
+            }
+        )
+        assert taken(command_line(config)) == config
+
+
+def test_curves_as_csv_have_scores_beside_steps() -> None:
+    scored = [Evaluation(0, "validation", {"accuracy": 0.5}), Evaluation(2, "validation", {"accuracy": 0.75})]
+    text = curves_csv([Step(1, {"loss": 1.5}), Step(2, {"loss": 1.25})], scored)
+    assert list(csv.DictReader(text.splitlines())) == [
+        {"step": "0", "loss": "", "validation.accuracy": "0.5"},
+        {"step": "1", "loss": "1.5", "validation.accuracy": ""},
+        {"step": "2", "loss": "1.25", "validation.accuracy": "0.75"},
+    ]
+
+
+class TestTensorBoard:
+    def test_tensorboard_reads_every_number(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
+        events = EventAccumulator(str(tmp_path / "logs")).Reload()
+        wanted = {f"train/{name}" for step in store.steps(run.id) for name in step.values}
+        wanted |= {f"{one.split}/{name}" for one in store.evaluations(run.id) for name in one.values}
+        assert set(events.Tags()["scalars"]) == wanted
+        losses = [(scalar.step, scalar.value) for scalar in events.Scalars("train/loss")]
+        assert losses == [(step.step, pytest.approx(step.values["loss"])) for step in store.steps(run.id)]
+        (config,) = events.Tensors("config/text_summary")
+        assert f'"seed": {run.config.seed}' in config.tensor_proto.string_val[0].decode()
+
+    def test_the_projector_finds_the_frames(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
+        write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
+        listed = (tmp_path / "logs" / "projector_config.pbtxt").read_text()
+        for step in store.frame_steps(run.id):
+            assert f"step-{step:07d}/tensors.tsv" in listed
+            rows = (tmp_path / "logs" / f"step-{step:07d}" / "tensors.tsv").read_text().splitlines()
+            assert len(rows) == len(run.probe.ids) if run.probe else 0
+
+    def test_nothing_of_the_machine_is_in_it(self, store: Store, run: RunRecord, tmp_path: Path) -> None:
+        import socket
+
+        write_export(EXPORTS["tensorboard"], store, run.id, tmp_path / "logs")
+        written = b"".join(path.read_bytes() for path in (tmp_path / "logs").rglob("*") if path.is_file())
+        assert str(Path(run.config.encoder.id).parent).encode() not in written
+        assert not any(socket.gethostname() in path.name for path in (tmp_path / "logs").rglob("*"))

@@ -1,0 +1,204 @@
+"""An exported model predicts what its run predicted, in the programs that people load it with."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.artifacts.replay import open_replay, write_replay
+from core.config import RunConfig
+from core.encoders.families import FAMILIES
+from core.errors import StoreError
+from core.exports.entry import export_bytes, write_export
+from core.exports.model_card import ACTIVATIONS
+from core.exports.registry import EXPORTS
+from core.store import RunRecord, Store
+from core.training.weight_files import CHECKPOINT_NAME
+from tests.core.artifacts.made import MORE, recorded
+from tests.core.encoders.test_model import made
+
+FAST = {"optimiser": {"learning_rate": 1e-2}}
+HOSTILE = "<img src=x> | `a` [b](c)"
+
+
+def exported(store: Store, run: RunRecord, folder: Path) -> Path:
+    write_export(EXPORTS["model"], store, run.id, folder / "model")
+    return folder / "model"
+
+
+def last(store: Store, run: RunRecord) -> tuple[list[str], Any]:
+    """The texts on the map and the logits of the last frame."""
+    assert run.probe is not None
+    return list(run.probe.texts), store.logits(run.id, run.steps)
+
+
+@pytest.fixture
+def run_by(store: Store, draft: Callable[..., RunConfig]) -> Callable[[str], RunRecord]:
+    def make(pooling: str) -> RunRecord:
+        config = draft(more=MORE, **FAST)
+        encoder = config.encoder.model_copy(update={"pooling": pooling, "max_length": 12})
+        return recorded(store, config.model_copy(update={"encoder": encoder}))
+
+    return make
+
+
+def test_a_run_by_cls_is_loaded_by_transformers_and_predicts_the_same(
+    store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    run = run_by("cls")
+    folder = exported(store, run, tmp_path)
+    texts, expected = last(store, run)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokens = AutoTokenizer.from_pretrained(folder)(texts, padding=True, truncation=True, return_tensors="pt")
+    assert tokens["input_ids"].shape[1] <= 12
+    with torch.inference_mode():
+        found = model(**tokens).logits
+    np.testing.assert_allclose(found.numpy(), expected, atol=2e-5)
+    assert run.probe is not None
+    assert model.config.id2label == dict(enumerate(run.probe.classes))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_the_lines_of_its_card_predict_the_same(
+    store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path, pooling: str
+) -> None:
+    run = run_by(pooling)
+    folder = exported(store, run, tmp_path)
+    code = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    code = re.sub(r'FOLDER = ".*"', f"FOLDER = {str(folder)!r}", code, count=1)
+    names: dict[str, Any] = {}
+    exec(compile(code, "card", "exec"), names)
+    texts, expected = last(store, run)
+    if pooling == "mean":
+        np.testing.assert_allclose(names["logits"](texts).numpy(), expected, atol=2e-5)
+        return
+    shares = torch.tensor(expected).softmax(-1).numpy()
+    for answers, row in zip(names["classify"](texts), shares, strict=True):
+        found = {one["label"]: one["score"] for one in answers}
+        assert run.probe is not None
+        np.testing.assert_allclose([found[name] for name in run.probe.classes], row, atol=2e-5)
+
+
+def test_a_run_by_mean_gives_its_vectors_in_sentence_transformers(
+    store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    run = run_by("mean")
+    encoder = SentenceTransformer(str(exported(store, run, tmp_path)), device="cpu")
+    texts, _ = last(store, run)
+    np.testing.assert_allclose(encoder.encode(texts), store.embeddings(run.id, run.steps), atol=2e-5)
+    assert encoder.max_seq_length == 12
+
+
+@pytest.mark.parametrize("model_type", list(FAMILIES))
+@torch.inference_mode()
+def test_two_layers_and_their_activation_are_the_head_of_every_family(model_type: str) -> None:
+    encoder = made(model_type, "mean")
+    vectors = torch.randn(5, encoder.model.config.hidden_size)
+    dense, output = (encoder.model.get_submodule(name) for name in encoder.family.head_layers)
+    assert encoder.family.head_activation in ACTIVATIONS
+    activation = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
+    found = output(activation[encoder.family.head_activation](dense(vectors)))
+    torch.testing.assert_close(found, encoder.logits(vectors))
+
+
+class TestCard:
+    def test_its_numbers_are_those_of_the_run(
+        self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+    ) -> None:
+        run = run_by("cls")
+        card = (exported(store, run, tmp_path) / "README.md").read_text(encoding="utf-8")
+        (test,) = (one for one in store.evaluations(run.id) if one.split == "test")
+        assert f"| Test | {test.values['accuracy'] * 100:.1f}% |" in card
+        assert f"{test.values['accuracy_low'] * 100:.1f}% to {test.values['accuracy_high'] * 100:.1f}%" in card
+        assert "| Seed | 0 |" in card
+
+    def test_a_title_from_outside_is_plain_text(
+        self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+    ) -> None:
+        run = run_by("cls")
+        store.rename(run.id, HOSTILE)
+        card = (exported(store, store.run(run.id), tmp_path) / "README.md").read_text(encoding="utf-8")
+        assert "# \\<img src=x\\> \\| \\`a\\` \\[b\\](c)\n" in card
+        assert HOSTILE not in card
+
+    def test_no_folder_of_the_machine_is_in_any_file(
+        self, store: Store, run_by: Callable[[str], RunRecord], tiny_encoder: Path, small_csv: Path, tmp_path: Path
+    ) -> None:
+        folder = exported(store, run_by("mean"), tmp_path)
+        for path in folder.rglob("*"):
+            if path.is_file():
+                content = path.read_bytes()
+                assert str(tiny_encoder.parent).encode() not in content, path
+                assert str(small_csv.parent).encode() not in content, path
+
+    def test_a_classifier_that_never_learned_is_said(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        contrast = {"terms": [{"loss": "supcon"}]}
+        run = recorded(store, draft(objective=contrast, more=MORE))
+        card = (exported(store, run, tmp_path) / "README.md").read_text(encoding="utf-8")
+        assert "Its classifier was never trained" in card
+        assert "linear probe of the vectors" in card
+
+
+class TestRefusals:
+    def test_a_run_that_was_stopped_has_no_model(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        run = recorded(store, draft(more=MORE), stop_at=4)
+        with pytest.raises(StoreError, match="only a finished run has a model"):
+            exported(store, run, tmp_path)
+
+    def test_a_replay_has_no_model(self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path) -> None:
+        write_replay(store, run_by("cls").id, tmp_path / "replay.zip")
+        other = Store(tmp_path / "elsewhere")
+        opened = other.run(open_replay(other, tmp_path / "replay.zip"))
+        assert EXPORTS["model"].refusal(other, opened) == f"{opened.title} has no weights here: only its frames came."
+        other.close()
+
+    def test_weights_that_are_damaged_are_a_sentence_and_leave_nothing(
+        self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+    ) -> None:
+        run = run_by("cls")
+        (store.run_folder(run.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
+        with pytest.raises(StoreError):
+            exported(store, run, tmp_path)
+        assert list(tmp_path.glob("*model*")) == []
+
+
+def test_a_browser_gets_it_from_a_process_of_its_own(
+    store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+) -> None:
+    run = run_by("cls")
+    script = (
+        "import sys; from core.exports.entry import export_bytes; from core.exports.registry import EXPORTS\n"
+        "from core.store import Store\n"
+        f"content = export_bytes(EXPORTS['model'], Store({str(store.folder)!r}), {run.id!r})\n"
+        f"open({str(tmp_path / 'model.zip')!r}, 'wb').write(content)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+    shutil.unpack_archive(tmp_path / "model.zip", tmp_path / "unpacked")
+    assert len(list((tmp_path / "unpacked").rglob("model.safetensors"))) == 1
+
+
+def test_what_goes_wrong_in_that_process_is_a_sentence(
+    store: Store, run_by: Callable[[str], RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_by("cls")
+    monkeypatch.setattr("core.exports.entry.ROOT", store.folder)  # where there is no such module
+    with pytest.raises(StoreError, match="core"):
+        export_bytes(EXPORTS["model"], store, run.id)
