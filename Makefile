@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run ray-demo test lint bench data-check replays clean
+.PHONY: run ray-demo test lint bench data-check replays gallery clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -36,6 +36,10 @@ data-check: $(VENV)/.ready-dev
 # The replays that come with the project, made again from assets/replays/*.json: some minutes.
 replays: $(VENV)/.ready
 	$(BIN)/python -m core.artifacts.shipped
+
+# The same as pages that open anywhere, with an index, in gallery/.
+gallery: $(VENV)/.ready
+	$(BIN)/python -m core.exports.gallery gallery
 
 clean:
 	rm -rf $(VENV)

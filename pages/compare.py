@@ -10,6 +10,7 @@ from pages.ui import reads, state
 from pages.ui.address import Compare
 from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
+from pages.ui.exports import pair_page
 from pages.ui.head import page_head
 
 
@@ -25,6 +26,9 @@ def page() -> None:
     if not chosen:
         st.info("Choose two to six runs to see what differs, their curves, and their maps side by side.")
         return
+    if len(chosen) == 2:
+        with head:
+            pair_page(engine.store, engine.store.run(chosen[0]), engine.store.run(chosen[1]))
     view(engine, chosen)
 
 

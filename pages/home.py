@@ -10,15 +10,17 @@ import streamlit as st
 from core import __version__
 from core.artifacts.replay import Replay, open_replay, read_replay
 from core.artifacts.shipped import SHIPPED
-from core.events import Evaluation
-from core.figures.map_data import categories_bundle, examples_bundle, places_bundle
-from core.quantities import percent
+from core.config.summary import objective_label
+from core.figures.example_colours import label_colours
+from core.figures.map_data import examples_bundle, places_bundle
 from core.store import RunSummary
+from core.tasks.task_label import task_label
+from core.training.score_source import score_note
 from pages.ui import reads, state
 from pages.ui.address import Home
 from pages.ui.bound import bound
 from pages.ui.map_view import Panel, map_view
-from pages.ui.parts import escaped, objective_label, status_badge, task_label
+from pages.ui.parts import escaped, status_badge
 
 MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5
@@ -91,18 +93,10 @@ def replay_panel(name: str) -> Panel:
     return Panel(
         examples=examples_bundle(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits),
         places=places_bundle(np.stack(played.maps)),
-        colours=categories_bundle(probe.labels, probe.classes, "Label"),
+        colours=label_colours(probe.labels, probe.classes),
         steps=played.steps,
-        notes=tuple(_note(score) for score in played.scores),
+        notes=tuple("" if score is None else score_note(score) for score in played.scores),
     )
-
-
-def _note(score: Evaluation | None) -> str:
-    """What a frame scored, and what was scored where it is not the classifier."""
-    if score is None:
-        return ""
-    scorer = "validation" if score.probe_rows is None else "linear probe"
-    return f"{scorer} {percent(score.values['accuracy'])}"
 
 
 def _actions(runs: Sequence[RunSummary]) -> None:

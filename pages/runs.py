@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.waiting_time import places
+from core.config.summary import objective_label
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
 from core.quantities import PERCENT_CELLS, counted, hundredths
@@ -16,6 +17,7 @@ from core.settings import settings
 from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
+from core.tasks.task_label import task_label
 from core.training.score_source import classifier_learns_from, classifier_note, scored
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
@@ -27,7 +29,7 @@ from pages.ui.controls import delete_button, disk_line, offer_undo, rename_butto
 from pages.ui.exports import export_menu, import_menu
 from pages.ui.head import page_head
 from pages.ui.live import log_tail
-from pages.ui.parts import duration, escaped, objective_label, status_badge, task_label
+from pages.ui.parts import duration, escaped, status_badge
 from pages.ui.visitor import all_whose, visitor, who_am_i
 
 POLL_S = 2.0

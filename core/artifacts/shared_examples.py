@@ -68,6 +68,27 @@ def matched(keys: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
     return np.array(found, np.int64).reshape(len(places), len(common))
 
 
+def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...]:
+    """One id per example: 0, 1, 2, … in the order of the first run, then what others have beyond it.
+
+    A run that comes behind the others changes none of theirs. A key that a run has twice is two examples: the first
+    goes with the first of the other runs.
+
+    Args:
+        keys: one list per run.
+    """
+    known: dict[tuple[Hashable, int], int] = {}
+    found = []
+    for of_run in keys:
+        seen: Counter[Hashable] = Counter()
+        ids = []
+        for key in of_run:
+            ids.append(known.setdefault((key, seen[key]), len(known)))
+            seen[key] += 1
+        found.append(tuple(ids))
+    return tuple(found)
+
+
 def find_turn(points: ArrayLike, onto: ArrayLike, *, scaled: bool = False) -> Turn:
     """The turn that lays points as near as can be to the same examples of another map.
 

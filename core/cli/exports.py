@@ -18,10 +18,15 @@ from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store, default_folder
 
 FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPORTS.values())
+ABOUT = (
+    "Write a run for another program, another machine or another person.\n\n"
+    f"BESIDE is a second run for --format html.\n\nFormats:{FORMATS}"
+)
 
 
-@click.command(help=f"Write a run for another program, another machine or another person.\n\nFormats:{FORMATS}")
+@click.command(help=ABOUT)
 @click.argument("run")
+@click.argument("beside", required=False)
 @click.option("--format", "form", default="config", show_default=True, metavar="NAME", help="One of those below.")
 @click.option(
     "--output",
@@ -35,19 +40,22 @@ FORMATS = "\n\n\b\n" + "\n".join(f"  {one.name:<12} {one.about}" for one in EXPO
     help="Of a config, knobs that were turned: repeated at their steps, as launched, or from the first step as they "
     "ended. [default: repeated]",
 )
-def export(run: str, form: str, output: str | None, folder: str | None, knobs: str | None) -> None:
+def export(run: str, beside: str | None, form: str, output: str | None, folder: str | None, knobs: str | None) -> None:
     """Write a run in one of the forms that `EXPORTS` lists."""
     chosen = EXPORTS.entry(form)
     if knobs is not None and chosen.name != "config":
         raise click.UsageError(f"--knobs is of a config: leave it out with --format {chosen.name}.")
     store = Store(folder or default_folder())
     record = store.run(store.find(run))
+    other = None if beside is None else store.find(beside)
+    if beside is not None and chosen.write_pair is None:
+        raise click.UsageError(f"--format {chosen.name} is of one run: leave {beside} out.")
     if output is None and chosen.text:
         click.echo(_printed(chosen, store, record, knobs), nl=False)
         return
     path = Path(output or chosen.file_name(record))
     if knobs is None:
-        write_export(chosen, store, record.id, path)
+        write_export(chosen, store, record.id, path, other)
     else:
         _write_text(path, config_json(_with_knobs(record, knobs)))
     click.echo(f"Wrote {path}.", err=True)

@@ -36,6 +36,7 @@ class Export:
             Raises: PlaygroundError for a run that cannot be written so, OSError for a place that cannot.
         refusal: a sentence why a run cannot be written so now, None where it can. It costs little to ask.
         text: a few lines that can be printed.
+        write_pair: two runs side by side, where the form has that.
         heavy: it loads torch: for a page it is written by a process of its own.
     """
 
@@ -50,6 +51,7 @@ class Export:
     text: bool = False
     folder: bool = False
     heavy: bool = False
+    write_pair: Callable[[Store, tuple[RunRecord, RunRecord], Path], None] | None = None
 
     def file_name(self, run: RunSummary) -> str:
         return f"{file_stem(run)}{self.suffix}"
@@ -61,33 +63,42 @@ def file_stem(run: RunSummary) -> str:
     return "-".join([*plain.split()[:STEM_WORDS], run.id])
 
 
-def write_export(export: Export, store: Store, run_id: str, path: Path) -> None:
+def write_export(export: Export, store: Store, run_id: str, path: Path, beside: str | None = None) -> None:
     """Write a run in one form, whole or not at all.
 
+    Args:
+        beside: a second run, side by side with the first.
     Raises: StoreError for a run that cannot be written so, and for a place that cannot be written.
     """
     run = store.run(run_id)
-    if (why := export.refusal(store, run)) is not None:
-        raise StoreError(why)
+    other = None if beside is None else store.run(beside)
+    for one in (run, *([] if other is None else [other])):
+        if (why := export.refusal(store, one)) is not None:
+            raise StoreError(why)
+    if other is not None and export.write_pair is None:
+        raise StoreError(f"{export.label} is of one run: name one.")
     if export.folder and path.exists():
         raise StoreError(f"{path.name} is there already: give the name of a new folder.")
     try:
         # Beside the target, so that the finished file only has to be renamed.
         with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made:
-            export.write(store, run, Path(made) / "made")
+            if other is not None and export.write_pair is not None:
+                export.write_pair(store, (run, other), Path(made) / "made")
+            else:
+                export.write(store, run, Path(made) / "made")
             (Path(made) / "made").replace(path)
     except OSError as error:
         raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
 
 
-def export_bytes(export: Export, store: Store, run_id: str) -> bytes:
+def export_bytes(export: Export, store: Store, run_id: str, beside: str | None = None) -> bytes:
     """A run in one form as a browser takes it: a folder is packed. Raises: StoreError."""
     with tempfile.TemporaryDirectory(prefix="scl-export-") as folder:
         path = Path(folder) / export.file_name(store.run(run_id))
         if export.heavy:
             _write_apart(export, store, run_id, path)
         else:
-            write_export(export, store, run_id, path)
+            write_export(export, store, run_id, path, beside)
         if not export.folder:
             return path.read_bytes()
         packed = Path(folder) / "packed.zip"

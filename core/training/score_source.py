@@ -52,6 +52,18 @@ def scored(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluat
     return [e for e, by in zip(evaluations, scorers(config, evaluations), strict=True) if by is not None]
 
 
+def score_note(evaluation: Evaluation) -> str:
+    """What a frame scored on validation, and what was scored where it is not the classifier."""
+    scorer = "validation" if evaluation.probe_rows is None else "linear probe"
+    return f"{scorer} {percent(evaluation.values['accuracy'])}"
+
+
+def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
+    """`score_note` of each of these steps; "" where none was scored."""
+    notes = {e.step: score_note(e) for e in scored(config, evaluations) if e.split == VALIDATION}
+    return tuple(notes.get(step, "") for step in steps)
+
+
 def classifier_note(config: RunConfig, *, over: bool = False) -> str | None:
     """A few words about a prepared run that does not train its classifier from the first step; else None.
 

@@ -11,7 +11,7 @@ import streamlit as st
 from core.artifacts.replay import open_replay
 from core.artifacts.replay_file import BYTES_MAX
 from core.errors import PlaygroundError
-from core.exports.entry import export_bytes
+from core.exports.entry import export_bytes, file_stem
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store
 from pages.ui.parts import escaped
@@ -39,6 +39,24 @@ def export_menu(store: Store, run: RunRecord) -> None:
             disabled=why_not is not None,
             on_click="ignore",
         )
+
+
+def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
+    """Two runs side by side as one page that opens anywhere."""
+    page = EXPORTS["html"]
+    why_not = page.refusal(store, first) or page.refusal(store, second)
+    st.download_button(
+        "Page of both",
+        partial(export_bytes, page, store, first.id, second.id),
+        f"{file_stem(first)}-and-{page.file_name(second)}",
+        page.mime,
+        key="compare.page",
+        icon=":material/download:",
+        type="tertiary",
+        help=escaped(why_not or page.about),
+        disabled=why_not is not None,
+        on_click="ignore",
+    )
 
 
 def import_menu(store: Store) -> None:

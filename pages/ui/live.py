@@ -11,6 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.waiting_time import Place, places
 from core.config import KnobTurn, RunConfig
+from core.config.summary import objective_label, trainable_label
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
@@ -23,6 +24,7 @@ from core.settings import LOCAL, settings
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import dropped_sentence
 from core.store.records import KnobState
+from core.tasks.task_label import task_label
 from core.training.newest_contrast import newest_contrast
 from core.training.pace import PACE_STEPS, Pace, pace
 from core.training.score_source import (
@@ -49,15 +51,7 @@ from pages.ui.head import tab_title
 from pages.ui.knobs import draw_knobs, pending_words
 from pages.ui.live_figure import as_text, live_figure
 from pages.ui.map_view import map_view
-from pages.ui.parts import (
-    duration,
-    escaped,
-    objective_label,
-    probe_label,
-    status_badge,
-    task_label,
-    trainable_label,
-)
+from pages.ui.parts import duration, escaped, probe_label, status_badge
 from pages.ui.waiting import complete_since, ensure_job
 
 # Before the first step somebody waits for it; afterwards a new step is soon enough within a second.

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
+from core.figures.map_script import data_component, map_style, view_component
 from pages.ui import state
 
-FOLDER = Path(__file__).with_name("map")
-# Each file has one job; together they are one module.
-SHARED = ("bundles.js",)
-VIEW = (
-    *("symbols.js", "elements.js", "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
-    *("pointer.js", "player.js", "download.js", "reports.js", "panels.js", "view.js", "main.js"),
-)
 MAX_PANELS = 6
 FIELDS = ("selected", "frame", "clicked", "view")
 
@@ -156,22 +149,18 @@ def _checked(name: str, value: Any) -> Any:
     return value if isinstance(value, str if name == "view" else int) else None
 
 
-def _joined(names: Sequence[str]) -> str:
-    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
-
-
 _mount_data = st.components.v2.component(
     "map_data",
     html='<div class="map-data" hidden></div>',
     css=".stElementContainer:has(.map-data) { display: none; }",
-    js=_joined([*SHARED, "data.js"]),
+    js=data_component(),
     isolate_styles=False,
 )
 _mount_view = st.components.v2.component(
     "map_view",
     html='<div class="map-view" role="group"></div>',
-    css=(FOLDER / "style.css").read_text(encoding="utf-8"),
-    js=_joined([*SHARED, *VIEW]),
+    css=map_style(),
+    js=view_component(),
     isolate_styles=False,
 )
 

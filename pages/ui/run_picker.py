@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.config.summary import objective_label
 from core.store import RunRecord, RunSummary, Store
+from core.tasks.task_label import task_label
 from pages.ui import state
-from pages.ui.parts import objective_label, run_titles, task_label
+from pages.ui.parts import run_titles
 
 
 def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, *, key: str) -> RunRecord:

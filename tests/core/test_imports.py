@@ -131,6 +131,7 @@ ALLOWED = {
         "registry",
         "representation",
         "store",
+        "tasks",
         "training",
     },
     "cli": {

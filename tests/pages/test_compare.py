@@ -16,6 +16,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.artifacts.seeds import Spread
+from core.artifacts.shared_examples import linked_ids
 from core.config import RunConfig
 from core.events import Frame, Probe, Started, Step
 from core.representation.projections import pca_map
@@ -23,7 +24,6 @@ from core.store import Status, Store
 from core.tasks.listing import csv_file
 from core.workers import Jobs
 from pages.ui.compare.curves import Record, measure_labels, records_csv
-from pages.ui.compare.linked import linked_ids
 from pages.ui.compare.maps import turn_onto
 from pages.ui.compare.pair import mcnemar_sentence
 from pages.ui.compare.scores import spread_text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.config import parse_config
-from pages.ui.parts import objective_label
+from core.config.summary import objective_label
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
 CE = {"terms": [{"loss": "cross_entropy"}]}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.artifacts.shared_examples import example_keys
+from core.artifacts.shared_examples import example_keys, linked_ids
 from pages.ui.compare.picking import Shown
 from pages.ui.explore.run_reads import Frames, kept
 
@@ -41,24 +40,3 @@ def linked(runs: Sequence[Shown]) -> Linked:
 def _linked(every: tuple[Frames, ...]) -> Linked:
     ids = linked_ids([example_keys(frames.probe) for frames in every])
     return Linked(ids, tuple({number: row for row, number in enumerate(of_run)} for of_run in ids))
-
-
-def linked_ids(keys: Sequence[Sequence[Hashable]]) -> tuple[tuple[int, ...], ...]:
-    """One id per example: 0, 1, 2, … in the order of the first run, then what others have beyond it.
-
-    A run that comes behind the others changes none of theirs. A key that a run has twice is two examples: the first
-    goes with the first of the other runs.
-
-    Args:
-        keys: one list per run.
-    """
-    known: dict[tuple[Hashable, int], int] = {}
-    found = []
-    for of_run in keys:
-        seen: Counter[Hashable] = Counter()
-        ids = []
-        for key in of_run:
-            ids.append(known.setdefault((key, seen[key]), len(known)))
-            seen[key] += 1
-        found.append(tuple(ids))
-    return tuple(found)

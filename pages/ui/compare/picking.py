@@ -10,13 +10,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.config import RunConfig
+from core.config.summary import objective_label
 from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
 from core.store import RunRecord, RunSummary, Store
+from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Compare, split
 from pages.ui.explore.run_reads import Frames, frames_of, readable
-from pages.ui.parts import escaped, objective_label, run_titles, task_label
+from pages.ui.parts import escaped, run_titles
 
 KEY = "compare.runs"
 

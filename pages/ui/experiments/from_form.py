@@ -7,17 +7,19 @@ import streamlit as st
 from core.config import RunConfig
 from core.config.assign import settings_text
 from core.config.labels import problem_text
+from core.config.summary import objective_label
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.experiments.design import Design
 from core.tasks import TASKS
+from core.tasks.task_label import task_label
 from core.workers import Engine
 from pages.ui.experiments.base_form import SEEDS, USUAL_SEEDS
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.set_up import GRID
 from pages.ui.form_start import forget_start, without_defaults
 from pages.ui.number_field import begin_fields, field_problem, number_field
-from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.parts import escaped
 from pages.ui.visitor import visitor
 
 

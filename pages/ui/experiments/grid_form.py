@@ -12,18 +12,20 @@ from core.config import RunConfig
 from core.config.assign import from_settings, settings_text
 from core.config.labels import value_text
 from core.config.suggestions import TwinSetting
+from core.config.summary import objective_label
 from core.config.sweepable import sweepable
 from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of
 from core.parameters import Parameter, Value
 from core.tasks import TASKS
+from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Experiments, Item, split
 from pages.ui.bound import bound
 from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, early_stopping_fields, seeds_field, with_frames
 from pages.ui.number_field import report_problem
-from pages.ui.parts import escaped, objective_label, task_label
+from pages.ui.parts import escaped
 
 NOTHING = "none"
 # A cell outside the grid, to compare with.

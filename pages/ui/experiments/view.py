@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.artifacts.seeds import SCORES
 from core.artifacts.waiting_time import until_ended
 from core.config.changes import PRESET
+from core.config.summary import objective_label
 from core.errors import PlaygroundError
 from core.events import VALIDATION
 from core.experiments.design import Design
@@ -21,6 +22,7 @@ from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
+from core.tasks.task_label import task_label
 from core.training.defaults import DEFAULT_STEPS
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
@@ -34,7 +36,7 @@ from pages.ui.experiments.published import published
 from pages.ui.experiments.reads import design_of, open_experiments, results_of
 from pages.ui.experiments.shown_as import chart_view, map_view, report_view, table_view
 from pages.ui.head import tab_title
-from pages.ui.parts import duration, escaped, objective_label, task_label
+from pages.ui.parts import duration, escaped
 from pages.ui.waiting import ensure_job
 
 POLL_S, IDLE_POLL_S = 2.0, 15.0

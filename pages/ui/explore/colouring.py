@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.events import TRAIN
+from core.figures.example_colours import correct_colours, label_colours, prediction_colours
 from core.figures.map_data import Bundle, categories_bundle, values_bundle
-from core.figures.template import ACCENT, QUIET
+from core.figures.template import ACCENT
 from core.representation.examples import ExampleScores
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 
-CORRECT_COLOURS = (QUIET, "#d55e00")
 SPLIT_COLOURS = (ACCENT, "#e69f00")
 # A loss beyond this share of all has the colour of the scale's end, so that one outlier does not hide the rest.
 LOSS_QUANTILE = 0.98
@@ -38,16 +38,15 @@ class Colouring:
 
 
 def _label(frames: Frames) -> Bundle:
-    return categories_bundle(frames.probe.labels, frames.probe.classes, "Label")
+    return label_colours(frames.probe.labels, frames.probe.classes)
 
 
 def _prediction(frames: Frames) -> Bundle:
-    return categories_bundle(_each(frames, lambda s: s.predicted), frames.probe.classes, "Prediction")
+    return prediction_colours(_each(frames, lambda s: s.predicted), frames.probe.classes)
 
 
 def _correct(frames: Frames) -> Bundle:
-    wrong = _each(frames, lambda s: ~s.correct)
-    return categories_bundle(wrong, ("correct", "wrong"), "Prediction is", CORRECT_COLOURS)
+    return correct_colours(_each(frames, lambda s: s.correct))
 
 
 def _confidence(frames: Frames) -> Bundle:

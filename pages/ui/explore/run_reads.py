@@ -22,13 +22,12 @@ from core.artifacts.maps import (
 )
 from core.artifacts.measures import FrameMeasures, measures_folder, read_measures
 from core.config import RunConfig
-from core.events import VALIDATION, Evaluation, FloatArray, Probe
-from core.quantities import percent
+from core.events import Evaluation, FloatArray, Probe
 from core.representation.examples import ExampleScores, example_scores
 from core.representation.neighbours import Metric, NeighbourIndex
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
-from core.training.score_source import predictions_note, scored
+from core.training.score_source import predictions_note, score_notes_of
 from pages.ui.caching import Given, Made, cached
 
 
@@ -174,12 +173,7 @@ def config_and_evaluations(frames: Frames) -> tuple[RunConfig, list[Evaluation]]
 
 def score_notes(frames: Frames) -> tuple[str, ...]:
     """What each frame of a run scored on validation, and what was scored where it is not the classifier."""
-    notes = {
-        e.step: f"{'validation' if e.probe_rows is None else 'linear probe'} {percent(e.values['accuracy'])}"
-        for e in scored(*config_and_evaluations(frames))
-        if e.split == VALIDATION
-    }
-    return tuple(notes.get(step, "") for step in frames.numbers)
+    return score_notes_of(*config_and_evaluations(frames), frames.numbers)
 
 
 def predictions_of(frames: Frames) -> str | None:

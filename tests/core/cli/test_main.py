@@ -363,7 +363,7 @@ def test_a_form_that_does_not_exist_names_those_that_do(run: Any, tmp_path: Path
     _, run_id = made(tmp_path)
     status, out, err = run("export", run_id, "--format", "pdf")
     assert (status, out) == (1, "")
-    assert "choose one of config, command, curves, replay" in err
+    assert "choose one of config, command, curves, html, replay" in err
 
 
 def test_a_replay_is_imported(run: Any, tmp_path: Path) -> None:

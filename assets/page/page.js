@@ -1,0 +1,179 @@
+// A run, or two side by side, on a page of its own: the app's map, and beside it texts, words and curves.
+
+const FOUND_MAX = 30;
+const TEXTS_MAX = 12;
+const RGB = "74, 144, 194"; // of attention, as on the page Tokens
+const OPACITY_MAX = 0.5;
+
+const bytesOf = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+
+async function unpacked(text) {
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+class Page {
+  constructor(known) {
+    this.known = known;
+    this.node = document.querySelector(".map-view");
+    this.colour = known.colourings[0].name;
+    this.selected = [];
+    this.lit = null;
+    this.numbers = { selected: 0, frame: 0, clicked: 0, view: 0 };
+    this.rows = known.runs.map((run) => new Map(run.ids.map((id, row) => [id, row])));
+    for (const [id, bundle] of Object.entries(known.bundles)) keepBundle(id, bytesOf(bundle), this.node);
+    this.map = new MapView(this.node);
+    this.draw();
+    // The map says on its node which step it shows.
+    new MutationObserver(() => this.stepped()).observe(this.node, { attributes: true, attributeFilter: ["data-step"] });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.map.show());
+    this.makeTools();
+  }
+
+  draw() {
+    const { known, numbers, selected, lit } = this;
+    const colouring = known.colourings.find((one) => one.name === this.colour);
+    const panels = known.panels.map((panel, at) => ({ ...panel, colours: colouring.bundles[at] }));
+    const rest = { height: known.height, description: known.description, name: known.name, unit: "step", empty: "" };
+    const look = { trails: true, play: true, follow: false, frame: null, view: "" };
+    this.map.update({ panels, lit, selected, numbers: { ...numbers }, ...rest, ...look }, (reports) => this.heard(reports));
+  }
+
+  heard(reports) {
+    if (!reports.selected || reports.selected.number === this.heardNumber) return;
+    this.heardNumber = reports.selected.number;
+    this.selected = reports.selected.value;
+    this.showTexts();
+  }
+
+  choose(id) {
+    this.selected = [id];
+    this.numbers.selected += 1;
+    this.draw();
+    this.showTexts();
+  }
+
+  makeTools() {
+    const search = document.getElementById("search");
+    const colour = document.getElementById("colour");
+    search.addEventListener("input", () => this.search(search.value));
+    colour.addEventListener("change", () => {
+      this.colour = colour.value;
+      this.draw();
+    });
+    this.showTexts();
+  }
+
+  // Texts that hold every word that is asked for.
+  search(asked) {
+    const words = asked.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = new Map();
+    if (words.length) {
+      for (const run of this.known.runs) {
+        run.texts.forEach((text, row) => {
+          const read = text.toLowerCase();
+          if (words.every((word) => read.includes(word))) found.set(run.ids[row], text);
+        });
+      }
+    }
+    this.lit = words.length ? [...found.keys()] : null;
+    this.found = found;
+    document.getElementById("count").textContent = words.length ? `${found.size} found` : "";
+    this.selected = [];
+    this.numbers.selected += 1;
+    this.draw();
+    this.showTexts();
+  }
+
+  stepped() {
+    this.step = Number(this.node.dataset.step);
+    for (const svg of document.querySelectorAll("figure svg")) this.moveCursor(svg);
+    if (this.selected.length) this.showTexts();
+  }
+
+  moveCursor(svg) {
+    const { x0, x1, left, right } = svg.dataset;
+    const at = Math.min(Number(x1), Math.max(Number(x0), this.step));
+    const place = String(Number(left) + ((at - x0) / (x1 - x0)) * (right - left));
+    const cursor = svg.querySelector(".cursor");
+    cursor.setAttribute("x1", place);
+    cursor.setAttribute("x2", place);
+    cursor.setAttribute("visibility", "visible");
+  }
+
+  showTexts() {
+    const place = document.getElementById("texts");
+    if (this.selected.length) {
+      const shown = this.selected.slice(0, TEXTS_MAX).map((id) => this.textNode(id));
+      const more = this.selected.length - TEXTS_MAX;
+      if (more > 0) shown.push(make("p", { className: "quiet" }, `${more} more are selected.`));
+      return place.replaceChildren(...shown);
+    }
+    if (this.lit) {
+      const found = [...this.found].slice(0, FOUND_MAX).map(([id, text]) => {
+        const button = make("button", { className: "found", type: "button" }, text);
+        button.addEventListener("click", () => this.choose(id));
+        return button;
+      });
+      return place.replaceChildren(...(found.length ? found : [make("p", { className: "quiet" }, "No text holds these words.")]));
+    }
+    const how = "Click a point, or draw a box or a lasso around several, to read them. Esc takes the selection back.";
+    return place.replaceChildren(make("p", { className: "quiet" }, how));
+  }
+
+  textNode(id) {
+    const parts = [];
+    this.known.runs.forEach((run, at) => {
+      const row = this.rows[at].get(id);
+      if (row === undefined) return;
+      const frame = run.steps.findLastIndex((step) => step <= (this.step ?? run.steps.at(-1)));
+      if (!parts.length) parts.push(this.wordsNode(run, row, Math.max(0, frame)));
+      if (frame < 0) return;
+      const [guess, share] = [run.classes[run.predicted[frame][row]], run.confidence[frame][row] / 10];
+      const said = `predicted ${guess}, ${share.toFixed(1)}%`;
+      const title = this.known.runs.length > 1 ? `${run.title}: ` : "";
+      const wrong = run.predicted[frame][row] !== run.labels[row] ? " · wrong" : "";
+      parts.push(make("p", { className: "quiet" }, `${title}label ${run.classes[run.labels[row]]} · ${said}${wrong}`));
+    });
+    return make("div", { className: "text" }, ...parts);
+  }
+
+  // The text as the encoder reads it, each word as dark as [CLS] attends to it; plain where that was not recorded.
+  wordsNode(run, row, frame) {
+    const line = make("p", { className: "words" });
+    const read = run.words?.[row];
+    if (!read) {
+      line.append(run.texts[row]);
+      return line;
+    }
+    run.shares ??= bytesOf(run.attention);
+    const first = run.places[row] + frame * read.spans.length;
+    let at = [0, 0];
+    const sides = read.sides.map((side) => Array.from(side)); // by characters, as Python counts them
+    const upTo = (side, end) => {
+      while (at[0] < side) {
+        line.append(sides[at[0]].slice(at[1]).join(""), " ¦ ");
+        at = [at[0] + 1, 0];
+      }
+      line.append(sides[side].slice(at[1], end).join(""));
+      at = [side, end];
+    };
+    read.spans.forEach(([side, start, end], word) => {
+      upTo(side, start);
+      const share = run.shares[first + word] / 255;
+      const span = make("span", { title: `${((100 * share * read.most) / 1000).toFixed(1)}% of the attention of [CLS]` });
+      span.textContent = sides[side].slice(start, end).join("");
+      span.style.background = `rgba(${RGB}, ${(OPACITY_MAX * share).toFixed(3)})`;
+      line.append(span);
+      at = [side, end];
+    });
+    upTo(sides.length - 1, Infinity);
+    return line;
+  }
+}
+
+unpacked(document.getElementById("run-data").textContent.trim())
+  .then((known) => (window.runPage = new Page(known)))
+  .catch((error) => {
+    document.querySelector(".map-view").textContent = `This page cannot be shown (${error.message}): use a browser from 2023 or later.`;
+  });

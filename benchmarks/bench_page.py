@@ -1,0 +1,61 @@
+"""A run as one HTML file: its size for 200 points × 50 frames with tokens, and how soon it moves, opened from disk.
+
+Targets: at most 3 MB; within a second of setting out for it the map has moved.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from benchmarks.browsing import awaited, browsing, new_page
+from benchmarks.invented_run import make_run
+from benchmarks.measure import options, own_folders, report
+from core.exports.run_page import run_page
+from core.store import Store
+
+POINTS, FRAMES, STEPS = 200, 50, 400
+# The time since the browser set out for the file, once the map shows another step than its first.
+WATCH = """
+    window.moved = new Promise((done) => {
+      new MutationObserver((_, observer) => {
+        if (!(Number(document.querySelector('.map-view')?.dataset.step) > 0)) return;
+        observer.disconnect();
+        afterPicture(done);
+      }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-step'] });
+    });
+"""
+
+
+def main() -> None:
+    given = options(__doc__, repeats=7)
+    with own_folders() as folder:
+        store = Store(folder)
+        run = store.run(make_run(store, "page", STEPS, FRAMES, POINTS, attention=True))
+        written_s = []
+        for _ in range(given.repeats):
+            began = time.perf_counter()
+            text = run_page(store, [run])
+            written_s.append(time.perf_counter() - began)
+        store.close()
+        path = folder.with_name("page.html")
+        path.write_text(text, encoding="utf-8")
+        report("MB", f"{POINTS} points, {FRAMES} frames with tokens", [path.stat().st_size / 1e6], "≤ 3", 2)
+        report("seconds", "writing it", written_s, "none", 2)
+        with browsing() as browser:
+            report("seconds", "until it moves", [moved_s(browser, path) for _ in range(given.repeats)], "≤ 1", 2)
+
+
+def moved_s(browser: Browser, path: Path) -> float:
+    page = new_page(browser)
+    page.add_init_script(WATCH)
+    page.goto(path.as_uri())
+    found = awaited(page, "moved") / 1000
+    page.context.close()
+    return float(found)
+
+
+if __name__ == "__main__":
+    main()

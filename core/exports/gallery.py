@@ -1,0 +1,71 @@
+"""The project's replays as pages with an index, ready to be put on any static host.
+
+`python -m core.exports.gallery [FOLDER]` writes them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED
+from core.errors import PlaygroundError, StoreError
+from core.exports.run_page import made_with, page_style, run_page, run_summary, template
+from core.store import RunRecord, Store
+
+DEFAULT_FOLDER = "gallery"
+# Pages of two runs: what each pair shows.
+PAIRS = (
+    (("ce", "ce-scl"), "The same texts under cross-entropy, and with contrast beside it: where do the classes end?"),
+    (("ce-scl", "ce-scl-sharp"), "Two temperatures: what does τ do to the nearest texts, and to the whole map?"),
+)
+
+
+def write_gallery(folder: Path) -> list[Path]:
+    """Write a page for every replay and every pair, and an index of them.
+
+    Returns: the files. Raises: StoreError where they cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="scl-gallery-") as place:
+        store = Store(Path(place) / "runs")
+        try:
+            runs = {name: store.run(open_replay(store, one.path)) for name, one in SHIPPED.items()}
+            pages = [_page(store, [runs[name]], name, one.label, one.about) for name, one in SHIPPED.items()]
+            for names, about in PAIRS:
+                label = " and ".join(SHIPPED[name].label for name in names)
+                pages.append(_page(store, [runs[name] for name in names], "-and-".join(names), label, about))
+        finally:
+            store.close()
+    index = template("index.html").render(style=page_style(), pages=pages, made_with=made_with())
+    written = {f"{page['file']}": page["text"] for page in pages} | {"index.html": index}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in written.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{folder.name} could not be written ({error.strerror}): give another folder.") from error
+    return [folder / name for name in written]
+
+
+def _page(store: Store, runs: Sequence[RunRecord], name: str, label: str, about: str) -> dict[str, str]:
+    summary = run_summary(runs[0]) if len(runs) == 1 else "Two runs side by side"
+    return {"file": f"{name}.html", "label": label, "about": about, "summary": summary, "text": run_page(store, runs)}
+
+
+def main(arguments: Sequence[str]) -> int:
+    folder = Path(arguments[0] if arguments else DEFAULT_FOLDER)
+    try:
+        written = write_gallery(folder)
+    except PlaygroundError as error:
+        print(error, file=sys.stderr)
+        return 1
+    size = sum(path.stat().st_size for path in written)
+    print(f"{len(written)} pages, {size / 1e6:.1f} MB: open {folder / 'index.html'}, or put the folder on any host.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,344 @@
+"""A run, or two side by side, as one HTML file that opens anywhere: no server, no network, nothing from elsewhere.
+
+The map is the app's own, from the same files. What the page knows is in it as packed JSON; text from outside reaches
+the page through the template, which escapes it, or through the script, which only ever sets text.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+from scipy.special import softmax
+
+from core import __version__
+from core.artifacts.replay import without_folders
+from core.artifacts.shared_examples import example_keys, find_turn, linked_ids, matched
+from core.config.describe import Setting, settings
+from core.config.summary import objective_label
+from core.errors import StoreError
+from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
+from core.exports.entry import Export, file_stem, going_on
+from core.figures.curves import curves_figure
+from core.figures.example_colours import correct_colours, label_colours, prediction_colours
+from core.figures.figure_svg import figure_svg
+from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.figures.map_script import map_classes, map_style
+from core.quantities import counted, percent
+from core.representation.attention import attention_over_layers, split_attention
+from core.store import RunRecord, Store
+from core.tasks.task_label import task_label
+from core.training.score_source import score_notes_of, scored
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page"
+TEST = "test"
+SPLITS = {
+    TEST: "Test, scored once at the end",
+    VALIDATION: "Validation, at the last frame",
+    BASELINE_TEST: "Test, linear probe of the untrained encoder",
+}
+COLOURINGS = {"label": "Label", "prediction": "Prediction", "correct": "Correct or wrong"}
+# More frames than a player of 20 seconds can show are left out, evenly.
+FRAMES_MAX = 100
+CURVES_WIDTH, CURVES_HEIGHT = 680, 700
+# Beside one map are its texts; below two there should be room to see that they come.
+HEIGHTS = {1: "max(20rem, min(38rem, 100dvh - 16rem))", 2: "max(18rem, min(30rem, 100dvh - 23rem))"}
+
+
+class _Shown:
+    """What the page shows of one run."""
+
+    def __init__(self, store: Store, run: RunRecord) -> None:
+        self.store, self.run = store, run
+        self.config = without_folders(run.effective)
+        assert run.probe is not None
+        self.probe: Probe = run.probe
+        self.steps = _finite_frames(store, run)
+        if not self.steps:
+            raise StoreError(f"{run.title} has no frames: a page shows them.")
+        self.maps = [store.map_points(run.id, step).astype(np.float32) for step in self.steps]
+        logits = np.stack([store.logits(run.id, step).astype(np.float64) for step in self.steps])  # [F, N, C]
+        self.predicted = logits.argmax(2)  # [F, N]
+        self.confidence = softmax(logits, axis=2).max(2)  # [F, N]
+        self.correct = self.predicted == np.asarray(self.probe.labels)
+        self.evaluations = scored(run.effective, store.evaluations(run.id))
+
+
+def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
+    """The page of one run, or of two side by side, which are laid onto each other by the examples that both have.
+
+    Raises: StoreError for a run without frames, or whose frames cannot be read.
+    """
+    shown = [_Shown(store, run) for run in runs]
+    script = f"(() => {{\n{map_classes()}\n{(FOLDER / 'page.js').read_text(encoding='utf-8')}}})();"
+    assert "</script" not in script
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    listed = _settings(shown)
+    return template("page.html").render(
+        title=" and ".join(one.run.title for one in shown),
+        style=Markup(map_style()) + page_style(),  # noqa: S704 ours
+        script=Markup(script),  # noqa: S704 ours
+        script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
+        data=Markup(_packed(_known(shown))),  # noqa: S704 base64
+        runs=[
+            {
+                "title": one.run.title,
+                "summary": run_summary(one.run),
+                "curves": Markup(_curves(one)),  # noqa: S704 its labels are escaped where it is made
+            }
+            for one in shown
+        ],
+        colourings=[{"name": name, "label": label} for name, label in COLOURINGS.items()],
+        scores=_scores(shown),
+        scores_note=_scores_note(shown),
+        settings=listed,
+        attention_note=_attention_note(shown),
+        made_with=made_with(),
+    )
+
+
+def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
+    """What the script knows."""
+    ids = linked_ids([example_keys(one.probe) for one in shown])
+    laid = _laid(shown)
+    box = box_of(*laid)
+    bundles: dict[str, str] = {}
+
+    def kept(bundle: Bundle) -> str:
+        bundles[bundle.id] = base64.b64encode(bundle.content).decode()
+        return bundle.id
+
+    panels = []
+    for one, of_run, stack in zip(shown, ids, laid, strict=True):
+        probe = one.probe
+        examples = examples_bundle(of_run, probe.texts, probe.labels, probe.classes, probe.splits)
+        panels.append(
+            {
+                "examples": kept(examples),
+                "places": kept(places_bundle(stack, box)),
+                "steps": one.steps,
+                "title": one.run.title if len(shown) > 1 else "",
+                "notes": score_notes_of(one.run.effective, one.evaluations, one.steps),
+                "space": "PCA",
+                "arrows": [],
+                "own": [],
+                "centroids": False,
+                "anchor": None,
+            }
+        )
+    makers = {
+        "label": lambda one: label_colours(one.probe.labels, one.probe.classes),
+        "prediction": lambda one: prediction_colours(one.predicted, one.probe.classes),
+        "correct": lambda one: correct_colours(one.correct),
+    }
+    colourings = [{"name": name, "bundles": [kept(makers[name](one)) for one in shown]} for name in COLOURINGS]
+    return {
+        "bundles": bundles,
+        "panels": panels,
+        "colourings": colourings,
+        "runs": [_of_run(one, of_run) for one, of_run in zip(shown, ids, strict=True)],
+        "height": HEIGHTS[len(shown)],
+        "name": "-and-".join(file_stem(one.run) for one in shown),
+        "description": f"Map of {counted(len(shown[0].probe.ids), 'text')} over the steps of a fine-tune.",
+    }
+
+
+def _laid(shown: Sequence[_Shown]) -> list[FloatArray]:
+    """Places [F, N, 2] of each run, turned as a whole onto the first run's by the examples that both have."""
+    first = shown[0]
+    stacks = [np.stack(first.maps)]
+    for one in shown[1:]:
+        rows = matched([example_keys(first.probe), example_keys(one.probe)])
+        turn = find_turn(one.maps[-1][rows[1]], first.maps[-1][rows[0]])
+        stacks.append(np.stack([turn(points) for points in one.maps]))
+    return stacks
+
+
+def _of_run(one: _Shown, ids: Sequence[int]) -> dict[str, Any]:
+    return {
+        "title": one.run.title,
+        "ids": list(ids),
+        "texts": list(one.probe.texts),
+        "labels": list(one.probe.labels),
+        "classes": list(one.probe.classes),
+        "steps": one.steps,
+        "predicted": one.predicted.tolist(),
+        "confidence": np.rint(1000 * one.confidence).astype(int).tolist(),
+        **_words(one),
+    }
+
+
+def _words(one: _Shown) -> dict[str, Any]:
+    """How each text is read, and what share of the attention of [CLS] its words have in the last block.
+
+    Returns: `words` by the row of an example: its sides, [side, start, end] of each word, and its greatest share in
+        thousandths; `attention`: bytes, 255 for that share, frame by frame from `places` of the row on.
+    """
+    tokens = one.store.tokens(one.run.id)
+    if not tokens.rows:
+        return {}
+    frames = [one.store.attention(one.run.id, step) for step in one.steps]
+    if any(frame is None for frame in frames):
+        return {}
+    lengths = [text.length for text in tokens.texts]
+    by_frame = [split_attention(np.asarray(frame, np.float32), lengths) for frame in frames]
+    words, places, parts, at = {}, {}, [], 0
+    for number, (row, text) in enumerate(zip(tokens.rows, tokens.texts, strict=True)):
+        spots = [word.places for word in text.words]
+        shares = np.stack([attention_over_layers(frame[number], spots)[-1] for frame in by_frame])  # [F, W]
+        most = max(float(shares.max(initial=0.0)), 1e-3)
+        words[row] = {
+            "sides": list(text.sides),
+            "spans": [[word.side, word.start, word.end] for word in text.words],
+            "most": round(1000 * most, 1),
+        }
+        places[row] = at
+        parts.append(np.rint(255 * np.clip(shares / most, 0, 1)).astype(np.uint8).tobytes())
+        at += shares.size
+    return {"words": words, "places": places, "attention": base64.b64encode(b"".join(parts)).decode()}
+
+
+def run_summary(run: RunRecord) -> str:
+    """A run in a line."""
+    config = without_folders(run.effective)
+    parts = [task_label(config), config.encoder.id, objective_label(config), counted(run.last_step, "step")]
+    return " · ".join([*parts, f"seed {config.seed}", str(run.status)])
+
+
+def _curves(one: _Shown) -> str:
+    store, run = one.store, one.run
+    figure = curves_figure(
+        store.steps(run.id), one.evaluations, store.knob_turns(run.id), run.facts, run.config.phase_ends, revision=""
+    )
+    about = f"Curves of {run.title}: loss and its parts, accuracy, gradient norm and learning rate over the steps."
+    return figure_svg(figure, width=CURVES_WIDTH, height=CURVES_HEIGHT, about=about)
+
+
+def _scores(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
+    newest = [{one.split: one for one in each.evaluations} for each in shown]
+    rows = [
+        {"name": name, "texts": [_score(of_run.get(split), named=split == BASELINE_TEST) for of_run in newest]}
+        for split, name in SPLITS.items()
+        if any(split in of_run for of_run in newest)
+    ]
+    majority = [each.run.facts.get("majority_rate") for each in shown]
+    return [
+        *rows,
+        {"name": "Largest class", "texts": ["–" if rate is None else percent(rate) for rate in majority]},
+    ]
+
+
+def _score(evaluation: Evaluation | None, *, named: bool) -> str:
+    """Args: named: whether the row says already what was scored."""
+    if evaluation is None:
+        return "–"
+    values = evaluation.values
+    text = percent(values["accuracy"])
+    if "accuracy_low" in values:
+        text += f" ({percent(values['accuracy_low'])} to {percent(values['accuracy_high'])})"
+    return text if named or evaluation.probe_rows is None else f"{text}, by a linear probe"
+
+
+def _scores_note(shown: Sequence[_Shown]) -> str:
+    words = "In brackets: 95% intervals after Wilson, for the rows that were drawn; another seed gives another score."
+    return words if len(shown) == 1 else f"{words} Two runs that differ by less are not shown to differ."
+
+
+def _attention_note(shown: Sequence[_Shown]) -> str:
+    if not any(one.store.tokens(one.run.id).rows for one in shown):
+        return "What [CLS] attends to was not recorded."
+    return (
+        "A word is the darker the more [CLS] attends to it in the last block at the step that is shown, by the mean of "
+        "all heads. Attention is not explanation."
+    )
+
+
+def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
+    found = [{one.path: one for one in settings(each.config)} for each in shown]
+    paths: dict[str, Setting] = {path: one for of_run in reversed(found) for path, one in of_run.items()}
+    order = [*found[0], *(path for path in paths if path not in found[0])]
+    rows = []
+    for path in order:
+        texts = ["–" if path not in of_run else of_run[path].text for of_run in found]
+        differs = len(set(texts)) > 1
+        # What one run has and the other has not is listed where it is not at its default.
+        if any(path in of_run and of_run[path].listed for of_run in found) or (
+            differs and all(path in of_run for of_run in found)
+        ):
+            rows.append({"label": paths[path].label, "texts": texts, "differs": differs})
+    return rows
+
+
+def _finite_frames(store: Store, run: RunRecord) -> list[int]:
+    """The steps whose frames hold numbers only, at most FRAMES_MAX of them, the first and the last among them."""
+
+    def whole(step: int) -> bool:
+        return all(bool(np.isfinite(read(run.id, step)).all()) for read in (store.map_points, store.logits))
+
+    steps = [step for step in store.frame_steps(run.id) if whole(step)]
+    if len(steps) <= FRAMES_MAX:
+        return steps
+    return [steps[place] for place in np.linspace(0, len(steps) - 1, FRAMES_MAX).round().astype(int)]
+
+
+def _packed(known: dict[str, Any]) -> str:
+    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # No time of writing: the same run gives the same bytes.
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0)).decode()
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
+def template(name: str) -> Template:
+    """A page of assets/page, which escapes what it is given."""
+    return _environment().get_template(name)
+
+
+def page_style() -> Markup:
+    return Markup((FOLDER / "page.css").read_text(encoding="utf-8"))  # noqa: S704 ours
+
+
+def made_with() -> str:
+    return f"Made with SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}"
+
+
+def _refusal(store: Store, run: RunRecord) -> str | None:
+    if (why := going_on(store, run)) is not None:
+        return why
+    return None if run.probe is not None else f"{run.title} has no frames: a page shows them."
+
+
+def _write(store: Store, run: RunRecord, path: Path) -> None:
+    path.write_text(run_page(store, [run]), encoding="utf-8")
+
+
+def _write_pair(store: Store, runs: tuple[RunRecord, RunRecord], path: Path) -> None:
+    path.write_text(run_page(store, runs), encoding="utf-8")
+
+
+ENTRIES = (
+    Export(
+        name="html",
+        label="Page",
+        place=35,
+        about="One HTML file that plays the run anywhere, without a server or a network: send it, or put it online.",
+        suffix=".html",
+        mime="text/html",
+        write=_write,
+        refusal=_refusal,
+        write_pair=_write_pair,
+    ),
+)

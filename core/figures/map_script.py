@@ -1,0 +1,37 @@
+"""The browser's side of a map, from one folder: for the app's pages, and for pages that open without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "map"
+# Each file has one job; together they are one module.
+SHARED = ("bundles.js",)
+VIEW = (
+    *("symbols.js", "elements.js", "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
+    *("pointer.js", "player.js", "download.js", "reports.js", "panels.js", "view.js"),
+)
+
+
+def data_component() -> str:
+    """The module of the component that brings a bundle."""
+    return _joined([*SHARED, "data.js"])
+
+
+def view_component() -> str:
+    """The module of the component that draws maps."""
+    return _joined([*SHARED, *VIEW, "main.js"])
+
+
+def map_classes() -> str:
+    """What draws maps, without what ties it to a Streamlit component."""
+    return _joined([*SHARED, *VIEW])
+
+
+def map_style() -> str:
+    return (FOLDER / "style.css").read_text(encoding="utf-8")
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)

@@ -1,0 +1,15 @@
+"""What people call the task of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.config import RunConfig
+from core.tasks.registry import TASKS
+
+
+def task_label(config: RunConfig) -> str:
+    """What people called the task when the run was made."""
+    if config.task.id in TASKS:
+        return TASKS[config.task.id].label
+    return config.task.name or Path(config.task.path or config.task.id).name

@@ -1,0 +1,167 @@
+"""A run's page, opened from disk: it plays, answers, and asks nobody for anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED
+from core.exports.gallery import write_gallery
+from core.exports.run_page import run_page
+from core.store import Store
+from tests.browser.hostile import carried_out, hostile_draft, nothing_ran
+from tests.browser.seen import LIGHT_AND_DARK, PHONE
+from tests.browser.test_every_page import violations
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+LATER = re.compile(r"^[1-9]\d+$")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    store = Store(folder / "runs")
+    runs = [store.run(open_replay(store, SHIPPED[name].path)) for name in ("ce-scl", "ce")]
+    (folder / "one.html").write_text(run_page(store, runs[:1]), encoding="utf-8")
+    (folder / "two.html").write_text(run_page(store, runs), encoding="utf-8")
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that may ask for files only, and may complain of nothing."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on(
+        "request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or complaints.append(request.url)
+    )
+    yield opened
+    context.close()
+    assert complaints == []
+
+
+def show(page: Page, path: Path) -> None:
+    page.goto(path.as_uri())
+    expect(page.locator(".map-view")).to_have_attribute("data-step", "0")
+
+
+def step(page: Page) -> int:
+    return int(page.locator(".map-view").get_attribute("data-step") or -1)
+
+
+def pause(page: Page) -> None:
+    page.get_by_role("button", name="Pause").click()
+
+
+def test_it_plays_by_itself_and_the_curves_follow(page: Page, pages: Path) -> None:
+    show(page, pages / "one.html")
+    cursor = page.locator("figure .cursor")
+    expect(page.locator(".map-view")).to_have_attribute("data-step", LATER)
+    pause(page)
+    page.get_by_role("slider", name="Step").press("End")
+    expect(page.locator(".map-view")).to_have_attribute("data-step", "120")
+    svg = page.locator("figure svg")
+    expect(cursor).to_have_attribute("x1", svg.get_attribute("data-right") or "")
+    expect(page.get_by_text("Step 120 · validation 88.9%", exact=True)).to_be_visible()
+
+
+def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
+    show(page, pages / "one.html")
+    pause(page)
+    page.get_by_role("searchbox", name="Find words").fill("film SCHOOL")
+    expect(page.get_by_text("1 found")).to_be_visible()
+    page.locator(".found").click()
+    text = page.locator(".text")
+    expect(text).to_contain_text("I actually saw this film in school")
+    expect(text).to_contain_text("label positive · predicted")
+    before = text.inner_text()
+    assert text.locator("span[title*='of the attention of']").count() > 5
+    page.get_by_role("slider", name="Step").press("End")
+    expect(text).not_to_have_text(before)
+    page.get_by_role("searchbox", name="Find words").fill("no such words")
+    expect(page.get_by_text("No text holds these words.")).to_be_visible()
+
+
+def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pages: Path) -> None:
+    show(page, pages / "two.html")
+    pause(page)
+    page.get_by_role("button", name="Select with a box").click()
+    box = page.locator(".map-canvas").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
+    page.mouse.up()
+    expect(page.get_by_text("108 more are selected.")).to_be_visible()
+    # Both runs say what they predict of it.
+    expect(page.locator(".text").first).to_contain_text("CE + SCL, τ 0.3: label")
+    expect(page.locator(".text").first).to_contain_text("Cross-entropy: label")
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Click a point, or draw a box")).to_be_visible()
+
+
+def test_colours_say_what_is_predicted(page: Page, pages: Path) -> None:
+    show(page, pages / "one.html")
+    page.get_by_role("combobox", name="Colour").select_option("correct")
+    expect(page.locator(".map-legend")).to_contain_text("Prediction is")
+    expect(page.locator(".map-legend")).to_contain_text("wrong")
+
+
+def test_a_picture_is_saved(page: Page, pages: Path, tmp_path: Path) -> None:
+    show(page, pages / "one.html")
+    pause(page)
+    for name in ("PNG", "SVG"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=f"Download as {name}").click()
+        waiting.value.save_as(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("name", ["one.html", "two.html"])
+def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(page: Page, pages: Path, name: str) -> None:
+    show(page, pages / name)
+    pause(page)
+    assert violations(page) == []
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    page.wait_for_timeout(400)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_it_rests_where_reduced_motion_is_preferred(page: Page, pages: Path) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.goto((pages / "one.html").as_uri())
+    expect(page.locator(".map-view")).to_have_attribute("data-step", "120")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_what_tries_to_get_out_of_its_box_is_text(page: Page, tiny_encoder: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    run = store.run(carried_out(store, hostile_draft(tmp_path, tiny_encoder)))
+    (tmp_path / "page.html").write_text(run_page(store, [run]), encoding="utf-8")
+    store.close()
+    show(page, tmp_path / "page.html")
+    page.get_by_role("searchbox", name="Find words").fill("lovely")
+    page.locator(".found").first.click()
+    expect(page.locator(".text")).to_contain_text("<img src=x onerror=window.hacked=1>")
+    nothing_ran(page)
+
+
+def test_the_gallery_leads_to_a_page_that_plays(page: Page, tmp_path: Path) -> None:
+    write_gallery(tmp_path / "gallery")
+    for scheme in LIGHT_AND_DARK:
+        page.emulate_media(color_scheme=scheme)
+        page.goto((tmp_path / "gallery" / "index.html").as_uri())
+        assert violations(page) == []
+    page.get_by_role("link", name="Collapsed").click()
+    expect(page.locator(".map-view")).to_have_attribute("data-step", LATER)

@@ -1,0 +1,158 @@
+"""A run as one page: what its script knows is what the run did, and nothing in it comes from or goes elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from core.artifacts.shipped import SHIPPED
+from core.config import RunConfig
+from core.errors import StoreError
+from core.events import FloatArray
+from core.exports.entry import write_export
+from core.exports.gallery import PAIRS, main, write_gallery
+from core.exports.registry import EXPORTS
+from core.exports.run_page import run_page
+from core.figures.map_script import map_classes
+from core.representation.attention import attention_over_layers, split_attention
+from core.store import RunRecord, Status, Store
+from tests.core.artifacts.made import FRAMES, MORE, recorded
+
+HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
+
+
+@pytest.fixture
+def run(store: Store, draft: Callable[..., RunConfig]) -> RunRecord:
+    return recorded(store, draft(more=MORE))
+
+
+def known(page: str) -> dict[str, Any]:
+    packed = re.search(r'id="run-data">\s*([A-Za-z0-9+/=]+)\s*</script>', page)
+    assert packed is not None
+    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed.group(1))))
+    return found
+
+
+class TestWhatItKnows:
+    def test_predictions_and_steps_are_those_of_the_run(self, store: Store, run: RunRecord) -> None:
+        (of_run,) = known(run_page(store, [run]))["runs"]
+        assert run.probe is not None
+        assert tuple(of_run["steps"]) == FRAMES
+        assert of_run["texts"] == list(run.probe.texts)
+        for place, step in enumerate(FRAMES):
+            logits = store.logits(run.id, step).astype(np.float64)
+            assert of_run["predicted"][place] == logits.argmax(1).tolist()
+            shares = softmax(logits, axis=1).max(1)
+            np.testing.assert_allclose(np.array(of_run["confidence"][place]) / 1000, shares, atol=5e-4)
+
+    def test_words_have_their_share_of_the_attention_of_the_last_block(self, store: Store, run: RunRecord) -> None:
+        (of_run,) = known(run_page(store, [run]))["runs"]
+        tokens = store.tokens(run.id)
+        shares = np.frombuffer(base64.b64decode(of_run["attention"]), np.uint8)
+        for place, step in enumerate(FRAMES):
+            attention = store.attention(run.id, step)
+            assert attention is not None
+            per_text = split_attention(attention.astype(np.float32), [text.length for text in tokens.texts])
+            for row, text, of_text in zip(tokens.rows, tokens.texts, per_text, strict=True):
+                word = of_run["words"][str(row)]
+                first = of_run["places"][str(row)] + place * len(word["spans"])
+                found = shares[first : first + len(word["spans"])] / 255 * word["most"] / 1000
+                wanted = attention_over_layers(of_text, [one.places for one in text.words])[-1]
+                np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+    def test_two_runs_share_the_ids_of_their_examples(self, store: Store, draft: Callable[..., RunConfig]) -> None:
+        runs = [recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
+        first, second = known(run_page(store, runs))["runs"]
+        texts = dict(zip(first["ids"], first["texts"], strict=True))
+        shared = set(first["ids"]) & set(second["ids"])
+        assert shared
+        assert all(text == texts[i] for i, text in zip(second["ids"], second["texts"], strict=True) if i in shared)
+
+    def test_frames_without_numbers_are_left_out(
+        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read = store.logits
+
+        def diverged(run_id: str, step: int) -> FloatArray:
+            return read(run_id, step) * (np.nan if step == FRAMES[-1] else 1)
+
+        monkeypatch.setattr(store, "logits", diverged)
+        (of_run,) = known(run_page(store, [run]))["runs"]
+        assert tuple(of_run["steps"]) == FRAMES[:-1]
+
+
+class TestItIsClosed:
+    def test_nothing_in_it_names_another_place(self, store: Store, run: RunRecord) -> None:
+        page = run_page(store, [run])
+        addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
+        assert addresses <= {"http://www.w3.org/2000/svg"}
+        assert str(Path(run.config.encoder.id).parent) not in page
+        assert str(Path(run.config.encoder.id).parent) not in json.dumps(known(page))
+
+    def test_only_its_own_script_may_run(self, store: Store, run: RunRecord) -> None:
+        page = run_page(store, [run])
+        (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"script-src &#39;sha256-{digest}&#39;" in page or f"script-src 'sha256-{digest}'" in page
+        assert map_classes() in script
+
+    def test_text_from_outside_is_text(self, store: Store, run: RunRecord) -> None:
+        store.rename(run.id, HOSTILE)
+        page = run_page(store, [store.run(run.id)])
+        assert HOSTILE not in page
+        assert html.escape(HOSTILE).replace("&#x27;", "&#39;") in page
+        assert page.count("<script") == 2
+
+    def test_the_same_run_gives_the_same_bytes(self, store: Store, run: RunRecord) -> None:
+        assert run_page(store, [run]) == run_page(store, [run])
+
+
+class TestWriting:
+    def test_a_run_without_frames_is_refused(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        run_id = store.create(draft())
+        claim = store.claim_next(range(1))
+        assert claim is not None
+        store.attempt(run_id, claim[1]).end(Status.STOPPED)
+        with pytest.raises(StoreError, match="has no frames: a page shows them"):
+            write_export(EXPORTS["html"], store, run_id, tmp_path / "page.html")
+        assert list(tmp_path.glob("*.html")) == []
+
+    def test_two_runs_are_one_file(self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> None:
+        one, other = (recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1))
+        write_export(EXPORTS["html"], store, one.id, tmp_path / "page.html", other.id)
+        assert len(known((tmp_path / "page.html").read_text())["panels"]) == 2
+
+    def test_settings_that_differ_are_marked(self, store: Store, draft: Callable[..., RunConfig]) -> None:
+        runs = [recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
+        marked = re.findall(r'<tr class="differs"><th scope="row">(.*?)</th>', run_page(store, runs))
+        assert marked == ["Seed"]
+
+
+class TestGallery:
+    def test_the_index_leads_to_every_page(self, tmp_path: Path) -> None:
+        write_gallery(tmp_path / "gallery")
+        index = (tmp_path / "gallery" / "index.html").read_text(encoding="utf-8")
+        linked = re.findall(r'href="([^":]+\.html)"', index)
+        assert sorted([*linked, "index.html"]) == sorted(path.name for path in (tmp_path / "gallery").iterdir())
+        assert len(linked) == len(SHIPPED) + len(PAIRS)
+        assert "://" not in index
+
+    def test_a_folder_that_cannot_be_written_is_a_sentence(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "file").write_text("in the way")
+        assert main([str(tmp_path / "file")]) == 1
+        assert "file could not be written" in capsys.readouterr().err

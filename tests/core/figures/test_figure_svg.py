@@ -1,0 +1,135 @@
+"""A figure as an SVG: every value where its axis puts it, nothing from outside as markup."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from core.events import Evaluation, Step
+from core.figures.curves import curves_figure
+from core.figures.figure_svg import figure_svg
+
+MARGIN = {"l": 60, "r": 40, "t": 10, "b": 30}
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def figure(traces: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
+    axes = {"xaxis": {"range": [0, 10], "title": {"text": "step"}}, "yaxis": {"domain": [0, 1], "range": [0, 4]}}
+    data = [{"mode": "lines", "xaxis": "x", "yaxis": "y", "line": {"color": "#2f6f9f"}} | trace for trace in traces]
+    return {"data": data, "layout": {"margin": MARGIN, **axes, **layout}}
+
+
+def drawn(given: dict[str, Any]) -> ET.Element:
+    """400 × 240: 300 × 200 for the panel, from (60, 10) to (360, 210)."""
+    return ET.fromstring(figure_svg(given, width=400, height=240, about="Curves"))
+
+
+def lines(root: ET.Element) -> list[list[tuple[float, float]]]:
+    found = []
+    for line in root.iter(f"{NAMESPACE}polyline"):
+        found.append([(float(x), float(y)) for x, y in (point.split(",") for point in line.attrib["points"].split())])
+    return found
+
+
+def words(root: ET.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in root.iter(f"{NAMESPACE}text")]
+
+
+def test_values_are_where_the_axes_put_them() -> None:
+    root = drawn(figure([{"x": [0, 5, 10], "y": [0, 1, 4]}]))
+    assert lines(root) == [[(60.0, 210.0), (210.0, 160.0), (360.0, 10.0)]]
+
+
+def test_a_logarithmic_axis_puts_powers_at_equal_distances() -> None:
+    root = drawn(
+        figure([{"x": [0, 5, 10], "y": [0.1, 1, 10]}], yaxis={"domain": [0, 1], "range": [-1, 1], "type": "log"})
+    )
+    assert lines(root) == [[(60.0, 210.0), (210.0, 110.0), (360.0, 10.0)]]
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), float("inf")])
+def test_a_line_is_broken_where_nothing_was_measured(nothing: float | None) -> None:
+    root = drawn(figure([{"x": [0, 2, 4, 6, 8], "y": [1, 1, nothing, 2, 2]}]))
+    assert [len(line) for line in lines(root)] == [2, 2]
+
+
+def test_a_single_value_is_a_dot() -> None:
+    root = drawn(figure([{"x": [5], "y": [2]}]))
+    (dot,) = root.iter(f"{NAMESPACE}circle")
+    assert (dot.attrib["cx"], dot.attrib["cy"]) == ("210.0", "110.0")
+
+
+def test_an_axis_without_a_range_holds_every_value() -> None:
+    root = drawn(figure([{"x": [0, 10], "y": [-3, 7]}], yaxis={"domain": [0, 1]}))
+    ((_, low), (_, high)) = lines(root)[0]
+    assert 190 < low < 210
+    assert 10 < high < 30
+
+
+def test_shares_are_percentages_and_minus_is_a_minus() -> None:
+    shares = figure([{"x": [0, 10], "y": [0, 1]}], yaxis={"domain": [0, 1], "range": [0, 1], "tickformat": ".1~%"})
+    assert {"0%", "50%", "100%"} <= set(words(drawn(shares)))
+    below = figure([{"x": [0, 10], "y": [-1, 1]}], yaxis={"domain": [0, 1], "range": [-1, 1]})
+    assert "−0.5" in words(drawn(below))
+    small = figure([{"x": [0, 10], "y": [0, 1e-4]}], yaxis={"domain": [0, 1], "range": [0, 1e-4]})
+    assert "5 × 10⁻⁵" in words(drawn(small))
+
+
+def test_labels_are_text_whatever_they_hold() -> None:
+    note = {"text": "<b>Loss</b><span>  &lt;img src=x&gt;</span>", "xref": "paper", "yref": "paper", "x": 0, "y": 1}
+    root = drawn(figure([{"x": [0, 10], "y": [0, 1]}], annotations=[note]))
+    assert "Loss  <img src=x>" in words(root)
+    assert next(root.iter(f"{NAMESPACE}tspan")).attrib["font-weight"] == "600"
+
+
+def test_what_is_beside_a_title_goes_where_there_is_no_room() -> None:
+    note = {"text": f"<b>Loss</b><span>  {'long ' * 20}</span>", "xref": "paper", "yref": "paper", "x": 0, "y": 1}
+    assert "Loss" in words(drawn(figure([{"x": [0, 10], "y": [0, 1]}], annotations=[note])))
+
+
+def test_only_colours_reach_the_markup() -> None:
+    root = drawn(figure([{"x": [0, 10], "y": [0, 1], "line": {"color": 'red" onload="x'}}]))
+    assert next(root.iter(f"{NAMESPACE}polyline")).attrib["stroke"] == "currentColor"
+
+
+def test_it_says_where_its_steps_are() -> None:
+    root = drawn(figure([{"x": [0, 10], "y": [0, 1]}]))
+    assert {name: root.attrib[f"data-{name}"] for name in ("x0", "x1", "left", "right")} == {
+        "x0": "0",
+        "x1": "10",
+        "left": "60",
+        "right": "360",
+    }
+    cursors = [line for line in root.iter(f"{NAMESPACE}line") if line.attrib.get("class") == "cursor"]
+    assert [cursor.attrib["visibility"] for cursor in cursors] == ["hidden"]
+
+
+def test_the_curves_of_a_run_are_drawn_with_every_label() -> None:
+    steps = [
+        Step(
+            i, {"loss": 2 / i, "loss.supcon": 1 / i, "loss.cross_entropy": 1 / i, "grad_norm": i, "learning_rate": 1e-4}
+        )
+        for i in range(1, 31)
+    ]
+    shares = {"macro_f1": 0.5, "accuracy_low": 0.0, "accuracy_high": 1.0}
+    scores = [Evaluation(i, "validation", {"accuracy": i / 40, **shares}) for i in (0, 10, 30)]
+    made = curves_figure(steps, scores, (), {"majority_rate": 0.5}, (30,), revision="")
+    root = drawn(made | {"layout": made["layout"] | {"margin": MARGIN}})
+    labels = " ".join(words(root))
+    for name in (
+        "Loss, nats",
+        "Validation accuracy",
+        "Gradient norm",
+        "Learning rate",
+        "SCL",
+        "CE",
+        "total",
+        "majority",
+    ):
+        assert name in labels
+    numbers = [float(number) for line in lines(root) for place in line for number in place]
+    assert all(0 <= number <= 400 for number in numbers)
+    assert re.search("nan|inf", ET.tostring(root, "unicode")) is None
