@@ -10,6 +10,7 @@ import streamlit as st
 from core.errors import PlaygroundError
 from pages.ui import state
 from pages.ui.head import APP_NAME, tab_title
+from pages.ui.link import copy_link, take_version
 from pages.ui.parts import escaped
 from pages.ui.visitor import greet
 
@@ -38,6 +39,8 @@ def main() -> None:
     state.mark_app()
     try:
         greet()
+        copy_link()
+        take_version()
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))

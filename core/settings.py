@@ -21,6 +21,7 @@ from core.errors import ConfigError
 
 PREFIX = "SCL_"
 LOCAL, AUTO = "local", "auto"
+SERVER = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?")
 ADDRESS = re.compile(r"[^\s/]+:[0-9]{1,5}")
 
 
@@ -29,6 +30,8 @@ class Settings(BaseSettings):
 
     Attributes:
         runs: folder of the store.
+        address: where others reach the app, such as http://192.168.1.20:8501, for links that are copied; None takes
+            the address that the browser shows.
         disk_gb: what all runs may take on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
             dropped, the oldest first.
         max_file_mb: a larger file is refused, in units of 2**20 bytes.
@@ -51,6 +54,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
 
     runs: Path = Path("runs")
+    address: str | None = None
     engine: str = LOCAL
     ray_cpus: Annotated[float, Field(gt=0, le=1024)] = 1.0
     ray_gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
@@ -81,6 +85,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment, then the file."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, settings_file())
+
+    @field_validator("address")
+    @classmethod
+    def _is_address(cls, given: str | None) -> str | None:
+        if given is not None and not SERVER.fullmatch(given):
+            raise ValueError("give http:// or https:// with a host, such as http://192.168.1.20:8501")
+        return given
 
     @field_validator("engine")
     @classmethod

@@ -8,8 +8,9 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "map"
 # Each file has one job; together they are one module.
 SHARED = ("bundles.js",)
+MARKS = ("symbols.js", "elements.js")
 VIEW = (
-    *("symbols.js", "elements.js", "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
+    *(*MARKS, "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
     *("pointer.js", "player.js", "download.js", "reports.js", "panels.js", "view.js"),
 )
 
@@ -27,6 +28,11 @@ def view_component() -> str:
 def map_classes() -> str:
     """What draws maps, without what ties it to a Streamlit component."""
     return _joined([*SHARED, *VIEW])
+
+
+def map_marks() -> str:
+    """Its symbols and icons alone, for other pictures of points."""
+    return _joined(MARKS)
 
 
 def map_style() -> str:

@@ -12,6 +12,7 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
+from core.figures.map_script import map_marks
 from core.figures.template import class_colour, class_symbol
 from core.lab.answer import Move
 from core.lab.choices import BY_SPACE, LAB_LOSSES, Setting, Stage
@@ -22,11 +23,8 @@ from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_t
 from pages.ui.live_figure import plotly_url
 
 FOLDER = Path(__file__).parent
-# Together they are one module; marks and icons are those of the maps.
-SCRIPTS = (
-    *("../plotly.js", "../map/symbols.js", "../map/elements.js"),
-    *("picture.js", "knobs.js", "words.js", "lab.js", "main.js"),
-)
+# Together they are one module, with the marks and icons of the maps.
+SCRIPTS = ("../plotly.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
 MOST_STEPS = 3000
 CHART_HEIGHT, CHART_HEIGHT_SIMPLEX = 470, 320
@@ -39,7 +37,7 @@ _mount = st.components.v2.component(
     "lab_view",
     html='<div class="lab-view" role="group" aria-label="Loss lab"></div>',
     css=(FOLDER / "style.css").read_text(encoding="utf-8"),
-    js="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS),
+    js="\n".join([map_marks(), *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)]),
     isolate_styles=False,
 )
 

@@ -1,0 +1,67 @@
+// Copies the address of what is shown. Where the browser does not let a page copy (http in a classroom), the link is
+// there to be copied by hand; on a projector it is there to be read.
+
+const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
+
+function linkTo({ address, name, version }) {
+  const link = new URL(location.href);
+  link.searchParams.set(name, version);
+  if (!address) return link.href;
+  return address.replace(/\/$/, "") + link.pathname + link.search;
+}
+
+function makeLink(node) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy-link-button";
+  button.textContent = "Copy link";
+  button.setAttribute("aria-expanded", "false");
+  const field = document.createElement("input");
+  field.readOnly = true;
+  field.setAttribute("aria-label", "Link to this view");
+  const said = document.createElement("p");
+  said.setAttribute("role", "status");
+  const box = document.createElement("div");
+  box.className = "copy-link-box";
+  box.hidden = true;
+  box.append(field, said);
+  node.replaceChildren(button, box);
+
+  const show = (open) => {
+    box.hidden = !open;
+    button.setAttribute("aria-expanded", String(open));
+  };
+  button.addEventListener("click", async () => {
+    if (!box.hidden) return show(false);
+    field.value = linkTo(node.known);
+    show(true);
+    let copied = true;
+    try {
+      await navigator.clipboard.writeText(field.value);
+    } catch {
+      copied = false;
+      field.focus();
+    }
+    field.select();
+    const here = !node.known.address && THIS_MACHINE.includes(location.hostname);
+    said.textContent =
+      (copied ? "Copied." : "Press Ctrl + C to copy it.") +
+      (here ? " It opens on this machine only; the setting SCL_ADDRESS names one that others reach." : "");
+    return undefined;
+  });
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || box.hidden) return;
+    show(false);
+    button.focus();
+  });
+  node.outside = (event) => node.contains(event.target) || show(false);
+  document.addEventListener("pointerdown", node.outside);
+}
+
+export default function ({ data, parentElement }) {
+  const node = parentElement.querySelector(".copy-link");
+  if (!node || !data?.[0]) return;
+  node.known = data[0];
+  if (!node.firstChild) makeLink(node);
+  return () => document.removeEventListener("pointerdown", node.outside);
+}

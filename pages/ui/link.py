@@ -1,0 +1,41 @@
+"""The link to what is shown, ready to be sent: on every page, at the same place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.settings import settings
+from pages.ui import state
+
+# What links are written in. A link of a later version may say things that this one does not know.
+VERSION = 1
+NAME = "v"
+FOLDER = Path(__file__).parent
+
+_mount = st.components.v2.component(
+    "copy_link",
+    html='<div class="copy-link"></div>',
+    css=(FOLDER / "link.css").read_text(encoding="utf-8"),
+    js=(FOLDER / "link.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def copy_link() -> None:
+    """Draw the button that copies the address of what is shown, as others reach it."""
+    with st.container(key="copy_link"):
+        _mount(key="link", data=[{"address": settings().address, "name": NAME, "version": VERSION}], height="content")
+
+
+def take_version() -> None:
+    """Read the version of the link that led here, and take it out of the address; a later one is said."""
+    text = state.text_in_url(NAME)
+    if text is None:
+        return
+    if not text.isdecimal() or int(text) < 1:
+        state.complain(NAME, text, "versions of links are numbers from 1 on")
+    elif int(text) > VERSION:
+        state.complain(NAME, text, f"this app reads links up to version {VERSION}: what it does not know is left out")
+    state.put_in_url(**{NAME: None})

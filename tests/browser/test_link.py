@@ -1,0 +1,92 @@
+"""Copy link: what is copied opens the same view, and says where others reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Server
+from tests.browser.seen import PHONE, settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+ELSEWHERE = "http://192.168.1.20:8501"
+
+
+@pytest.fixture
+def screen(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 720}, permissions=["clipboard-read", "clipboard-write"]
+    )
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def classroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCL_ADDRESS", ELSEWHERE)
+        made = Server(tmp_path_factory.mktemp("classroom"))
+        made.start()
+    yield made
+    made.close()
+
+
+def copied(page: Page) -> str:
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("status").filter(has_text="Copied.")).to_be_visible()
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert page.get_by_role("textbox", name="Link to this view").input_value() == text
+    return str(text)
+
+
+def test_what_is_copied_opens_the_same_view(screen: Page, server: Server) -> None:
+    settled(screen, f"{server.url}/?replay=r-drop")
+    link = copied(screen)
+    assert link == f"{server.url}/?replay=r-drop&v=1"
+    expect(screen.get_by_text("It opens on this machine only")).to_be_visible()
+    settled(screen, link)
+    screen.wait_for_url(f"{server.url}/?replay=r-drop")
+    expect(screen.get_by_text("Every review is read twice")).to_be_visible()
+
+
+def test_it_follows_what_is_changed_and_closes(screen: Page, server: Server) -> None:
+    settled(screen, f"{server.url}/loss_lab")
+    screen.get_by_role("button", name="Copy link").click()
+    field = screen.get_by_role("textbox", name="Link to this view")
+    expect(field).to_be_visible()
+    screen.keyboard.press("Escape")
+    expect(field).to_be_hidden()
+    expect(screen.get_by_role("button", name="Copy link")).to_be_focused()
+    screen.get_by_role("button", name="Copy link").click()
+    screen.locator("h1").click()
+    expect(field).to_be_hidden()
+
+
+def test_the_address_of_the_server_is_the_one_that_others_reach(screen: Page, classroom: Server) -> None:
+    settled(screen, f"{classroom.url}/?replay=ce")
+    assert copied(screen) == f"{ELSEWHERE}/?replay=ce&v=1"
+    expect(screen.get_by_text("on this machine only")).to_have_count(0)
+
+
+def test_where_a_page_may_not_copy_the_link_is_there_to_be_copied(screen: Page, server: Server) -> None:
+    screen.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    settled(screen, server.url)
+    screen.get_by_role("button", name="Copy link").click()
+    expect(screen.get_by_text("Press Ctrl + C to copy it.")).to_be_visible()
+    field = screen.get_by_role("textbox", name="Link to this view")
+    expect(field).to_be_focused()
+    assert screen.evaluate("getSelection().toString()") == field.input_value()
+
+
+def test_it_hides_nothing_on_a_phone(screen: Page, server: Server) -> None:
+    screen.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    settled(screen, server.url)
+    screen.get_by_role("button", name="Copy link").click()
+    assert screen.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    box = screen.locator(".copy-link-box").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
