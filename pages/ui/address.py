@@ -125,6 +125,10 @@ class Address:
 NO_RUN = "no run has that id"
 
 
+class EveryPage(Address):
+    VERSION = Item("v", int, 1, "versions of links are numbers from 1 on")
+
+
 class Home(Address):
     REPLAY = Item("replay", str, "ce-scl", "there is no such replay")
 

@@ -8,10 +8,10 @@ import streamlit as st
 
 from core.settings import settings
 from pages.ui import state
+from pages.ui.address import EveryPage
 
 # What links are written in. A link of a later version may say things that this one does not know.
 VERSION = 1
-NAME = "v"
 FOLDER = Path(__file__).parent
 
 _mount = st.components.v2.component(
@@ -26,16 +26,19 @@ _mount = st.components.v2.component(
 def copy_link() -> None:
     """Draw the button that copies the address of what is shown, as others reach it."""
     with st.container(key="copy_link"):
-        _mount(key="link", data=[{"address": settings().address, "name": NAME, "version": VERSION}], height="content")
+        link = {"address": settings().address, "name": EveryPage.VERSION.name, "version": VERSION}
+        _mount(key="link", data=[link], height="content")
 
 
 def take_version() -> None:
     """Read the version of the link that led here, and take it out of the address; a later one is said."""
-    text = state.text_in_url(NAME)
-    if text is None:
-        return
-    if not text.isdecimal() or int(text) < 1:
-        state.complain(NAME, text, "versions of links are numbers from 1 on")
-    elif int(text) > VERSION:
-        state.complain(NAME, text, f"this app reads links up to version {VERSION}: what it does not know is left out")
-    state.put_in_url(**{NAME: None})
+    item = EveryPage.VERSION
+    version = item.read(_version, VERSION)
+    if version > VERSION:
+        problem = f"this app reads links up to version {VERSION}: what it does not know is left out"
+        state.complain(item.name, str(version), problem)
+    item.forget()
+
+
+def _version(text: str) -> int | None:
+    return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -8,9 +8,23 @@ from pathlib import Path
 import pytest
 
 from pages.ui import address
-from pages.ui.address import Address, Compare, Data, Experiments, Explore, FineTune, Item, LossLab, Runs, Tokens
+from pages.ui.address import (
+    Address,
+    Compare,
+    Data,
+    EveryPage,
+    Experiments,
+    Explore,
+    FineTune,
+    Home,
+    Item,
+    LossLab,
+    Runs,
+    Tokens,
+)
 
-TABLES = (FineTune, Runs, Data, Explore, Tokens, Compare, Experiments, LossLab)
+PAGE_TABLES = (Home, FineTune, Runs, Data, Explore, Tokens, Compare, Experiments, LossLab)
+TABLES = (EveryPage, *PAGE_TABLES)
 PAGES = Path(address.__file__).resolve().parents[1]
 
 
@@ -19,6 +33,11 @@ def test_a_name_is_used_once_on_a_page(table: type[Address]) -> None:
     items = [item for item in vars(table).values() if isinstance(item, Item)]
     assert items
     assert len(table.items()) == len(items)
+
+
+@pytest.mark.parametrize("table", PAGE_TABLES)
+def test_no_page_uses_a_name_that_every_page_has(table: type[Address]) -> None:
+    assert not table.items().keys() & EveryPage.items().keys()
 
 
 def test_the_address_is_read_and_written_through_the_tables_alone() -> None:
