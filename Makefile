@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run ray-demo test lint bench data-check replays gallery clean
+.PHONY: run ray-demo test lint bench data-check replays experiments gallery clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -37,7 +37,11 @@ data-check: $(VENV)/.ready-dev
 replays: $(VENV)/.ready
 	$(BIN)/python -m core.artifacts.shipped
 
-# The same as pages that open anywhere, with an index, in gallery/.
+# The experiments that lessons speak of, carried out again: about an hour on two cores.
+experiments: $(VENV)/.ready
+	$(BIN)/python -m core.experiments.shipped_experiments
+
+# The replays as pages that open anywhere, with an index, in gallery/.
 gallery: $(VENV)/.ready
 	$(BIN)/python -m core.exports.gallery gallery
 

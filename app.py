@@ -10,6 +10,7 @@ import streamlit as st
 from core.errors import PlaygroundError
 from pages.ui import state
 from pages.ui.head import APP_NAME, tab_title
+from pages.ui.lesson.panel import lesson_panel
 from pages.ui.link import copy_link, take_version
 from pages.ui.parts import escaped
 from pages.ui.visitor import greet
@@ -28,6 +29,7 @@ PAGES = [
     st.Page("pages/experiments.py", title="Experiments"),
     st.Page("pages/data.py", title="Data"),
     st.Page("pages/loss_lab.py", title="Loss lab"),
+    st.Page("pages/lessons.py", title="Lessons"),
 ]
 
 
@@ -40,7 +42,10 @@ def main() -> None:
     try:
         greet()
         copy_link()
+        state.repeat_complaints(everywhere=True)
         take_version()
+        if page.title != "Lessons":
+            lesson_panel(page.url_path)
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
@@ -44,6 +46,15 @@ class ShownContrast:
     about: str
     remarks: tuple[str, ...]
     batch_size: int
+
+
+def batch_rows(count: int, size: int, draw: int = 0, anchor: int | None = None) -> list[int]:
+    """Rows of a batch drawn from `count` examples, the anchor among them; the same draw, the same batch."""
+    order = [int(row) for row in np.random.default_rng([draw, count]).permutation(count)]
+    if anchor is None:
+        return sorted(order[:size])
+    others = [row for row in order if row != anchor][: size - 1]
+    return sorted([anchor, *others])
 
 
 def names_layers(config: RunConfig) -> bool:

@@ -141,15 +141,15 @@ def read(path: Path) -> Contents:
 
 
 def write(path: Path, members: Mapping[str, str | bytes]) -> None:
-    """Write a replay's members, packed. Raises: StoreError where the file cannot be written."""
+    """Write members, packed: the same give the same bytes. Raises: StoreError where the file cannot be written."""
     try:
         with (
             atomic_write(path) as partial,
             zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file,
         ):
-            for name in MEMBERS:
-                # No time of writing: the same run gives the same bytes.
-                file.writestr(zipfile.ZipInfo(name), members[name], zipfile.ZIP_DEFLATED, 9)
+            for name, content in members.items():
+                # Without a time of writing.
+                file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
     except OSError as error:
         raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
 

@@ -99,6 +99,18 @@ class ExperimentTable(Database):
             )
         return experiment_id
 
+    def adopt(self, experiment_id: str, name: str, design: str) -> None:
+        """Have an experiment that was carried out elsewhere, which wants no runs of this machine.
+
+        One that was discarded is restored; of one that is here, nothing changes.
+        """
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO experiments (id, name, design, wanted, created_at) VALUES (?, ?, ?, 0, ?) "
+                "ON CONFLICT (id) DO UPDATE SET discarded_at = NULL",
+                (experiment_id, checked_name(name), design, time.time()),
+            )
+
     def experiments(self) -> list[Experiment]:
         """All that were not discarded, the newest first."""
         rows = self.all("SELECT * FROM experiments WHERE discarded_at IS NULL ORDER BY number DESC")

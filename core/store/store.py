@@ -117,11 +117,7 @@ class Store(Database):
                 ),
             )
             if cell is not None:
-                db.execute(
-                    "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) "
-                    "VALUES (?, ?, ?, ?, 1)",
-                    (*cell, run_id),
-                )
+                _put_cell(db, cell, run_id)
         return run_id
 
     def same_as(self, config: RunConfig) -> str | None:
@@ -137,13 +133,21 @@ class Store(Database):
         )
         return str(rows[0]["id"]) if rows else None
 
-    def adopt(self, run_id: str, config: RunConfig, name: str, worked_s: float, owner: str | None = None) -> Attempt:
+    def adopt(
+        self,
+        run_id: str,
+        config: RunConfig,
+        name: str,
+        worked_s: float,
+        owner: str | None = None,
+        cell: tuple[str, int, int] | None = None,
+    ) -> Attempt:
         """Add a run that was carried out elsewhere, and return the attempt that writes what it recorded.
 
         Args:
             run_id: its id there, which no run here may have.
             worked_s: seconds that it worked there.
-            owner: as `create` has it.
+            owner, cell: as `create` has them.
         Raises: StoreError where there is such a run.
         """
         if not RUN_ID.fullmatch(run_id):
@@ -155,7 +159,7 @@ class Store(Database):
             # It has no hash: the same config gives other curves on another machine.
             db.execute(
                 "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
-                "heartbeat_at, worked_s, owner) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
+                "heartbeat_at, worked_s, owner, background) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)",
                 (
                     run_id,
                     checked_name(name),
@@ -168,8 +172,11 @@ class Store(Database):
                     now,
                     worked_s,
                     owner,
+                    cell is not None,
                 ),
             )
+            if cell is not None:
+                _put_cell(db, cell, run_id)
         return self.attempt(run_id, 1)
 
     def bring_back(self, run_id: str) -> bool:
@@ -788,6 +795,14 @@ class Attempt:
     def end(self, status: Status, message: str | None = None) -> None:
         with self._writing() as db:
             _end(db, self.run_id, status, message)
+
+
+def _put_cell(db: sqlite3.Connection, cell: tuple[str, int, int], run_id: str) -> None:
+    """A run is that of a cell under a seed, which its experiment started."""
+    db.execute(
+        "INSERT OR REPLACE INTO experiment_runs (experiment_id, cell, seed, run_id, own) VALUES (?, ?, ?, ?, 1)",
+        (*cell, run_id),
+    )
 
 
 def _busy(running: Sequence[sqlite3.Row], most: int | None) -> str:

@@ -30,6 +30,7 @@ class Item(Generic[Value]):
             what is shown.
         problem: the end of the sentence about a value that it cannot be, behind "but".
         of: what it belongs to and is forgotten with.
+        everywhere: whether every page has it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Item(Generic[Value]):
     default: Value | None = None
     problem: str = ""
     of: Owner = "nothing"
+    everywhere: bool = False
 
     @property
     def text(self) -> str | None:
@@ -55,7 +57,7 @@ class Item(Generic[Value]):
             return default
         value = read(text)
         if value is None:
-            state.complain(self.name, text, self.problem)
+            state.complain(self.name, text, self.problem, everywhere=self.everywhere)
             self.forget()
             return default
         return value
@@ -76,6 +78,10 @@ class Item(Generic[Value]):
             return default
         return by_text[text]
 
+    def as_text(self, value: Value) -> str | None:
+        """How the address says a value; None where it says nothing."""
+        return _as_text(value)
+
     def forget(self) -> None:
         state.put_in_url(**{self.name: None})
 
@@ -87,7 +93,7 @@ class Item(Generic[Value]):
         try:
             return store.run(store.find(text))
         except PlaygroundError:
-            state.complain(self.name, text, self.problem)
+            state.complain(self.name, text, self.problem, everywhere=self.everywhere)
             return None
 
 
@@ -126,7 +132,8 @@ NO_RUN = "no run has that id"
 
 
 class EveryPage(Address):
-    VERSION = Item("v", int, 1, "versions of links are numbers from 1 on")
+    VERSION = Item("v", int, 1, "versions of links are numbers from 1 on", everywhere=True)
+    LESSON = Item("lesson", str, problem="there is no such lesson, or no such part of it", everywhere=True)
 
 
 class Home(Address):
@@ -254,3 +261,7 @@ class LossLab(Address):
     MOVED = Item("moved", str, "", "a moved point is its number, its view and its place")
     ANCHOR = Item("anchor", int, problem="there is no such point")
     STEP = Item("step", int, problem="the lab takes 0 to 3,000 steps")
+
+
+class Lessons(Address):
+    OPEN = Item("open", str, problem="there is no such lesson, or no such part of it")

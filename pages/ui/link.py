@@ -36,7 +36,7 @@ def take_version() -> None:
     version = item.read(_version, VERSION)
     if version > VERSION:
         problem = f"this app reads links up to version {VERSION}: what it does not know is left out"
-        state.complain(item.name, str(version), problem)
+        state.complain(item.name, str(version), problem, everywhere=True)
     item.forget()
 
 

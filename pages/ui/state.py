@@ -22,6 +22,7 @@ Value = TypeVar("Value")
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
 COMPLAINTS = "complaints"
+EVERY_PAGE = "every page"
 # Time enough to read a sentence or two.
 COMPLAINT_S = 30
 
@@ -70,23 +71,31 @@ def put_in_url(**values: str | float | None) -> None:
             st.query_params[name] = str(value)
 
 
-def complain(name: str, text: str, problem: str) -> None:
-    """Say on the page what the URL has wrong under a name. Args: problem: ours, or escaped."""
+def complain(name: str, text: str, problem: str, *, everywhere: bool = False) -> None:
+    """Say on the page what the URL has wrong under a name.
+
+    Args:
+        problem: ours, or escaped.
+        everywhere: whether every page has such a name, and none of them says it again by itself.
+    """
     sentence = f"The address asks for {name} = {escaped(shown(text))}, but {problem}; showing the default instead."
-    remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, _page(), time.monotonic())
+    page = EVERY_PAGE if everywhere else _page()
+    remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, page, time.monotonic())
     st.warning(sentence)
 
 
-def repeat_complaints(only: str = "", but: str = "") -> None:
+def repeat_complaints(only: str = "", but: str = "", *, everywhere: bool = False) -> None:
     """Say again what the address had wrong a moment ago: a page that draws itself again would take it away unread.
 
     Args:
         only: of this name alone; otherwise of all names.
         but: not of this name, which is said elsewhere.
+        everywhere: of the names that every page has, instead of the page's own.
     """
+    here = EVERY_PAGE if everywhere else _page()
     for name, (sentence, page, said_at) in remembered(COMPLAINTS, dict[str, tuple[str, str, float]]).items():
         wanted = name == only if only else name != but
-        if wanted and page == _page() and time.monotonic() - said_at < COMPLAINT_S:
+        if wanted and page == here and time.monotonic() - said_at < COMPLAINT_S:
             st.warning(sentence)
 
 

@@ -120,6 +120,16 @@ ALLOWED = {
         "training",
         "workers",
     },
+    "lessons": {
+        "artifacts",
+        "config",
+        "errors",
+        "experiments",
+        "losses.forces",
+        "quantities",
+        "representation",
+        "store",
+    },
     "exports": {
         "artifacts",
         "config",

@@ -18,12 +18,13 @@ from pages.ui.address import (
     FineTune,
     Home,
     Item,
+    Lessons,
     LossLab,
     Runs,
     Tokens,
 )
 
-PAGE_TABLES = (Home, FineTune, Runs, Data, Explore, Tokens, Compare, Experiments, LossLab)
+PAGE_TABLES = (Home, FineTune, Runs, Data, Explore, Tokens, Compare, Experiments, LossLab, Lessons)
 TABLES = (EveryPage, *PAGE_TABLES)
 PAGES = Path(address.__file__).resolve().parents[1]
 

@@ -54,7 +54,8 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     if not rows:
         st.caption("No scores yet: the first come with a run's first frame.")
         return busy
-    _table(pd.DataFrame(rows), pinned="Measure", wide="How it is measured")
+    with st.container(key="compare_scores"):
+        _table(pd.DataFrame(rows), pinned="Measure", wide="How it is measured")
     st.caption(_legend(groups, runs))
     st.download_button(
         "Scores as CSV",

@@ -65,7 +65,7 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
                 "Seeds": len(design.seeds),
                 "Finished": hundredths([finished / design.runs])[0],
                 "Runs": f"{finished:,} of {design.runs:,}",
-                "Status": "stopped" if not one.wanted else "running" if going else "finished",
+                "Status": _status(one, going=going, all_finished=finished == design.runs),
                 "Created": datetime.fromtimestamp(one.created_at),
             }
         )
@@ -91,6 +91,12 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
             Experiments.EXPERIMENT.put(there[row].id)
             st.rerun()
     st.caption("Click an experiment to open it.")
+
+
+def _status(experiment: Experiment, *, going: bool, all_finished: bool) -> str:
+    if all_finished:
+        return "finished"
+    return "stopped" if not experiment.wanted else "running" if going else "finished"
 
 
 def _card(protocol: Protocol) -> None:

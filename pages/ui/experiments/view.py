@@ -95,19 +95,21 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     if polling != (measuring or _is_going(experiment, design, runs)):
         st.rerun()
     results = results_of(engine, experiment, runs, measure, split)
-    match show:
-        case "chart":
-            chart_view(experiment, results)
-        case "table":
-            table_view(experiment, results)
-        case "report":
-            report_view(engine, experiment, results)
-            return  # which has the protocol in it
-        case _:
-            map_view(results, runs, experiment)
+    with st.container(key="experiment_shown"):
+        match show:
+            case "chart":
+                chart_view(experiment, results)
+            case "table":
+                table_view(experiment, results)
+            case "report":
+                report_view(engine, experiment, results)
+                return  # which has the protocol in it
+            case _:
+                map_view(results, runs, experiment)
     if protocol is not None:
         st.caption(escaped(protocol.differs))
-        published(protocol)
+        with st.container(key="experiment_published"):
+            published(protocol)
 
 
 def _about(design: Design) -> str:
@@ -155,7 +157,7 @@ def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequen
     unmade = len(missing(design, runs))
     if unmade and experiment.wanted:
         words.append(f"{unmade:,} about to be queued")
-    if not experiment.wanted:
+    if not experiment.wanted and len(finished) < design.runs:
         words.append("stopped")
     if finished and experiment.wanted:
         words += _left(store, runs, unmade * mean(run.seconds for run in finished))

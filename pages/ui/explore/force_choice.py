@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from core.artifacts.frame_loss import ShownContrast, names_layers, shown_contrast
+from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, shown_contrast
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
 from core.losses.law import ForceLaw
@@ -137,15 +137,6 @@ def acting(frames: Frames, number: int, selected: int | None, chosen: ForceChoic
         own = batch_forces(features, labels, temperature=chosen.shown.temperature, law=chosen.shown.law)
         place = int(own.losses.argmax())
     return Acting(chosen, rows, place, selected is None, found, features, labels)
-
-
-def batch_rows(count: int, size: int, draw: int, anchor: int | None) -> list[int]:
-    """Rows of a batch drawn from `count` examples, the anchor among them; the same draw, the same batch."""
-    order = [int(row) for row in np.random.default_rng([draw, count]).permutation(count)]
-    if anchor is None:
-        return sorted(order[:size])
-    others = [row for row in order if row != anchor][: size - 1]
-    return sorted([anchor, *others])
 
 
 def _batch(frames: Frames, number: int, rows: Sequence[int], source: str) -> tuple[Any, Any]:

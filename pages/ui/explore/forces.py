@@ -89,11 +89,12 @@ def _numbers(acting: Acting) -> None:
     effective = f"Effective negatives, of {negatives:,}"
     cells.append((effective, _number(own.effective_negatives, ".1f"), _number(batch.effective_negatives, ".1f")))
     cells.append(("Push from the top 5%", percent(own.top_share), percent(batch.top_share)))
-    st.dataframe(
-        [{"": name, "This anchor": mine, "Batch mean": mean} for name, mine, mean in cells],
-        hide_index=True,
-        key="explore.force.numbers",
-    )
+    with st.container(key="explore_force_numbers"):
+        st.dataframe(
+            [{"": name, "This anchor": mine, "Batch mean": mean} for name, mine, mean in cells],
+            hide_index=True,
+            key="explore.force.numbers",
+        )
 
 
 def _number(value: float, form: str) -> str:

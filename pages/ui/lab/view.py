@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent
 # Together they are one module, with the marks and icons of the maps.
 SCRIPTS = ("../plotly.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
+SHOWN = "lab.shown"
 MOST_STEPS = 3000
 CHART_HEIGHT, CHART_HEIGHT_SIMPLEX = 470, 320
 # What acts at first, and beside it.
@@ -69,6 +70,11 @@ def lab(stage: Stage, beside: bool) -> None:
     shown = _shown(stage)
     _fit(shown, stage, beside)
     st.fragment(_view)(stage, shown)
+
+
+def forget_lab() -> None:
+    """Have the lab begin with what the address says."""
+    state.forget(SHOWN)
 
 
 def _view(stage: Stage, shown: _Shown) -> None:
@@ -147,7 +153,7 @@ def _moves(given: Any, points: int) -> tuple[Move, ...]:
 def _shown(stage: Stage) -> _Shown:
     """From the address at first; then what this browser did last."""
     return state.remembered(
-        "lab.shown",
+        SHOWN,
         lambda: _Shown(
             stage.space,
             [

@@ -1,0 +1,191 @@
+"""An experiment as one small file: its design, and of every run the curves, the scores and the test predictions.
+
+It holds no weights, no frames and no path of the machine that wrote it, so it is opened to be read, not to go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+import zipfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from core import __version__
+from core.artifacts import replay_file
+from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
+from core.artifacts.replay import ID_CHARS, MADE_WITH, TAG, without_folders
+from core.config import parse_config
+from core.errors import PlaygroundError, StoreError
+from core.events import Predictions, Step
+from core.experiments.design import Design, parse_design
+from core.experiments.lifecycle import missing
+from core.experiments.results import TEST, vector_measures
+from core.store import ExperimentRun, ExperimentTable, Status, Store
+
+FORMAT = 1
+ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
+MESSAGE = "Carried out elsewhere: it has curves and scores, but no map and no weights."
+# Of what a step measured, what is kept.
+KEPT = ("loss", "grad_norm", "learning_rate")
+
+Values = dict[str, float]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _Scores(_Form):
+    step: Annotated[int, Field(ge=0)]
+    split: str
+    values: Values
+
+
+class _Run(_Form):
+    """Attributes: steps: what each measured, by name; vectors: measures of the last frame's."""
+
+    cell: int
+    seed: int
+    title: Annotated[str, Field(min_length=1, max_length=80)]
+    config: dict[str, Any]
+    device: str
+    seconds: Annotated[float, Field(ge=0)]
+    steps: dict[str, list[float]]
+    scores: list[_Scores]
+    vectors: Values
+
+
+class _About(_Form):
+    format: Literal[1]
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    design: dict[str, Any]
+    made_with: dict[str, str]
+    runs: list[_Run]
+
+
+def write_archive(store: Store, experiment_id: str, path: Path) -> None:
+    """Write an experiment all of whose runs have finished: the same experiment gives the same bytes.
+
+    Raises: StoreError for one with other runs, or that cannot be written there.
+    """
+    table = ExperimentTable(store.folder)
+    experiment = table.experiment(experiment_id)
+    design, runs = parse_design(experiment.design), table.runs(experiment_id)
+    if missing(design, runs) or any(run.status != Status.FINISHED for run in runs):
+        raise StoreError(f"{experiment.title} has runs that have not finished: resume it, or wait for its end.")
+    arrays: dict[str, NDArray[Any]] = {}
+    for run in runs:
+        test = store.predictions(str(run.run_id))
+        if test is None:
+            raise StoreError(f"Run {run.number} kept no predictions for its test rows: run it again.")
+        arrays[f"{run.cell}.{run.seed}"] = np.ascontiguousarray(test.logits, np.float16)
+        arrays[f"labels.{run.cell}.{run.seed}"] = np.asarray(test.labels, np.int32)
+    about = {
+        "format": FORMAT,
+        "name": experiment.title,
+        "design": json.loads(design.to_json()),
+        "made_with": {"scl-playground": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in MADE_WITH},
+        "runs": [_written(store, run) for run in runs],
+    }
+    text = json.dumps(about, ensure_ascii=False, allow_nan=False)
+    replay_file.write(path, {ABOUT: text, PREDICTIONS: save(arrays)})
+
+
+def _written(store: Store, one: ExperimentRun) -> dict[str, Any]:
+    run = store.run(str(one.run_id))
+    steps = store.steps(run.id)
+    names = sorted({name for step in steps for name in step.values if name.startswith("loss.") or name in KEPT})
+    vectors = vector_measures(store, one)
+    return {
+        "cell": one.cell,
+        "seed": one.seed,
+        "title": run.title,
+        "config": json.loads(without_folders(run.effective).to_json()),
+        "device": run.device or "cpu",
+        "seconds": round(run.elapsed_s, 1),
+        "steps": {name: [_short(step.values.get(name, math.nan)) for step in steps] for name in names},
+        "scores": [
+            {"step": score.step, "split": score.split, "values": _finite(score.values)}
+            for score in store.evaluations(run.id)
+        ],
+        "vectors": {} if vectors is None else _finite(vectors.values),
+    }
+
+
+def _finite(values: Mapping[str, float]) -> Values:
+    return {name: _short(value) for name, value in values.items() if math.isfinite(value)}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}") if math.isfinite(value) else 0.0
+
+
+def open_archive(store: Store, path: Path) -> str:
+    """Put an experiment and its runs into a store, once: the same file is the same experiment.
+
+    What is there of it stays, and runs that were deleted come back.
+
+    Returns: the experiment's id.
+    Raises: StoreError for a file that is damaged, or none of these.
+    """
+    about, design, arrays, digest = _read(path)
+    experiment_id = digest[:ID_CHARS]
+    ExperimentTable(store.folder).adopt(experiment_id, about.name, design.to_json())
+    for run in about.runs:
+        place = f"{run.cell}.{run.seed}"
+        run_id = hashlib.sha256(f"{digest}.{place}".encode()).hexdigest()[:ID_CHARS]
+        if not store.bring_back(run_id):
+            _adopt(store, run_id, run, experiment_id, arrays[place], arrays[f"labels.{place}"])
+    return experiment_id
+
+
+def _read(path: Path) -> tuple[_About, Design, Mapping[str, NDArray[Any]], str]:
+    try:
+        with zipfile.ZipFile(path) as file:
+            about = _About.model_validate_json(file.read(ABOUT))
+            arrays = load(file.read(PREDICTIONS))
+        design = parse_design(about.design)
+        places = {f"{run.cell}.{run.seed}" for run in about.runs}
+        whole = set(arrays) == places | {f"labels.{place}" for place in places}
+        cells = {cell.number for cell in (*design.source_cells, *design.cells)}
+        if not whole or any(run.cell not in cells or run.seed not in design.seeds for run in about.runs):
+            raise StoreError("its runs are not those of its design")
+        return about, design, arrays, hashlib.sha256(path.read_bytes()).hexdigest()
+    except (OSError, KeyError, zipfile.BadZipFile, ValidationError, SafetensorError, PlaygroundError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise StoreError(f"{path.name} is damaged, or no experiment ({why}): take it from the repository.") from error
+
+
+def _adopt(
+    store: Store, run_id: str, run: _Run, experiment_id: str, logits: NDArray[Any], labels: NDArray[Any]
+) -> None:
+    """Have a run of the archive among the runs."""
+    config = parse_config(run.config)
+    attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
+    try:
+        count = len(next(iter(run.steps.values()), []))
+        if count:
+            attempt.steps([Step(i + 1, {name: column[i] for name, column in run.steps.items()}) for i in range(count)])
+        for scores in run.scores:
+            attempt.evaluation(scores.step, scores.split, scores.values)
+        attempt.predictions(Predictions(TEST, logits.astype(np.float32), tuple(map(int, labels))))
+        if run.vectors:
+            folder = measures_folder(store.run_folder(run_id), store.run(run_id).begun_attempt)
+            write_measures(folder, count, FrameMeasures(run.vectors, np.zeros(0, np.int64)))
+        store.tag(run_id, [TAG])
+        attempt.end(Status.FINISHED, MESSAGE)
+    except BaseException:
+        store.drop_adopted(run_id)
+        raise

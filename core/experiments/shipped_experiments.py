@@ -1,0 +1,87 @@
+"""The experiments that come with the project: protocols, carried out as they are, for lessons and for readers."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import EngineError, PlaygroundError
+from core.experiments.archive import write_archive
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments, is_complete, is_over
+from core.experiments.protocols.registry import protocol_entry
+from core.experiments.vectors_job import job, vectors_request
+from core.store import Store
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
+POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedExperiment:
+    """Attributes: name: of its protocol; seeds: how many, None for as many as can show a difference."""
+
+    name: str
+    seeds: int | None = None
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.zip"
+
+    @property
+    def design(self) -> Design:
+        return protocol_entry(self.name).design(seeds=() if self.seeds is None else range(self.seeds))
+
+
+SHIPPED_EXPERIMENTS = {
+    one.name: one
+    for one in (
+        ShippedExperiment("few-shot", seeds=9),
+        ShippedExperiment("rdrop-stages"),
+        ShippedExperiment("representation"),
+    )
+}
+
+
+def make(design: Design, path: Path) -> None:
+    """Carry an experiment out and write it. Raises: PlaygroundError where one of its runs does not finish."""
+    from core.workers import LocalEngine
+
+    with tempfile.TemporaryDirectory(prefix="scl-experiment-") as folder:
+        store = Store(Path(folder) / "runs")
+        try:
+            experiments = Experiments(LocalEngine(store))
+            experiment_id = experiments.begin(design)
+            while not is_over(design, runs := experiments.table.runs(experiment_id)):
+                time.sleep(POLL_S)
+                experiments.engine.dispatch()
+            if not is_complete(design, runs):
+                raise EngineError(f"{design.name} has runs that did not finish: see why with `experiments show`.")
+            job(vectors_request(experiment_id), store.folder, lambda *_: None)
+            write_archive(store, experiment_id, path)
+        finally:
+            store.close()
+
+
+def main(names: Sequence[str]) -> int:
+    """`python -m core.experiments.shipped_experiments [NAME ...]`: make these again, or all. Returns: exit status."""
+    for name in names or SHIPPED_EXPERIMENTS:
+        if name not in SHIPPED_EXPERIMENTS:
+            print(f"{name} is none of them: choose {', '.join(SHIPPED_EXPERIMENTS)}.", file=sys.stderr)
+            return 2
+        one = SHIPPED_EXPERIMENTS[name]
+        try:
+            make(one.design, one.path)
+        except PlaygroundError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(f"{one.path.name}: {one.path.stat().st_size / 1e6:.2f} MB", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,216 @@
+"""A lesson as its file says it: Markdown in parts, each beside a page, with what is predicted, tried and checked.
+
+A file begins with what is known of the whole lesson in YAML, between two lines `---`. Each part begins with a heading
+`## …`. In it, blocks fenced by three backticks and named `page`, `try`, `predict` and `check` hold YAML; the rest is
+Markdown, in which `{{ name }}` is a number of a run (`core.lessons.numbers`). What follows a `predict` or a `check` is
+shown once that was answered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from jinja2 import StrictUndefined, TemplateError, meta
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import Field, model_validator
+
+from core.config.validation import Section, build
+from core.errors import ConfigError, PlaygroundError, StoreError
+from core.lessons.numbers import Number
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
+Page = Literal["fine_tune", "runs", "explore", "tokens", "compare", "experiments", "data", "loss_lab"]
+Text = Annotated[str, Field(min_length=1, max_length=400)]
+# What an address says: words, numbers, switches and lists of them.
+Address = dict[str, str | int | float | bool | list[str]]
+
+HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+BLOCK = re.compile(r"^```(page|try|predict|check)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Placeholders alone: a lesson has no loops, and a file from outside cannot do anything.
+TEMPLATES = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+
+
+class Shown(Section):
+    """The page beside a part.
+
+    Attributes:
+        page: its name.
+        address: what its address says. `run` and each of `runs` name a replay of the project, `experiment` an
+            experiment of the project.
+        points_at: a control, by its name in the address, or another element by its key.
+        hides: further elements that the part does without, named in the same way.
+    """
+
+    page: Page
+    address: Address = Field(default_factory=dict)
+    points_at: str | None = None
+    hides: tuple[str, ...] = ()
+
+
+class Try(Section):
+    """Buttons that change the page: what each is called, and what the address then says beside what it says now."""
+
+    label: Text
+    choices: dict[str, Address]
+
+
+class Predict(Section):
+    """A question before the answer is shown; nobody is graded."""
+
+    question: Text
+    choices: Annotated[tuple[Text, ...], Field(min_length=2, max_length=5)]
+
+
+class Check(Section):
+    """A question at the end, graded by numbers of the runs.
+
+    Attributes:
+        number: the name of the number that is asked for; a difference up to `within` is right.
+        choices: what may be chosen, each with the name of its number, and `right` which of them is: the one with the
+            highest or the lowest; or, where `right` is the name of a word among the numbers, what that says for each.
+        hint: where to look, for an answer that is wrong.
+    """
+
+    question: Text
+    hint: Text
+    number: str | None = None
+    within: Annotated[float, Field(gt=0)] | None = None
+    choices: dict[str, str] = Field(default_factory=dict)
+    right: str = ""
+
+    @property
+    def by_number(self) -> bool:
+        """Whether the numbers of the choices are compared."""
+        return self.right in ("highest", "lowest")
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Check:
+        if (self.number is None) == (not self.choices):
+            raise ConfigError("check", self.question, "give number and within, or choices and right.")
+        if self.number is not None and self.within is None:
+            raise ConfigError("within", self.question, "say how far an answer may be off.")
+        if self.choices and not self.right:
+            raise ConfigError("right", self.question, "say highest, lowest, or the name of a word.")
+        return self
+
+
+KINDS: Mapping[str, type[Section]] = {"try": Try, "predict": Predict, "check": Check}
+
+
+class Part(Section):
+    """Attributes: blocks: in their order; what follows a prediction or a check is shown once that was answered."""
+
+    title: Text
+    shown: Shown
+    blocks: Annotated[tuple[str | Try | Predict | Check, ...], Field(min_length=1)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [block for block in self.blocks if isinstance(block, str)]
+
+    @property
+    def checks(self) -> list[Check]:
+        return [block for block in self.blocks if isinstance(block, Check)]
+
+
+class Lesson(Section):
+    """A whole lesson.
+
+    Attributes:
+        name: that of its file.
+        place: where it comes in the list.
+        about: the question that it answers.
+        minutes: that it takes.
+        hides: what all its parts do without, see `Shown`.
+        numbers: those that its texts and checks speak of, by name.
+    """
+
+    name: str
+    title: Text
+    about: Text
+    place: int
+    minutes: Annotated[int, Field(ge=3, le=6)]
+    hides: tuple[str, ...] = ()
+    numbers: dict[str, Number] = Field(default_factory=dict)
+    parts: Annotated[tuple[Part, ...], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Lesson:
+        checks = [check for part in self.parts for check in part.checks]
+        named = {check.number for check in checks if check.number is not None}
+        for check in checks:
+            named |= set(check.choices.values()) if check.by_number else {check.right} - {""}
+        for part in self.parts:
+            named = named.union(*map(placeholders, part.texts))
+        for name in sorted(named - set(self.numbers)):
+            raise ConfigError("numbers", name, f"the lesson has only {', '.join(self.numbers) or 'none'}.")
+        for name in sorted(set(self.numbers) - named):
+            raise ConfigError("numbers", name, "nothing speaks of it; leave it out.")
+        if not checks:
+            raise ConfigError("check", self.title, "a lesson ends in one.")
+        return self
+
+
+def placeholders(text: str) -> set[str]:
+    """The names that a text has in double braces. Raises: ConfigError where they do not close."""
+    try:
+        return set(meta.find_undeclared_variables(TEMPLATES.parse(text)))
+    except TemplateError as error:
+        raise ConfigError("text", text[:60], f"{error}.") from error
+
+
+def filled(text: str, numbers: Mapping[str, str]) -> str:
+    """A text with its numbers."""
+    return TEMPLATES.from_string(text).render(numbers)
+
+
+@lru_cache
+def lessons(folder: Path = FOLDER) -> Mapping[str, Lesson]:
+    """All that a folder has, by name, in their order. Raises: StoreError for a file that is none."""
+    found = [read_lesson(path) for path in folder.glob("*.md")]
+    return {lesson.name: lesson for lesson in sorted(found, key=lambda lesson: (lesson.place, lesson.name))}
+
+
+def read_lesson(path: Path) -> Lesson:
+    """Raises: StoreError naming the file and what is wrong in it."""
+    try:
+        return _parsed(path.stem, path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, PlaygroundError) as error:
+        why = " ".join(str(error).split())[:300]
+        raise StoreError(f"{path.name} is no lesson: {why}") from error
+
+
+def _parsed(name: str, text: str) -> Lesson:
+    start, about, body = text.split("---\n", 2)
+    if start.strip():
+        raise ConfigError("lesson", start.strip()[:40], "begin with a line of three dashes.")
+    before, *rest = HEADING.split(body)
+    if before.strip():
+        raise ConfigError("lesson", before.strip()[:40], "begin each part with a heading of two hashes.")
+    parts: list[dict[str, Any]] = []
+    for title, content in zip(rest[::2], rest[1::2], strict=True):
+        part = _part(title.strip(), content)
+        # Beside the page of the part before, where a part names none.
+        parts.append(part if "shown" in part or not parts else {**part, "shown": parts[-1]["shown"]})
+    return build(Lesson, {**yaml.safe_load(about), "name": name, "parts": parts})
+
+
+def _part(title: str, content: str) -> dict[str, Any]:
+    part: dict[str, Any] = {"title": title, "blocks": []}
+    place = 0
+    for block in [*BLOCK.finditer(content), None]:
+        text = content[place : block.start() if block else len(content)].strip()
+        part["blocks"] += [text] if text else []
+        if block is None:
+            break
+        place, given = block.end(), yaml.safe_load(block[2])
+        if block[1] == "page":
+            part["shown"] = given
+        else:
+            part["blocks"].append(build(KINDS[block[1]], given))
+    return part

@@ -1,0 +1,229 @@
+"""Numbers of runs and experiments that a lesson speaks of: read from what they recorded, never written by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from core.artifacts.frame_loss import batch_rows, shown_contrast
+from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED
+from core.config.validation import Section
+from core.errors import ConfigError, StoreError
+from core.experiments.archive import open_archive
+from core.experiments.design import Design, parse_design
+from core.experiments.results import CellResult, results
+from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
+from core.quantities import percent, signed
+from core.representation.attention import split_attention, word_attention
+from core.representation.metrics import METRICS, frame_measures
+from core.store import ExperimentTable, Store
+
+Form = Literal["number", "percent", "points", "count", "words"]
+At = Literal["first", "last", "highest", "lowest"] | Annotated[int, Field(ge=0)]
+# Of a cell and its comparison.
+OF_CELL = ("mean", "std", "difference", "low", "high", "p", "least_p", "verdict", "seeds", "seeds_needed")
+
+
+class Number(Section):
+    """One number, or one word, of a run or of a cell of an experiment.
+
+    Attributes:
+        run: a replay of the project; experiment: an experiment of the project.
+        step: what a step measured; score: of a split; vectors: a measure of the validation texts at a frame; forces:
+            of the batch that Explore's force view shows at first, with another τ, where `temperature` says so; word:
+            the attention that a word of an `example` gets in the last block, as Tokens shows it at first.
+        at: the step: the first or last that has it, the one with the highest or lowest value, or its number.
+        cell: the levels of a cell, by axis; of: what of it is wanted; measure, split: by which cells are scored.
+        form: how it is written; decimals.
+    """
+
+    run: str | None = None
+    step: str | None = None
+    score: str | None = None
+    split: Literal["validation", "test", "baseline"] = "validation"
+    vectors: str | None = None
+    forces: Literal["loss", "loss_in", "entropy", "effective_negatives", "top_share"] | None = None
+    temperature: Annotated[float, Field(gt=0)] | None = None
+    word: str | None = None
+    example: Annotated[int, Field(ge=0)] = 0
+    at: At = "last"
+    experiment: str | None = None
+    cell: dict[str, str] = Field(default_factory=dict)
+    of: str = "mean"
+    measure: str = "accuracy"
+    form: Form = "number"
+    decimals: Annotated[int, Field(ge=0, le=6)] = 2
+
+    @model_validator(mode="after")
+    def _check(self) -> Number:
+        kinds = [name for name in ("step", "score", "vectors", "forces", "word") if getattr(self, name) is not None]
+        if (self.run is None) == (self.experiment is None):
+            raise ConfigError("number", str(kinds), "name a run or an experiment.")
+        if self.run is not None and self.run not in SHIPPED:
+            raise ConfigError("run", self.run, f"choose one of {', '.join(SHIPPED)}.")
+        if self.run is not None and len(kinds) != 1:
+            raise ConfigError("number", self.run, "give one of step, score, vectors, forces and word.")
+        if self.vectors is not None and self.vectors not in METRICS:
+            raise ConfigError("vectors", self.vectors, f"choose one of {', '.join(METRICS)}.")
+        if self.experiment is not None and self.experiment not in SHIPPED_EXPERIMENTS:
+            raise ConfigError("experiment", self.experiment, f"choose one of {', '.join(SHIPPED_EXPERIMENTS)}.")
+        if self.of not in OF_CELL:
+            raise ConfigError("of", self.of, f"choose one of {', '.join(OF_CELL)}.")
+        return self
+
+    def written(self, value: float | str | None) -> str:
+        """For people."""
+        if value is None:
+            return "–"
+        if isinstance(value, str):
+            return value
+        match self.form:
+            case "percent":
+                return percent(value)
+            case "points":
+                return f"{'+' if value > 0 else ''}{signed(100 * value, 1)}"
+            case "count":
+                return f"{round(value):,}"
+        return signed(value, self.decimals)
+
+    @property
+    def scale(self) -> float:
+        """What people type for 1: 100 where it is written as a percentage or in points."""
+        return 100.0 if self.form in ("percent", "points") else 1.0
+
+
+def run_id_of(store: Store, replay: str) -> str:
+    """A replay of the project among the runs. Raises: StoreError."""
+    return open_replay(store, SHIPPED[replay].path)
+
+
+def experiment_id_of(store: Store, name: str) -> str:
+    """An experiment of the project among the experiments. Raises: StoreError."""
+    return open_archive(store, SHIPPED_EXPERIMENTS[name].path)
+
+
+def value_of(store: Store, number: Number) -> float | str | None:
+    """What the run or the experiment recorded; None where it has no such number. Raises: StoreError."""
+    if number.experiment is not None:
+        return _of_experiment(store, number, number.experiment)
+    run_id = run_id_of(store, str(number.run))
+    if number.step is not None:
+        steps = [(one.step, one.values[number.step]) for one in store.steps(run_id) if number.step in one.values]
+        return _at(steps, number.at)
+    if number.score is not None:
+        scored = [one for one in store.evaluations(run_id) if one.split == number.split and number.score in one.values]
+        return _at([(one.step, one.values[number.score]) for one in scored], number.at)
+    frames = store.frame_steps(run_id)
+    step = {"first": frames[0], "last": frames[-1]}.get(str(number.at), number.at)
+    if step not in frames:
+        raise StoreError(f"{number.run} has no frame at step {step}: choose one of {frames}.")
+    if number.word is not None:
+        return _of_word(store, run_id, int(step), number)
+    read = _of_vectors if number.vectors is not None else _of_forces
+    return read(store, run_id, int(step), number)
+
+
+def _at(values: Sequence[tuple[int, float]], at: At) -> float | None:
+    """Of steps and values in their order."""
+    if not values:
+        return None
+    pick: Mapping[str, Callable[[], float]] = {
+        "first": lambda: values[0][1],
+        "last": lambda: values[-1][1],
+        "highest": lambda: max(value for _, value in values),
+        "lowest": lambda: min(value for _, value in values),
+    }
+    return pick[at]() if isinstance(at, str) else dict(values).get(at)
+
+
+def _of_vectors(store: Store, run_id: str, step: int, number: Number) -> float | None:
+    """As Explore measures them: of the validation texts."""
+    probe = store.run(run_id).probe
+    assert probe is not None
+    name, held_out = str(number.vectors), probe.held_out
+    vectors = store.embeddings(run_id, step)[:held_out]
+    return frame_measures(vectors, probe.labels[:held_out], [name])[name]
+
+
+def _of_forces(store: Store, run_id: str, step: int, number: Number) -> float | None:
+    """Of the batch that the force view draws first; the mean over its anchors."""
+    import torch
+
+    from core.losses.forces import push_spread
+
+    probe = store.run(run_id).probe
+    assert probe is not None
+    shown = shown_contrast(store.effective_config(run_id), step, None, None)
+    rows = batch_rows(len(probe.ids), shown.batch_size)
+    features = torch.from_numpy(np.array(store.embeddings(run_id, step)[rows]))
+    labels = torch.tensor([probe.labels[row] for row in rows])
+    spread = push_spread(features, labels, temperature=number.temperature or shown.temperature, law=shown.law)
+    value = {
+        "loss": spread.losses[0],
+        "loss_in": spread.losses[-1],
+        "entropy": spread.entropy,
+        "effective_negatives": spread.effective_negatives,
+        "top_share": spread.top_share,
+    }[str(number.forces)]
+    return value if math.isfinite(value) else None
+
+
+def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | None:
+    """The attention of [CLS] to a word of an example, the mean over heads; None where the example has no such word."""
+    probe, tokens = store.run(run_id).probe, store.tokens(run_id)
+    attention = store.frame(run_id, step).attention
+    assert probe is not None
+    assert attention is not None
+    texts = {probe.ids[row]: place for place, row in enumerate(tokens.rows)}
+    place = texts[number.example]
+    text = tokens.texts[place]
+    of_text = split_attention(attention, [one.length for one in tokens.texts])[place]
+    weights = word_attention(of_text, [word.places for word in text.words], layer=len(of_text)).words
+    named = [
+        float(weight) for word, weight in zip(text.words, weights, strict=True) if text.surface(word) == number.word
+    ]
+    return sum(named) if named else None
+
+
+def _of_experiment(store: Store, number: Number, name: str) -> float | str | None:
+    experiment = ExperimentTable(store.folder).experiment(experiment_id_of(store, name))
+    design = parse_design(experiment.design)
+    found = results(store, experiment, design, measure=number.measure, split=number.split)
+    return of_cell(_cell(design, found.cells, number), number.of)
+
+
+def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellResult:
+    wanted = {axis.name: axis for axis in design.axes}
+    for axis, label in number.cell.items():
+        if axis not in wanted or label not in [level.label for level in wanted[axis].levels]:
+            raise StoreError(f"{number.experiment} has no {axis} {label}: choose levels of {', '.join(wanted)}.")
+    labels = tuple(number.cell[axis.name] for axis in design.axes if axis.name in number.cell)
+    for cell in cells:
+        if design.labels_of(cell.cell) == labels:
+            return cell
+    raise StoreError(f"{number.experiment} has no cell {labels}: name a level of each of {', '.join(wanted)}.")
+
+
+def of_cell(cell: CellResult, of: str) -> float | str | None:
+    """One of OF_CELL; None where the cell has none of it."""
+    if of in ("mean", "std", "seeds"):
+        value: Any = getattr(cell, of)
+        return None if value is None else float(value)
+    comparison = cell.comparison
+    if comparison is None:
+        return None
+    known: Mapping[str, float | str | None] = {
+        "difference": comparison.difference.mean,
+        "low": comparison.difference.low,
+        "high": comparison.difference.high,
+        "p": comparison.corrected_p,
+        "least_p": comparison.difference.least_p,
+        "verdict": comparison.verdict,
+        "seeds_needed": comparison.seeds_needed,
+    }
+    return known[of]

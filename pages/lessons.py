@@ -1,0 +1,93 @@
+"""Lessons: what there is to learn in a few minutes each, beside the real pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import PlaygroundError
+from core.lessons.lesson import Check, Lesson, lessons
+from pages.ui import state
+from pages.ui.address import Lessons
+from pages.ui.head import page_head
+from pages.ui.lesson.place import LAST, At, answers, open_beside, read_place
+from pages.ui.parts import escaped
+
+OPENING = "lessons.opening"
+COLUMNS = 3
+
+_mount = st.components.v2.component(
+    "lesson_opening",
+    html="<div></div>",
+    js=(Path(__file__).parent / "ui" / "lesson" / "opening.js").read_text(encoding="utf-8"),
+)
+
+
+def page() -> None:
+    at = Lessons.OPEN.read(read_place, None)
+    if at is not None:
+        _open(at)
+        return
+    head = page_head("Lessons")
+    head.caption("Each takes a few minutes, beside the real pages: predict, then see.", width="content")
+    state.repeat_complaints()
+    _go_on()
+    every = list(lessons().values())
+    for first in range(0, len(every), COLUMNS):
+        for place, lesson in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
+            with place:
+                _card(lesson)
+
+
+def _open(at: At) -> None:
+    """Say what is being opened, and leave for its page once that is on the screen.
+
+    Until then the controls of the page that was left are there, and would begin with what they hold.
+    """
+    with st.container(height=240, border=False, vertical_alignment="center", horizontal_alignment="center"):
+        st.caption(f"Opening “{at.lesson.title}” …")
+    said = _mount(key=OPENING, data=[at.text], on_shown_change=lambda: None, height="content")
+    if said.shown != at.text:
+        return
+    try:
+        open_beside(at)
+    except PlaygroundError as error:
+        Lessons.OPEN.forget()
+        st.error(escaped(str(error)))
+
+
+def _go_on() -> None:
+    """Back to the lesson that somebody left in the middle."""
+    at = read_place(state.remembered(LAST, str))
+    if at is None or at.is_last:
+        return
+    label = f"Go on with {at.lesson.title.lower()}, part {at.number} of {len(at.lesson.parts)}"
+    if st.button(label, type="primary", icon=":material/play_arrow:", key="lessons.go_on"):
+        _begin(at)
+
+
+def _card(lesson: Lesson) -> None:
+    with st.container(border=True, height="stretch"):
+        st.markdown(f"**{lesson.title}**  \n{lesson.about}")
+        done, checks = _done(lesson)
+        known = f" · {done} of {checks} checks answered" if done else ""
+        st.caption(f"{len(lesson.parts)} parts · about {lesson.minutes} minutes{known}")
+        if st.button("Begin", key=f"lessons.{lesson.name}"):
+            _begin(At(lesson, 1))
+
+
+def _done(lesson: Lesson) -> tuple[int, int]:
+    """How many of its checks were answered in this session, and how many there are."""
+    blocks = [(n, i, block) for n, part in enumerate(lesson.parts, 1) for i, block in enumerate(part.blocks)]
+    keys = [f"{lesson.name}.{n}.{i}" for n, i, block in blocks if isinstance(block, Check)]
+    return sum(key in answers().checked for key in keys), len(keys)
+
+
+def _begin(at: At) -> None:
+    Lessons.OPEN.put(at.text)
+    st.rerun()
+
+
+state.require_app()
+page()

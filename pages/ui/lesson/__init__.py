@@ -1,0 +1,1 @@
+"""A lesson beside the page that it speaks of."""

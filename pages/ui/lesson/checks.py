@@ -1,0 +1,87 @@
+"""A question at the end of a lesson, graded by the numbers of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from core.lessons.lesson import Check
+from core.lessons.numbers import Number
+from pages.ui.lesson.place import answers
+from pages.ui.parts import escaped
+
+Value = float | str | None
+# From this try on the answer is offered.
+TRIES = 2
+
+
+def right_choices(check: Check, value: Callable[[str], Value]) -> list[str]:
+    """Which of the choices is right; two where their numbers are equal."""
+    if not check.by_number:
+        said = value(check.right)
+        return [label for label, word in check.choices.items() if word == said]
+    found = {label: value(name) for label, name in check.choices.items()}
+    known = {label: one for label, one in found.items() if isinstance(one, float | int)}
+    pick = max if check.right == "highest" else min
+    return [label for label, one in known.items() if one == pick(known.values())]
+
+
+def is_right(check: Check, answer: float | str, value: Callable[[str], Value], number: Number | None) -> bool:
+    """Args: number: how the one that is asked for is written; people type 88.9 for a share of 0.889."""
+    if check.number is None:
+        return answer in right_choices(check, value)
+    truth = value(check.number)
+    assert number is not None
+    assert check.within is not None
+    # What was typed has few decimals, so a difference of exactly `within` is right.
+    return isinstance(truth, float | int) and abs(float(answer) / number.scale - truth) <= check.within * (1 + 1e-9)
+
+
+def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
+    """Ask, and grade what was answered. Returns: whether it was answered rightly, or its answer was shown."""
+    number = numbers[check.number] if check.number is not None else None
+    answered, tries = answers().checked.get(key, ("", 0))
+    done = tries > 0 and is_right(check, answered, value, number)
+    st.markdown(f"**{check.question}**")
+    if not done:
+        answer = _ask(key, check, number)
+        if st.button("Check", disabled=answer is None, type="primary", key=f"{key}.check"):
+            assert answer is not None
+            answers().checked[key] = (answer, tries + 1)
+            st.rerun()
+        if not tries:
+            return False
+    if done:
+        st.success(f"Right. {_truth(check, numbers, value)}", icon=":material/check:")
+        return True
+    st.warning(f"Not yet: {escaped(_said(answered))} is not it. {check.hint}", icon=":material/search:")
+    if key in answers().shown:
+        st.info(_truth(check, numbers, value))
+        return True
+    if tries >= TRIES and st.button("Show the answer", type="tertiary", key=f"{key}.show"):
+        answers().shown.add(key)
+        st.rerun()
+    return False
+
+
+def _ask(key: str, check: Check, number: Number | None) -> float | str | None:
+    if number is None:
+        chosen = st.radio(check.question, list(check.choices), index=None, label_visibility="collapsed", key=key)
+        return None if chosen is None else str(chosen)
+    unit = {"percent": " in %", "points": " in points"}.get(number.form, "")
+    typed = st.number_input(f"Your answer{unit}", value=None, format="%g", key=key, width=220)
+    return None if typed is None else float(typed)
+
+
+def _said(answered: float | str) -> str:
+    return f"{answered:g}" if isinstance(answered, float) else answered
+
+
+def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
+    """What the runs say, with every number that the question compares."""
+    if check.number is not None:
+        return f"The run says {numbers[check.number].written(value(check.number))}."
+    if not check.by_number:
+        return f"The runs say: {' · '.join(right_choices(check, value))}."
+    return " · ".join(f"{label}: {numbers[name].written(value(name))}" for label, name in check.choices.items())

@@ -1,0 +1,134 @@
+"""The lesson beside its page: what it says, what may be tried, what is predicted and checked, and the way on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import PlaygroundError
+from core.lessons.lesson import Check, Predict, Try, filled, lessons, placeholders
+from core.lessons.numbers import value_of
+from core.store import Store
+from pages.ui import reads
+from pages.ui.address import EveryPage
+from pages.ui.caching import cached
+from pages.ui.lesson.checks import draw_check
+from pages.ui.lesson.place import At, answers, change, read_place, visit
+from pages.ui.lesson.pointing import point
+from pages.ui.parts import escaped
+
+WIDTH_PX = 400
+Value = float | str | None
+
+
+def lesson_panel(page: str) -> None:
+    """Draw the part of the lesson that the address names, if it names one and this is its page.
+
+    Args:
+        page: the name of the page that is shown.
+    """
+    at = EveryPage.LESSON.read(read_place, None)
+    if at is None:
+        return
+    if page != at.part.shown.page:
+        EveryPage.LESSON.forget()
+        return
+    st.set_page_config(initial_sidebar_state=WIDTH_PX)
+    point(at)
+    with st.sidebar, st.container(key="lesson", gap="small"):
+        try:
+            _draw(at)
+        except PlaygroundError as error:
+            st.error(escaped(str(error)))
+        _way_on(at)
+
+
+def _draw(at: At) -> None:
+    part = at.part
+    st.caption(f"{at.lesson.title} · {at.number} of {len(at.lesson.parts)}")
+    st.progress(at.number / len(at.lesson.parts))
+    st.header(part.title, anchor=False)
+    for number, block in enumerate(part.blocks):
+        if not _block(at, block, f"{at.text}.{number}"):
+            return
+
+
+def _block(at: At, block: str | Try | Predict | Check, key: str) -> bool:
+    """Returns: whether what follows may be shown."""
+    match block:
+        case str():
+            _say(at, block)
+        case Try():
+            _try(at, block, key)
+        case Predict():
+            return _predicted(block, key)
+        case Check():
+            return draw_check(key, block, at.lesson.numbers, lambda name: number_of(at, name))
+    return True
+
+
+def _say(at: At, text: str) -> None:
+    """Markdown of ours, with its numbers."""
+    if text:
+        numbers = at.lesson.numbers
+        known = {name: numbers[name].written(number_of(at, name)) for name in placeholders(text)}
+        st.markdown(filled(text, known))
+
+
+def number_of(at: At, name: str) -> Value:
+    """A number of the lesson. Raises: PlaygroundError."""
+    return _number(reads.open_engine().store, at.lesson.name, name)
+
+
+@cached(512, spinner="Reading the runs")
+def _number(store: Store, lesson: str, name: str) -> Value:
+    return value_of(store, lessons()[lesson].numbers[name])
+
+
+def _try(at: At, one: Try, key: str) -> None:
+    st.caption(one.label)
+    with st.container(horizontal=True, gap="small", key=f"{key}.try"):
+        for label, choice in one.choices.items():
+            if st.button(label, key=f"{key}.{label}"):
+                change(choice, at.part.shown.page)
+
+
+def _predicted(block: Predict, key: str) -> bool:
+    """Ask for a prediction. Returns: whether somebody has made one."""
+    said = answers().predicted.get(key)
+    if said is not None:
+        st.markdown(f"**{block.question}**  \nYou predicted: {said}")
+        return True
+    chosen = st.radio(block.question, list(block.choices), index=None, key=f"{key}.predicted")
+    if st.button("Reveal", disabled=chosen is None, type="primary", key=f"{key}.reveal"):
+        answers().predicted[key] = str(chosen)
+        st.rerun()
+    return False
+
+
+def _way_on(at: At) -> None:
+    """Back, on, and out."""
+    st.space("small")
+    with st.container(horizontal=True, key="lesson.way"):
+        if at.number > 1 and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
+            visit(at.go(-1))
+        if not at.is_last and st.button(
+            "Next", type="primary", icon=":material/arrow_forward:", icon_position="right", key="lesson.next"
+        ):
+            visit(at.go(1))
+        following = _following(at)
+        if (
+            at.is_last
+            and following is not None
+            and st.button(f"Next lesson: {following.lesson.title}", type="primary", key="lesson.following")
+        ):
+            visit(following)
+        st.space("stretch")
+        if st.button("Leave", type="tertiary", help="The page stays as it is.", key="lesson.leave"):
+            EveryPage.LESSON.forget()
+            st.rerun()
+
+
+def _following(at: At) -> At | None:
+    every = list(lessons().values())
+    place = every.index(at.lesson) + 1
+    return At(every[place], 1) if place < len(every) else None

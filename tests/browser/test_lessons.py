@@ -1,0 +1,130 @@
+"""Every lesson in Chromium, from its first part to its last, as somebody who learns goes through it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from core.lessons.lesson import Check, Lesson, Part, Predict, Try, lessons
+from core.lessons.numbers import value_of
+from core.store import Store
+from pages.ui.lesson.checks import right_choices
+from pages.ui.lesson.pointing import selector
+from tests.browser.conftest import Server
+from tests.browser.seen import PHONE, settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
+
+expect.set_options(timeout=60_000)
+
+
+def panel(page: Page) -> Locator:
+    return page.locator(".st-key-lesson")
+
+
+@pytest.mark.parametrize("name", lessons())
+def test_it_leads_from_its_first_part_to_its_last(page: Page, server: Server, server_store: Store, name: str) -> None:
+    lesson = lessons()[name]
+    settled(page, f"{server.url}/lessons")
+    page.locator(f".st-key-lessons-{name} button").click()
+    for number, part in enumerate(lesson.parts, 1):
+        expect(panel(page).get_by_role("heading", name=part.title)).to_be_visible()
+        page.wait_for_url(re.compile(rf"/{part.shown.page}\?.*lesson={name}\.{number}\b"))
+        shows_what_it_says(page, lesson, part)
+        for place, block in enumerate(part.blocks):
+            match block:
+                case Predict():
+                    predicts(page, block)
+                case Try():
+                    tries(page, part, block)
+                case Check():
+                    answers(page, server_store, lesson, block, f"{name}.{number}.{place}")
+        expect(panel(page).get_by_text(re.compile(r"\{\{|–%|None|nan"))).to_have_count(0)
+        if number < len(lesson.parts):
+            panel(page).get_by_role("button", name="Next", exact=False).click()
+    expect(panel(page).get_by_role("button", name=re.compile("^Next$"))).to_have_count(0)
+
+
+def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
+    """What it points at is outlined and in sight, and what it hides is not there."""
+    shown = part.shown
+    if shown.points_at is not None:
+        target = page.locator(selector(shown.page, shown.points_at)).first
+        expect(target).to_be_visible()
+        expect(target).to_have_css("outline-style", "solid")
+        expect(target).to_be_in_viewport()
+    for hidden in (*lesson.hides, *shown.hides):
+        assert page.locator(selector(shown.page, hidden)).locator("visible=true").count() == 0, hidden
+
+
+def predicts(page: Page, block: Predict) -> None:
+    reveal = panel(page).get_by_role("button", name="Reveal")
+    expect(reveal).to_be_disabled()
+    panel(page).get_by_text(block.choices[0], exact=True).click()
+    reveal.click()
+    expect(panel(page).get_by_text(f"You predicted: {block.choices[0]}")).to_be_visible()
+
+
+def tries(page: Page, part: Part, block: Try) -> None:
+    """Every button changes the page: its address says so, and goes on saying so."""
+    for label, choice in block.choices.items():
+        panel(page).get_by_role("button", name=label, exact=True).click()
+        for name, value in choice.items():
+            if not isinstance(value, list):
+                expect(page).to_have_url(re.compile(rf"[?&]{name}={value}|^(?!.*[?&]{name}=)"))
+    assert part.shown.page in page.url
+
+
+def answers(page: Page, store: Store, lesson: Lesson, block: Check, key: str) -> None:
+    """A wrong answer first, then the right one."""
+    question = panel(page).get_by_text(block.question, exact=True).first
+    expect(question).to_be_visible()
+    if block.number is not None:
+        truth, number = value_of(store, lesson.numbers[block.number]), lesson.numbers[block.number]
+        assert isinstance(truth, float | int)
+        field = panel(page).get_by_role("spinbutton").last
+        for typed, said in ((truth * number.scale + 77, "Not yet"), (truth * number.scale, "Right.")):
+            field.fill(f"{typed:.6f}")
+            field.press("Enter")
+            panel(page).get_by_role("button", name="Check").last.click()
+            expect(panel(page).get_by_text(said).last).to_be_visible()
+        return
+    right = right_choices(block, lambda name: value_of(store, lesson.numbers[name]))
+    wrong = next(label for label in block.choices if label not in right)
+    for label, said in ((wrong, "Not yet"), (right[0], "Right.")):
+        panel(page).locator(f".st-key-{key.replace('.', '-')}").get_by_text(label, exact=True).click()
+        panel(page).locator(f".st-key-{key.replace('.', '-')}-check").get_by_role("button").click()
+        expect(panel(page).get_by_text(said).last).to_be_visible()
+
+
+def test_it_goes_on_where_it_was_left(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/lessons?open=collapse.2")
+    expect(panel(page).get_by_text("2 of")).to_be_visible()
+    page.get_by_role("link", name="Lessons").click()
+    page.get_by_role("button", name=re.compile("^Go on with collapse")).click()
+    expect(panel(page).get_by_text("2 of")).to_be_visible()
+    panel(page).get_by_role("button", name="Leave").click()
+    expect(panel(page)).to_have_count(0)
+    assert "loss_lab" in page.url
+    assert "lesson=" not in page.url
+
+
+def test_a_link_opens_the_part_and_nonsense_is_said(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/loss_lab?lesson=margin.2&a=out_1_0.1_0.5")
+    expect(panel(page).get_by_text("2 of")).to_be_visible()
+    settled(page, f"{server.url}/loss_lab?lesson=nothing.2")
+    expect(page.get_by_text("there is no such lesson")).to_be_visible()
+    settled(page, f"{server.url}/lessons?open=margin.99")
+    expect(page.get_by_text("there is no such lesson")).to_be_visible()
+    expect(page.get_by_role("button", name="Begin").first).to_be_visible()
+
+
+def test_on_a_phone_it_lies_below_the_page(page: Page, server: Server) -> None:
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+    box = panel(page).bounding_box()
+    assert box is not None
+    assert box["y"] > PHONE[1] / 3
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]

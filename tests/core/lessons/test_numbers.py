@@ -1,0 +1,122 @@
+"""Numbers of runs: each against the record that it is read from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from core.config.validation import build
+from core.errors import PlaygroundError
+from core.experiments.design import parse_design
+from core.lessons.numbers import Number, experiment_id_of, run_id_of, value_of
+from core.store import ExperimentTable, Store
+
+
+def of(store: Store, **fields: object) -> float | str | None:
+    return value_of(store, build(Number, fields))
+
+
+def test_a_step_is_read_where_it_is_asked_for(store: Store) -> None:
+    losses = [step.values["loss"] for step in store.steps(run_id_of(store, "ce"))]
+    found = [of(store, run="ce", step="loss", at=at) for at in ("first", "last", "highest", "lowest", 7)]
+    assert found == [losses[0], losses[-1], max(losses), min(losses), losses[6]]
+    assert of(store, run="ce", step="loss.supcon") is None
+
+
+def test_a_score_is_that_of_its_split(store: Store) -> None:
+    scored = store.evaluations(run_id_of(store, "ce"))
+    last = [one for one in scored if one.split == "validation"][-1]
+    assert of(store, run="ce", score="accuracy") == last.values["accuracy"]
+    assert of(store, run="ce", score="accuracy", split="test") == next(
+        one.values["accuracy"] for one in scored if one.split == "test"
+    )
+
+
+def test_alignment_is_the_mean_over_pairs_of_one_class(store: Store) -> None:
+    run_id = run_id_of(store, "ce")
+    probe = store.run(run_id).probe
+    assert probe is not None
+    held_out = probe.held_out
+    z = store.embeddings(run_id, 120)[:held_out].astype(np.float64)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    pairs = [
+        float(((z[i] - z[j]) ** 2).sum())
+        for i in range(held_out)
+        for j in range(i)
+        if probe.labels[i] == probe.labels[j]
+    ]
+    assert of(store, run="ce", vectors="alignment") == pytest.approx(np.mean(pairs))
+
+
+def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store) -> None:
+    """L_in is never above L_out, and both are below what a batch of equal vectors gives by much less than a nat."""
+    outside = of(store, run="ce-scl", forces="loss", at="first", temperature=100.0)
+    inside = of(store, run="ce-scl", forces="loss_in", at="first", temperature=100.0)
+    assert isinstance(outside, float)
+    assert isinstance(inside, float)
+    assert inside <= outside == pytest.approx(math.log(15), abs=0.01)
+
+
+def test_attention_of_the_words_of_a_text_is_less_than_all(store: Store) -> None:
+    words = ("The", "boat", "is", "falling", "apart", ",", "and", "so", "movie", ".")
+    found = [of(store, run="ce-scl", example=8, word=word) for word in words]
+    assert all(isinstance(value, float) and value > 0 for value in found)
+    assert 0 < sum(float(value or 0) for value in found) < 1
+    assert of(store, run="ce-scl", example=8, word="ship") is None
+
+
+def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
+    experiment_id = experiment_id_of(store, "few-shot")
+    table = ExperimentTable(store.folder)
+    design = parse_design(table.experiment(experiment_id).design)
+    cell = next(cell for cell in design.cells if design.labels_of(cell) == ("20", "CE + SCL"))
+    base = next(cell for cell in design.cells if design.labels_of(cell) == ("20", "CE"))
+    scores = {
+        number: [
+            store.evaluations(str(run.run_id))[-1].values["accuracy"]
+            for run in table.runs(experiment_id)
+            if run.cell == number
+        ]
+        for number in (cell.number, base.number)
+    }
+    asked = {"experiment": "few-shot", "split": "test", "cell": {"Training rows": "20", "Objective": "CE + SCL"}}
+    assert of(store, **asked) == pytest.approx(np.mean(scores[cell.number]))
+    difference = np.mean(scores[cell.number]) - np.mean(scores[base.number])
+    assert of(store, **asked, of="difference") == pytest.approx(difference, abs=0.0026)  # logits in half precision
+    assert of(store, **asked, of="verdict") == "no difference shown"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "name a run or an experiment"),
+        ({"run": "ce"}, "give one of step, score"),
+        ({"run": "ce", "step": "loss", "score": "accuracy"}, "give one of step, score"),
+        ({"run": "nothing", "step": "loss"}, "choose one of ce-scl"),
+        ({"experiment": "nothing"}, "choose one of few-shot"),
+        ({"experiment": "few-shot", "of": "nothing"}, "choose one of mean"),
+        ({"run": "ce", "vectors": "alignment", "at": 3}, "no frame at step 3"),
+        ({"experiment": "few-shot", "cell": {"Rows": "20"}}, "no Rows 20"),
+        ({"experiment": "few-shot", "cell": {"Objective": "CE"}}, "no cell"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(store: Store, fields: dict[str, object], sentence: str) -> None:
+    with pytest.raises(PlaygroundError, match=sentence):
+        of(store, **fields)
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "text"),
+    [
+        ("percent", 0.8889, "88.9%"),
+        ("points", 0.0134, "+1.3"),
+        ("points", -0.0134, "−1.3"),
+        ("count", 1234.4, "1,234"),
+        ("number", -1.005, "−1.00"),
+        ("words", "higher", "higher"),
+    ],
+)
+def test_numbers_are_written_for_people(form: str, value: float | str, text: str) -> None:
+    assert build(Number, {"run": "ce", "step": "loss", "form": form}).written(value) == text
