@@ -105,6 +105,8 @@ def _actions(runs: Sequence[RunSummary]) -> None:
     with st.container(horizontal=True):
         if st.button("Start a run", type="primary", icon=":material/rocket_launch:"):
             st.switch_page("pages/fine_tune.py")
+        if st.button("Take a lesson", icon=":material/school:"):
+            st.switch_page("pages/lessons.py")
         label = "Explore the replay" if newest is None else f"Explore {escaped(newest.title)}"
         if st.button(label, icon=":material/scatter_plot:"):
             st.switch_page(

@@ -25,13 +25,13 @@ _mount = st.components.v2.component(
 
 
 def page() -> None:
+    state.repeat_complaints()
     at = Lessons.OPEN.read(read_place, None)
     if at is not None:
         _open(at)
         return
     head = page_head("Lessons")
     head.caption("Each takes a few minutes, beside the real pages: predict, then see.", width="content")
-    state.repeat_complaints()
     _go_on()
     every = list(lessons().values())
     for first in range(0, len(every), COLUMNS):

@@ -50,6 +50,10 @@ class Item(Generic[Value]):
         usual = self.default if default is None else default
         state.put_in_url(**{self.name: None if value is None or value == usual else _as_text(value)})
 
+    def say(self, texts: str | list[str]) -> None:
+        """Have the address say what somebody else wrote for it, as often as it may come."""
+        state.put_all_in_url(self.name, [texts] if isinstance(texts, str) else texts)
+
     def read(self, read: Callable[[str], Read | None], default: Read) -> Read:
         """What the address says, as `read` makes it out; the default, and a sentence, where that gives None."""
         text = self.text

@@ -83,6 +83,11 @@ def without_defaults(draft: RunConfig) -> RunConfig:
     return draft.model_copy(update={"phases": tuple(phases), "probe": probe})
 
 
+def forget_links() -> None:
+    """Have the form begin again with what a link says, even if somebody followed the same one before."""
+    state.forget("form.links")
+
+
 def forget_start() -> None:
     """After a launch: the address is the run's."""
     _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)

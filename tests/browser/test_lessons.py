@@ -50,6 +50,7 @@ def test_it_leads_from_its_first_part_to_its_last(page: Page, server: Server, se
 def shows_what_it_says(page: Page, lesson: Lesson, part: Part) -> None:
     """What it points at is outlined and in sight, and what it hides is not there."""
     shown = part.shown
+    expect(page.get_by_text("The address asks for")).to_have_count(0)
     if shown.points_at is not None:
         target = page.locator(selector(shown.page, shown.points_at)).first
         expect(target).to_be_visible()
@@ -124,7 +125,12 @@ def test_a_link_opens_the_part_and_nonsense_is_said(page: Page, server: Server) 
 def test_on_a_phone_it_lies_below_the_page(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
-    box = panel(page).bounding_box()
+    expect(panel(page).get_by_role("heading")).to_be_in_viewport(ratio=1)
+    box = page.locator('[data-testid="stSidebar"]').bounding_box()
     assert box is not None
-    assert box["y"] > PHONE[1] / 3
+    assert (box["x"], box["width"]) == (0, PHONE[0])
+    assert box["y"] > PHONE[1] / 2
+    expect(page.locator("h1")).to_be_in_viewport(ratio=1)
+    panel(page).get_by_role("button", name="Leave").click()
+    expect(page.locator('[data-testid="stSidebar"]')).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]

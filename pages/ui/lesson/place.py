@@ -14,6 +14,7 @@ from core.store import Store
 from pages.ui import address, reads, state
 from pages.ui.address import SEPARATOR, Address, EveryPage, Item, Lessons
 from pages.ui.bound import forget
+from pages.ui.form_start import forget_links
 from pages.ui.lab.view import forget_lab
 
 BETWEEN = "."
@@ -99,6 +100,7 @@ def open_beside(at: At) -> None:
     for table in TABLES.values():
         forget(table.items().values())
     forget_lab()
+    forget_links()
     given = {name: texts for name, value in shown.address.items() if (texts := _texts(store, name, value))}
     state.remember(LAST, at.text)
     st.switch_page(f"pages/{shown.page}.py", query_params={**given, EveryPage.LESSON.name: at.text})
@@ -110,9 +112,9 @@ def change(choice: Mapping[str, Any], page: str) -> None:
     store = reads.open_engine().store
     for name, value in choice.items():
         forget([items[name]])
-        texts = _texts(store, name, value)
-        state.put_all_in_url(name, [texts] if isinstance(texts, str) else texts)
+        items[name].say(_texts(store, name, value))
     forget_lab()
+    forget_links()
     st.rerun()
 
 

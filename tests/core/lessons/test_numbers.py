@@ -75,9 +75,10 @@ def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
     base = next(cell for cell in design.cells if design.labels_of(cell) == ("20", "CE"))
     scores = {
         number: [
-            store.evaluations(str(run.run_id))[-1].values["accuracy"]
+            score.values["accuracy"]
             for run in table.runs(experiment_id)
-            if run.cell == number
+            for score in store.evaluations(str(run.run_id))
+            if run.cell == number and score.split == "test"
         ]
         for number in (cell.number, base.number)
     }
