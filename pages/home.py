@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from core import __version__
-from core.artifacts.replay import Replay, open_replay, read_replay
+from core.artifacts.replay import TAG, Replay, open_replay, read_replay
 from core.artifacts.shipped import SHIPPED
 from core.config.summary import objective_label
 from core.figures.example_colours import label_colours
@@ -38,7 +38,7 @@ def page() -> None:
             "While it learns you see its map of texts, its losses and its gradients move. "
             "Then scrub back and forth through what happened."
         )
-        runs = [run for run in store.runs() if not run.of_experiment][:RECENT]
+        runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:RECENT]
         _actions(runs)
         _recent(runs)
         st.caption(f"Version {__version__}")

@@ -43,6 +43,8 @@ EMPTY = {
     "/loss_lab?beside=on&anchor=3": (".lab-canvas",),
     "/loss_lab?space=sphere&classes=4&anchor=3": (".lab-canvas",),
     "/loss_lab?space=simplex": (".lab-canvas",),
+    "/lessons": (".st-key-lessons-margin button",),
+    "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
 FINISHED: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),

@@ -538,12 +538,12 @@ def test_empty_pages_say_what_to_do(opened: Callable[..., AppTest]) -> None:
 def test_home_offers_the_newest_run_that_has_frames(
     opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
 ) -> None:
-    assert {b.label for b in opened("home").button} == {"Start a run", "Explore the replay", *REPLAY}
+    assert {b.label for b in opened("home").button} == {"Start a run", "Take a lesson", "Explore the replay", *REPLAY}
     store, first = made_run(folder, draft(more={"name": "First one"}))
     trained(store, first)
     made_run(folder, draft(more={"name": "Waiting"}))
     app = opened("home")
-    assert {b.label for b in app.button} == {"Start a run", "Explore First one", *REPLAY}
+    assert {b.label for b in app.button} == {"Start a run", "Take a lesson", "Explore First one", *REPLAY}
     assert "Recent runs" in words(app)
 
 

@@ -16,7 +16,6 @@ from pages.ui.lesson.place import At, answers, change, read_place, visit
 from pages.ui.lesson.pointing import point
 from pages.ui.parts import escaped
 
-WIDTH_PX = 400
 Value = float | str | None
 
 
@@ -32,9 +31,8 @@ def lesson_panel(page: str) -> None:
     if page != at.part.shown.page:
         EveryPage.LESSON.forget()
         return
-    st.set_page_config(initial_sidebar_state=WIDTH_PX)
     point(at)
-    with st.sidebar, st.container(key="lesson", gap="small"):
+    with st.container(key="lesson", gap="small"):
         try:
             _draw(at)
         except PlaygroundError as error:
@@ -122,7 +120,6 @@ def _way_on(at: At) -> None:
             and st.button(f"Next lesson: {following.lesson.title}", type="primary", key="lesson.following")
         ):
             visit(following)
-        st.space("stretch")
         if st.button("Leave", type="tertiary", help="The page stays as it is.", key="lesson.leave"):
             EveryPage.LESSON.forget()
             st.rerun()

@@ -1,0 +1,110 @@
+"""Lessons on their page, and how their checks are graded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config.validation import build
+from core.lessons.lesson import Check, lessons
+from core.lessons.numbers import Number
+from pages.ui.lesson.checks import is_right, right_choices
+from pages.ui.lesson.place import read_place
+from pages.ui.lesson.pointing import selector
+
+APP = str(Path(__file__).resolve().parents[2] / "app.py")
+VALUES: dict[str, Any] = {"low": 0.2, "high": 0.889, "same": 0.889, "word": "no difference shown", "none": None}
+
+
+def check(**fields: Any) -> Check:
+    return build(Check, {"question": "What?", "hint": "Look.", **fields})
+
+
+@pytest.mark.parametrize(
+    ("choices", "right", "expected"),
+    [
+        ({"A": "low", "B": "high"}, "highest", ["B"]),
+        ({"A": "low", "B": "high"}, "lowest", ["A"]),
+        ({"A": "low", "B": "high", "C": "same"}, "highest", ["B", "C"]),
+        ({"A": "none", "B": "low"}, "highest", ["B"]),
+        ({"A": "higher", "B": "no difference shown"}, "word", ["B"]),
+    ],
+)
+def test_the_right_choice_is_that_of_the_numbers(choices: dict[str, str], right: str, expected: list[str]) -> None:
+    one = check(choices=choices, right=right)
+    assert right_choices(one, VALUES.__getitem__) == expected
+    assert [label for label in choices if is_right(one, label, VALUES.__getitem__, None)] == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "typed", "right"),
+    [
+        ("percent", 88.9, True),
+        ("percent", 89.9, True),
+        ("percent", 90.0, False),
+        ("percent", 0.889, False),
+        ("number", 0.889, True),
+        ("number", 0.9, False),
+    ],
+)
+def test_a_number_may_be_off_by_what_the_lesson_allows(form: str, typed: float, right: bool) -> None:
+    number = build(Number, {"run": "ce", "score": "accuracy", "form": form})
+    within = 0.01
+    assert is_right(check(number="high", within=within), typed, VALUES.__getitem__, number) is right
+
+
+def test_a_number_that_is_not_there_is_never_right() -> None:
+    number = build(Number, {"run": "ce", "score": "accuracy"})
+    assert not is_right(check(number="none", within=1.0), 0.0, VALUES.__getitem__, number)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "margin", "margin.0", "margin.99", "margin.x", "nothing.1", "../x.1", "margin.-1"]
+)
+def test_what_is_no_part_is_none(text: str) -> None:
+    assert read_place(text) is None
+
+
+def test_a_part_is_read_as_it_is_written() -> None:
+    at = read_place("margin.2")
+    assert at is not None
+    assert (at.text, at.lesson.name, at.go(1).text, at.is_last) == ("margin.2", "margin", "margin.3", False)
+
+
+def test_a_control_is_found_by_its_name_in_the_address() -> None:
+    assert selector("explore", "tau") == '[class*="st-key-bound-tau-"]'
+    assert selector("explore", "explore.more") == '[class*="st-key-explore-more"]'
+
+
+def test_the_page_lists_them_all(folder: Path) -> None:
+    app = AppTest.from_file(APP, default_timeout=60).switch_page("pages/lessons.py").run()
+    assert not app.exception
+    shown = " ".join(element.value for element in app.markdown)
+    for lesson in lessons().values():
+        assert lesson.title in shown
+        assert lesson.about in shown
+    assert [button.label for button in app.button].count("Begin") == len(lessons())
+
+
+def test_a_part_is_drawn_beside_its_page(folder: Path) -> None:
+    app = AppTest.from_file(APP, default_timeout=60)
+    app.query_params["lesson"] = "margin.1"
+    app.switch_page("pages/loss_lab.py").run()
+    assert not app.exception
+    assert "Points that cross-entropy moves" in [header.value for header in app.header]
+    reveal = next(button for button in app.button if button.label == "Reveal")
+    assert reveal.disabled
+    assert [radio.label for radio in app.radio] == ["Do the points of a class end in one place?"]
+    # What follows a prediction is not there before it.
+    assert not any("They slow down long before" in element.value for element in app.markdown)
+
+
+def test_beside_another_page_there_is_none(folder: Path) -> None:
+    app = AppTest.from_file(APP, default_timeout=60)
+    app.query_params["lesson"] = "margin.1"
+    app.switch_page("pages/runs.py").run()
+    assert not app.exception
+    assert "Next" not in [button.label for button in app.button]
