@@ -10,6 +10,7 @@ from core.errors import PlaygroundError
 from core.lessons.lesson import Check, Lesson, lessons
 from pages.ui import state
 from pages.ui.address import Lessons
+from pages.ui.glossary import glossary
 from pages.ui.head import page_head
 from pages.ui.lesson.place import LAST, At, answers, open_beside, read_place
 from pages.ui.parts import escaped
@@ -38,6 +39,10 @@ def page() -> None:
         for place, lesson in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
             with place:
                 _card(lesson)
+
+    st.header("Words", anchor=False)
+    st.caption("Each opens as a card over its question mark, where the app uses it.")
+    glossary()
 
 
 def _open(at: At) -> None:

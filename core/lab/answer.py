@@ -148,8 +148,11 @@ def _moment(moment: Moment, simplex: bool) -> dict[str, Any]:
 
 
 def _pulls(pulls: Sequence[Pull]) -> list[list[Any]]:
-    """[is it a class, number, view, coefficient, is it related] of each."""
-    return [[int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related)] for p in pulls]
+    """[is it a class, number, view, coefficient, is it related, its share] of each."""
+    return [
+        [int(p.kind == "class"), p.number, p.view, _short(p.coefficient), int(p.related), _short(p.share)]
+        for p in pulls
+    ]
 
 
 def _rounded(values: Array, digits: int = DRAWN_DIGITS) -> Any:

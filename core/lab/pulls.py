@@ -23,6 +23,7 @@ class Pull(NamedTuple):
         kind: another text's vector, or a class vector of the classifier.
         number: of the text or class; view: of the text.
         related: whether it is a positive, or the anchor's own class.
+        share: p, its part of the softmax.
     """
 
     kind: Literal["text", "class"]
@@ -30,6 +31,7 @@ class Pull(NamedTuple):
     view: int
     coefficient: float
     related: bool
+    share: float = 0.0
 
 
 def pulls_on(
@@ -53,10 +55,12 @@ def pulls_on(
 def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, labels: Tensor) -> list[Pull]:
     views = points.shape[1]
     if setting.loss == "simcse":
-        row = _simcse_row(anchor, points, setting.temperature)  # [N], over the second views
+        p = _simcse_shares(anchor, points, setting.temperature)  # [N], over the second views
+        wanted = torch.nn.functional.one_hot(torch.tensor(anchor), len(p))
+        row = setting.share * (p - wanted) / setting.temperature
         return [
-            Pull("text", number, 1, setting.share * value, number == anchor)
-            for number, value in enumerate(row.tolist())
+            Pull("text", number, 1, value, number == anchor, share)
+            for number, (value, share) in enumerate(zip(row.tolist(), p.tolist(), strict=True))
         ]
     texts = torch.arange(len(points)).repeat_interleave(views)
     classes = labels.repeat_interleave(views)
@@ -68,7 +72,14 @@ def _by_texts(anchor: int, stage: Stage, setting: Setting, points: Tensor, label
         alpha = float(loss_settings(setting, stage.space)["alpha"])
         row = (forces.p[place] - _decoupled(place, texts, classes, alpha)) / setting.temperature
     return [
-        Pull("text", int(texts[j]), j % views, setting.share * float(row[j]), bool(classes[j] == classes[place]))
+        Pull(
+            "text",
+            int(texts[j]),
+            j % views,
+            setting.share * float(row[j]),
+            bool(classes[j] == classes[place]),
+            float(forces.p[place, j]),
+        )
         for j in range(len(row))
         if j != place
     ]
@@ -83,10 +94,9 @@ def _decoupled(place: int, texts: Tensor, classes: Tensor, alpha: float) -> Tens
     return alpha * own.double() / own.sum() + (1 - alpha) * others.double() / others.sum()
 
 
-def _simcse_row(anchor: int, points: Tensor, temperature: float) -> Tensor:
+def _simcse_shares(anchor: int, points: Tensor, temperature: float) -> Tensor:
     z = torch.nn.functional.normalize(points, dim=-1)
-    p = (z[:, 1] @ z[anchor, 0] / temperature).softmax(0)
-    return (p - torch.nn.functional.one_hot(torch.tensor(anchor), len(z))) / temperature
+    return (z[:, 1] @ z[anchor, 0] / temperature).softmax(0)
 
 
 def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tensor, share: float) -> list[Pull]:
@@ -95,6 +105,6 @@ def _by_classes(anchor: int, points: Tensor, class_vectors: Tensor, labels: Tens
         p = (class_vectors @ points[anchor, 0]).softmax(0)
     own = int(labels[anchor])
     return [
-        Pull("class", number, 0, share * (value - (number == own)), number == own)
+        Pull("class", number, 0, share * (value - (number == own)), number == own, value)
         for number, value in enumerate(p.tolist())
     ]

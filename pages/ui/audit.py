@@ -25,6 +25,7 @@ from core.training.score_source import classifier_learns_from, classifier_note
 from core.training.token_views import TokenCounts, count_tokens, token_class_views
 from core.workers.machine import has_gpu, memory_bytes
 from pages.ui.caching import cached
+from pages.ui.glossary import card
 from pages.ui.parts import duration
 from pages.ui.task_form import use_balanced_sampler
 
@@ -41,7 +42,7 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         audited = [t for t in plan.terms if t.term.entry.contrastive]
         if not audited:
             continue
-        st.markdown(f"**Positives in a batch{where}**")
+        st.markdown(f"**Positives in a batch{where}**", help=card("positive"))
         counted = [t for t in audited if t.term.weight > 0] or audited[:1]
         for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in counted}.values():
             _audit_term(config, phase, data, term)

@@ -13,20 +13,23 @@ from core.config.equation import term_latex, term_words, total_latex
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
+from core.glossary import GLOSSARY
 from core.losses.entry import LossEntry
 from core.losses.registry import LOSSES
 from core.parameters import Parameter
 from core.views.registry import VIEWS
 from pages.ui import phases_state
+from pages.ui.glossary import card
 from pages.ui.parameter_widget import number_slider, parameter_widget
 from pages.ui.phases_state import JSON, key
+from pages.ui.softmax_bars import example_softmax
 
 MOST_TERMS = 8
 COLUMNS = 3
 # A text view may be taken twice, as CERT does; the second one carries this mark in the widget.
 AGAIN = "#2"
 HELP = {
-    "lambda": "How much the contrastive part counts; 0 leaves it out.",
+    "lambda": card("weight", "How much the contrastive part counts; 0 leaves it out."),
     "weight": "How much this term counts in the sum.",
 }
 
@@ -45,6 +48,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
     with above:
         turned = _knobs(number, build(ObjectiveConfig, edited))
         _equation(turned)
+        _softmax(number, turned)
     phases_state.keep_objective(number, turned.model_dump(mode="json"))
     return turned.model_dump(mode="json")
 
@@ -80,7 +84,8 @@ def _tokens_of(number: int, objective: ObjectiveConfig, place: int, column: Delt
 def _knob_help(objective: ObjectiveConfig, name: str) -> str:
     setting = name.rpartition(".")[2]
     parameters = (p for term in objective.terms for p in term.entry.parameters if p.name == setting)
-    return next(parameters).help
+    about = next(parameters).help
+    return card(setting, about) if setting in GLOSSARY else about
 
 
 def _equation(objective: ObjectiveConfig) -> None:
@@ -101,6 +106,16 @@ def _equation(objective: ObjectiveConfig) -> None:
         for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
             entry = VIEWS[name]
             st.markdown(f"**{entry.label}.** {entry.summary} {entry.source}. {entry.others_compute}")
+
+
+def _softmax(number: int, objective: ObjectiveConfig) -> None:
+    """What the temperature of the first loss that has one makes of a review's similarities."""
+    taus = [knob.value for name, knob in objective.knobs.items() if name.rpartition(".")[2] == "temperature"]
+    if not taus or taus[0] <= 0:
+        return
+    with st.expander("What τ does to one text"):
+        example_softmax(taus[0], key=f"form.softmax.{number}")
+        st.caption("Cosines of a film review with others before any training, from a replay that comes with the app.")
 
 
 def _source(entry: LossEntry) -> None:

@@ -17,6 +17,7 @@ from core.parameters import Parameter
 from pages.ui.address import Explore
 from pages.ui.bound import bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
+from pages.ui.glossary import card
 from pages.ui.number_field import number_field
 from pages.ui.parts import escaped
 
@@ -112,9 +113,12 @@ def _choose_temperature(shown: ShownContrast) -> float:
         "Temperature τ",
         taus,
         format_func=lambda tau: f"{tau:g}",
-        help=f"Recomputed from the vectors of this frame, with no training. This step used τ {own:g}."
-        if shown.own
-        else "Computed from the vectors of this frame, with no training.",
+        help=card(
+            "temperature",
+            f"Recomputed from the vectors of this frame, with no training. This step used τ {own:g}."
+            if shown.own
+            else "Computed from the vectors of this frame, with no training.",
+        ),
         **to_temperature.by_value,
     )
     return temperature

@@ -13,8 +13,10 @@ from core.figures.push_spread import spread_figure
 from core.quantities import counted, percent
 from pages.ui.explore.force_choice import Acting, temperatures
 from pages.ui.explore.run_reads import Frames
+from pages.ui.glossary import explained
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped
+from pages.ui.softmax_bars import softmax_bars
 from pages.ui.text_table import Cell, text_table
 
 # More arrows than this hide the map; the table has all.
@@ -48,7 +50,9 @@ def forces(frames: Frames, acting: Acting) -> None:
     _anchor(frames, acting)
     if not acting.found.has_positive[acting.place]:
         st.info("The anchor has no positive in this batch, so nothing acts on it. Draw another batch.")
+    _shares(acting)
     _numbers(acting)
+    explained("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
     for sentence in (_near_positives(acting), _own_view(acting)):
         if sentence:
             st.caption(sentence)
@@ -72,6 +76,19 @@ def _strength(acting: Acting) -> NDArray[np.float64]:
     """How hard each text of the batch pulls (above 0) or pushes (below 0) the anchor."""
     strength: NDArray[np.float64] = -acting.found.coefficients[acting.place].numpy()
     return strength
+
+
+def _shares(acting: Acting) -> None:
+    """The softmax over the anchor's similarities."""
+    found, place = acting.found, acting.place
+    others = [i for i in range(len(acting.rows)) if i != place]
+    softmax_bars(
+        found.similarity[place][others].numpy(),
+        found.p[place][others].numpy(),
+        [bool(found.X[place, i] > 0) for i in others],
+        acting.chosen.temperature,
+        key="explore.softmax",
+    )
 
 
 def _numbers(acting: Acting) -> None:

@@ -18,6 +18,7 @@ from pages.ui import reads
 from pages.ui.address import ON, Explore
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
+from pages.ui.glossary import explained
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import distinct, escaped, missing_weights
 from pages.ui.waiting import complete_since, ensure_job
@@ -49,6 +50,7 @@ def measures(frames: Frames, number: int) -> bool:
     if len(found) < len(frames.numbers):
         busy = ensure_job("measures", measures_request(frames.run), "Measures", since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
+    explained("alignment", "uniformity", "effective_rank", "linear_probe")
     _draw(frames, number, sorted(step for step, known in found.items() if known.values))
     return busy
 

@@ -72,9 +72,10 @@ class Lab {
     panel.knobs.set(setting, this.data.offered);
     panel.numbers = make("div", { className: "lab-numbers" });
     panel.pulls = make("div", { className: "lab-pulls" });
+    panel.bars = make("div", { className: "softmax-bars", role: "img" });
     const name = make("div", { className: "lab-name", text: several ? `Setting ${"AB"[i]}` : "" });
     name.hidden = !several;
-    panel.node = make("section", { className: "lab-panel", "aria-label": several ? `Setting ${"AB"[i]}` : "Points" }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls);
+    panel.node = make("section", { className: "lab-panel", "aria-label": several ? `Setting ${"AB"[i]}` : "Points" }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls, panel.bars);
     return panel;
   }
 

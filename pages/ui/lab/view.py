@@ -24,7 +24,7 @@ from pages.ui.live_figure import plotly_url
 
 FOLDER = Path(__file__).parent
 # Together they are one module, with the marks and icons of the maps.
-SCRIPTS = ("../plotly.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
+SCRIPTS = ("../plotly.js", "../softmax_bars.js", "picture.js", "knobs.js", "words.js", "lab.js", "main.js")
 KEY = "lab.view"
 SHOWN = "lab.shown"
 MOST_STEPS = 3000
@@ -37,7 +37,7 @@ SECOND = Setting(temperature=0.5)
 _mount = st.components.v2.component(
     "lab_view",
     html='<div class="lab-view" role="group" aria-label="Loss lab"></div>',
-    css=(FOLDER / "style.css").read_text(encoding="utf-8"),
+    css="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "../softmax_bars.css")),
     js="\n".join([map_marks(), *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)]),
     isolate_styles=False,
 )

@@ -29,10 +29,23 @@ const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.se
 const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].label.split(",")[0];
 const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
 
-function writePulls(lab, { moment, pulls, picture, knobs }) {
+function writePulls(lab, { moment, pulls, bars, picture, knobs }) {
   const about = pullWords(lab, moment, knobs.setting);
   write(pulls, about);
+  drawShares(bars, lab.anchor === null ? [] : moment.pulls.filter(([isClass]) => !isClass), knobs.setting.temperature);
   picture.canvas.setAttribute("aria-label", `${lab.labels.length} points, step ${lab.at}. ${about}`);
+}
+
+// The softmax over the anchor's similarities, the most similar first.
+function drawShares(bars, pulls, temperature) {
+  bars.hidden = !pulls.length;
+  const sorted = pulls.toSorted((one, other) => other[5] - one[5]);
+  drawBars(
+    bars,
+    sorted.map(([, number, , , related, share]) => ({ share, positive: Boolean(related), title: `point ${number + 1}: ${(100 * share).toFixed(1)}%` })),
+  );
+  const largest = sorted.length ? (100 * sorted[0][5]).toFixed(1) : 0;
+  bars.setAttribute("aria-label", `Softmax over ${sorted.length} similarities at temperature ${temperature}; the largest share is ${largest}%. Full bars are positives.`);
 }
 
 // The strongest of what pulls and pushes the anchor, in words.

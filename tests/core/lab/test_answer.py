@@ -66,7 +66,7 @@ def test_pulls_are_those_of_the_anchor() -> None:
     (panel,) = asked(settings=[{"loss": "out"}], anchor=7)["panels"]
     pulls = panel["moments"][0]["pulls"]
     assert {(number, view) for _, number, view, *_ in pulls} == {(n, 0) for n in range(30) if n != 7}
-    assert sum(coefficient for *_, coefficient, _ in pulls) == pytest.approx(0, abs=1e-4)
+    assert sum(coefficient for _, _, _, coefficient, *_ in pulls) == pytest.approx(0, abs=1e-4)
 
 
 def test_an_explosion_ends_the_moments_and_is_said() -> None:

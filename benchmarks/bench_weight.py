@@ -1,0 +1,105 @@
+"""What a browser fetches when somebody goes from page to page by the bar at the top.
+
+Home is loaded first. Then every page is visited twice by its link: the first visit also fetches what pages share
+(tables, charts), which the browser keeps; the second is what a navigation weighs. Counted are the bytes of every
+response as they came over the network, and those of the messages of Streamlit's WebSocket before compression. Frames of
+maps (the files below /media) are counted by themselves.
+
+Target: at most 300 KB for a navigation after the first load, frames aside.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks.measure import options, own_folders, progress
+from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED
+from core.store import Store
+from tests.browser.chromium import ARGUMENTS, find_chromium
+from tests.browser.conftest import Server
+
+PAGES = ("Fine-tune", "Runs", "Explore", "Tokens", "Compare", "Experiments", "Data", "Loss lab", "Lessons", "Home")
+FRAMES = "/media/"
+SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+REST_MS = 1500
+
+
+class Meter:
+    """Counts what a page fetches. Attributes: frames, rest: bytes since `reset`."""
+
+    def __init__(self, page: Page) -> None:
+        self.frames = self.rest = 0
+        self._urls: dict[str, str] = {}
+        session = page.context.new_cdp_session(page)
+        session.send("Network.enable")
+        session.on("Network.requestWillBeSent", lambda e: self._urls.update({e["requestId"]: e["request"]["url"]}))
+        session.on("Network.loadingFinished", self._finished)
+        session.on("Network.webSocketFrameReceived", self._message)
+
+    def reset(self) -> None:
+        self.frames = self.rest = 0
+
+    def _finished(self, event: dict[str, Any]) -> None:
+        size = int(event["encodedDataLength"])
+        if FRAMES in self._urls.get(event["requestId"], ""):
+            self.frames += size
+        else:
+            self.rest += size
+
+    def _message(self, event: dict[str, Any]) -> None:
+        text = event["response"]["payloadData"]
+        self.rest += len(base64.b64decode(text)) if event["response"]["opcode"] == 2 else len(text.encode())
+
+
+def visits(page: Page, meter: Meter, address: str) -> dict[str, list[tuple[int, int]]]:
+    """Bytes (rest, frames) of each of two visits of every page."""
+    page.goto(address)
+    page.locator("h1").wait_for()
+    page.wait_for_timeout(REST_MS)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for _ in range(2):
+        for name in PAGES:
+            meter.reset()
+            page.locator("header").get_by_role("link", name=name, exact=True).click()
+            page.locator("h1").first.wait_for()
+            page.locator(SETTLED).wait_for()
+            page.wait_for_timeout(REST_MS)
+            found.setdefault(name, []).append((meter.rest, meter.frames))
+    return found
+
+
+def main() -> None:
+    given = options(__doc__, repeats=1)
+    chromium = find_chromium()
+    if chromium is None:
+        sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
+    heaviest = 0.0
+    with own_folders() as folder, sync_playwright() as playwright:
+        server = Server(folder)
+        store = Store(server.store_folder)
+        for one in SHIPPED.values():
+            open_replay(store, one.path)
+        store.close()
+        server.start()
+        try:
+            browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+            for repetition in range(given.repeats):
+                page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+                for name, ((first, _), (second, frames)) in visits(page, Meter(page), server.url).items():
+                    heaviest = max(heaviest, second / 1000)
+                    shown = {"first, KB": first / 1000, "again, KB": second / 1000, "frames, KB": frames / 1000}
+                    progress(repetition, {f"{name}: {what}": size for what, size in shown.items()}, 0)
+                page.context.close()
+            browser.close()
+        finally:
+            server.close()
+    print(f"The heaviest navigation after the first: {heaviest:.0f} KB, frames aside (target: ≤ 300 KB)")
+
+
+if __name__ == "__main__":
+    main()

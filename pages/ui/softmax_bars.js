@@ -1,0 +1,12 @@
+// Shares of a softmax as bars from 0 to 1; they move when the shares change, so that one sees what a temperature does.
+
+function drawBars(node, bars) {
+  while (node.children.length > bars.length) node.lastChild.remove();
+  while (node.children.length < bars.length) node.append(document.createElement("i"));
+  bars.forEach(({ share, positive, title }, place) => {
+    const bar = node.children[place];
+    bar.style.height = `${(100 * share).toFixed(2)}%`;
+    bar.classList.toggle("positive", positive);
+    bar.title = title;
+  });
+}

@@ -1,0 +1,74 @@
+"""The softmax over one anchor's similarities, as bars that follow the temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from core.artifacts.frame_loss import batch_rows
+from core.artifacts.replay_file import read
+from core.artifacts.shipped import SHIPPED
+from core.quantities import percent
+from core.representation.geometry import normalised
+from pages.ui.caching import cached
+
+FOLDER = Path(__file__).parent
+HEIGHT = 92
+# The replay whose first frame has the example, and how many of its texts are a batch.
+EXAMPLE, BATCH = "ce-scl", 16
+ABOUT = (
+    "Each bar is the share of one of the {others} other texts of a batch, the most similar first; together they are 1. "
+    "Full bars are positives, hatched ones negatives."
+)
+
+_mount = st.components.v2.component(
+    "softmax_bars",
+    html='<div class="softmax-bars" role="img"></div>',
+    css=(FOLDER / "softmax_bars.css").read_text(encoding="utf-8"),
+    js="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("softmax_bars.js", "softmax_bars_main.js")),
+    isolate_styles=False,
+)
+
+
+def softmax_bars(
+    similarities: ArrayLike, shares: ArrayLike, positives: Sequence[bool], temperature: float, *, key: str
+) -> None:
+    """Draw the bars and say what they are.
+
+    Args:
+        similarities, shares, positives: of the texts beside the anchor, [N − 1] each.
+    """
+    alike, share = np.asarray(similarities, np.float64), np.asarray(shares, np.float64)
+    bars = [
+        {
+            "share": float(share[i]),
+            "positive": bool(positives[i]),
+            "title": f"similarity {alike[i]:.2f}: {percent(float(share[i]))}",
+        }
+        for i in np.argsort(-alike, kind="stable").tolist()
+    ]
+    largest = percent(float(share.max(initial=0.0)))
+    label = f"Softmax over {len(bars)} similarities at temperature {temperature:g}; the largest share is {largest}."
+    _mount(key=key, data=[{"bars": bars, "label": label}], height=HEIGHT)
+    st.caption(f"τ {temperature:g}: the most similar text gets {largest}. {ABOUT.format(others=len(bars))}")
+
+
+def example_softmax(temperature: float, *, key: str) -> None:
+    """The same for a review before any training, where nothing has been launched yet. Args: temperature: > 0."""
+    similarities, positives = _example()
+    softmax_bars(similarities, softmax(similarities / temperature), positives, temperature, key=key)
+
+
+@cached(1)
+def _example() -> tuple[NDArray[np.float64], list[bool]]:
+    """Cosines of the first text of a batch with the others, and which of them have its label."""
+    contents = read(SHIPPED[EXAMPLE].path)
+    rows = batch_rows(len(contents.probe.ids), BATCH)
+    z = normalised(contents.arrays[f"embeddings.{contents.run.frames[0]}"][rows].astype(np.float64))
+    labels = [contents.probe.labels[row] for row in rows]
+    return z[1:] @ z[0], [label == labels[0] for label in labels[1:]]

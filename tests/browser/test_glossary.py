@@ -1,0 +1,76 @@
+"""Cards over terms, the list of them, and the softmax that follows τ."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.glossary import GLOSSARY
+from tests.browser.conftest import Server
+from tests.browser.seen import settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+expect.set_options(timeout=20_000)
+
+
+def test_every_term_has_its_picture_and_its_formula(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/lessons")
+    pictures = page.locator("img[src*='glossary/']")
+    expect(pictures).to_have_count(len(GLOSSARY))
+    for place, term in enumerate(GLOSSARY.values()):
+        picture = pictures.nth(place)
+        picture.scroll_into_view_if_needed()
+        expect(picture).to_have_attribute("alt", term.picture)
+        expect(picture).to_have_js_property("naturalWidth", 220)
+    expect(page.locator(".katex")).to_have_count(len(GLOSSARY))
+    expect(page.locator(".katex-error")).to_have_count(0)
+
+
+def test_a_card_opens_over_its_question_mark(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/fine_tune")
+    page.locator("[class*=st-key-form-0-knob-temperature]").get_by_test_id("stTooltipIcon").hover()
+    card = page.get_by_test_id("stTooltipContent")
+    expect(card.get_by_text("Divides every similarity before the softmax: the lower")).to_be_visible()
+    expect(card.locator(".katex").first).to_be_visible()
+    expect(card.locator("img")).to_have_js_property("naturalWidth", 220)
+
+
+def heights(page: Page) -> list[float]:
+    return [
+        float(h)
+        for h in page.locator(".softmax-bars i").evaluate_all("bars => bars.map(b => parseFloat(b.style.height))")
+    ]
+
+
+def test_the_bars_follow_the_slider_of_the_form(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/fine_tune")
+    page.get_by_text("What τ does to one text").click()
+    expect(page.locator(".softmax-bars i")).to_have_count(15)
+    before = heights(page)
+    assert sum(before) == pytest.approx(100, abs=0.2)
+    assert before == sorted(before, reverse=True)
+    slider = page.locator("[class*=st-key-form-0-knob-temperature]").get_by_role("slider")
+    slider.focus()
+    slider.press("Home")
+    expect(page.get_by_text(re.compile(r"^τ 0\.01: the most similar text gets"))).to_be_visible()
+    expect(page.locator(".softmax-bars i").first).not_to_have_css("height", "0px")
+    after = heights(page)
+    assert after[0] > 2 * before[0]
+    assert sum(after) == pytest.approx(100, abs=0.2)
+
+
+def test_the_lab_shows_that_of_the_point_that_is_pressed(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/loss_lab?anchor=3")
+    bars = page.locator(".softmax-bars")
+    expect(bars).to_be_visible()
+    expect(bars.locator("i")).to_have_count(29)
+    first = heights(page)
+    assert sum(first) == pytest.approx(100, abs=0.3)
+    settled(page, f"{server.url}/loss_lab?anchor=3&a=out_1_0.5_0.5")
+    expect(bars.locator("i")).to_have_count(29)
+    assert heights(page)[0] < first[0]
+    settled(page, f"{server.url}/loss_lab")
+    expect(bars).to_be_hidden()

@@ -1,0 +1,32 @@
+"""Terms that are explained: each has its sentence, formula and picture."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from core.glossary import GLOSSARY, PICTURES, Term
+
+
+def test_there_is_a_picture_for_each_and_none_without_a_term() -> None:
+    assert {path.name for path in PICTURES.iterdir()} == {term.path.name for term in GLOSSARY.values()}
+
+
+def test_no_two_are_called_alike() -> None:
+    assert len({term.title for term in GLOSSARY.values()}) == len(GLOSSARY)
+
+
+@pytest.mark.parametrize("term", GLOSSARY.values(), ids=lambda term: term.name)
+class TestEach:
+    def test_it_is_one_sentence_and_one_formula(self, term: Term) -> None:
+        assert term.sentence.endswith(".")
+        assert term.sentence.count(". ") == 0
+        assert term.formula.count("{") == term.formula.count("}") > 0 or "{" not in term.formula
+        assert "$" not in term.formula
+
+    def test_its_picture_is_small_and_only_a_picture(self, term: Term) -> None:
+        assert term.path.stat().st_size < 8_000
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.parse(term.path).iter()}
+        assert tags <= {"svg", "path", "circle", "rect"}
+        assert term.picture.endswith(".")

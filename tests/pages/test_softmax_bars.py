@@ -1,0 +1,29 @@
+"""The bars of a softmax: the shares of the example, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.softmax_bars import BATCH, _example
+
+
+def test_the_example_is_a_review_among_fifteen_others() -> None:
+    similarities, positives = _example()
+    assert len(similarities) == len(positives) == BATCH - 1
+    assert 0 < sum(positives) < BATCH - 1
+    assert np.abs(similarities).max() < 1
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.3, 2.0])
+def test_the_caption_says_the_largest_share(temperature: float) -> None:
+    similarities, _ = _example()
+    terms = [math.exp((s - max(similarities)) / temperature) for s in similarities]
+    app = AppTest.from_string(
+        f"from pages.ui.softmax_bars import example_softmax\nexample_softmax({temperature}, key='bars')"
+    ).run()
+    assert not app.exception
+    assert f"τ {temperature:g}: the most similar text gets {100 / sum(terms):.1f}%" in app.caption[0].value
