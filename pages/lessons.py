@@ -12,7 +12,7 @@ from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.glossary import glossary
 from pages.ui.head import page_head
-from pages.ui.lesson.place import LAST, At, answers, open_beside, read_place
+from pages.ui.lesson.place import LAST, At, answers, go_to, open_beside, read_place, stay
 from pages.ui.parts import escaped
 
 OPENING = "lessons.opening"
@@ -39,7 +39,6 @@ def page() -> None:
         for place, lesson in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
             with place:
                 _card(lesson)
-
     st.header("Words", anchor=False)
     st.caption("Each opens as a card over its question mark, where the app uses it.")
     glossary()
@@ -58,6 +57,7 @@ def _open(at: At) -> None:
     try:
         open_beside(at)
     except PlaygroundError as error:
+        stay()
         Lessons.OPEN.forget()
         st.error(escaped(str(error)))
 
@@ -67,9 +67,8 @@ def _go_on() -> None:
     at = read_place(state.remembered(LAST, str))
     if at is None or at.is_last:
         return
-    label = f"Go on with {at.lesson.title.lower()}, part {at.number} of {len(at.lesson.parts)}"
-    if st.button(label, type="primary", icon=":material/play_arrow:", key="lessons.go_on"):
-        _begin(at)
+    label = f"Go on with “{at.lesson.title}”, part {at.number} of {len(at.lesson.parts)}"
+    st.button(label, type="primary", icon=":material/play_arrow:", key="lessons.go_on", on_click=_begin, args=(at,))
 
 
 def _card(lesson: Lesson) -> None:
@@ -78,8 +77,7 @@ def _card(lesson: Lesson) -> None:
         done, checks = _done(lesson)
         known = f" · {done} of {checks} checks answered" if done else ""
         st.caption(f"{len(lesson.parts)} parts · about {lesson.minutes} minutes{known}")
-        if st.button("Begin", key=f"lessons.{lesson.name}"):
-            _begin(At(lesson, 1))
+        st.button("Begin", key=f"lessons.{lesson.name}", on_click=_begin, args=(At(lesson, 1),))
 
 
 def _done(lesson: Lesson) -> tuple[int, int]:
@@ -91,7 +89,7 @@ def _done(lesson: Lesson) -> tuple[int, int]:
 
 def _begin(at: At) -> None:
     Lessons.OPEN.put(at.text)
-    st.rerun()
+    go_to(at)
 
 
 state.require_app()

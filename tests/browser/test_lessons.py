@@ -104,7 +104,7 @@ def test_it_goes_on_where_it_was_left(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/lessons?open=collapse.2")
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     page.get_by_role("link", name="Lessons").click()
-    page.get_by_role("button", name=re.compile("^Go on with collapse")).click()
+    page.get_by_role("button", name=re.compile("^Go on with “Collapse")).click()
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     panel(page).get_by_role("button", name="Leave").click()
     expect(panel(page)).to_have_count(0)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.lessons.lesson import Check
 from core.lessons.numbers import Number
+from pages.ui import state
 from pages.ui.lesson.place import answers
 from pages.ui.parts import escaped
 
@@ -46,10 +47,9 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     st.markdown(f"**{check.question}**")
     if not done:
         answer = _ask(key, check, number)
-        if st.button("Check", disabled=answer is None, type="primary", key=f"{key}.check"):
-            assert answer is not None
-            answers().checked[key] = (answer, tries + 1)
-            st.rerun()
+        st.button(
+            "Check", disabled=answer is None, type="primary", key=f"{key}.check", on_click=_keep_answer, args=(key,)
+        )
         if not tries:
             return False
     if done:
@@ -59,10 +59,15 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     if key in answers().shown:
         st.info(_truth(check, numbers, value))
         return True
-    if tries >= TRIES and st.button("Show the answer", type="tertiary", key=f"{key}.show"):
-        answers().shown.add(key)
-        st.rerun()
+    if tries >= TRIES:
+        st.button("Show the answer", type="tertiary", key=f"{key}.show", on_click=answers().shown.add, args=(key,))
     return False
+
+
+def _keep_answer(key: str) -> None:
+    if (answer := state.widget_value(key)) is not None:
+        _, tries = answers().checked.get(key, ("", 0))
+        answers().checked[key] = (answer, tries + 1)
 
 
 def _ask(key: str, check: Check, number: Number | None) -> float | str | None:

@@ -8,11 +8,11 @@ from core.errors import PlaygroundError
 from core.lessons.lesson import Check, Predict, Try, filled, lessons, placeholders
 from core.lessons.numbers import value_of
 from core.store import Store
-from pages.ui import reads
+from pages.ui import reads, state
 from pages.ui.address import EveryPage
 from pages.ui.caching import cached
 from pages.ui.lesson.checks import draw_check
-from pages.ui.lesson.place import At, answers, change, read_place, visit
+from pages.ui.lesson.place import At, answers, arrive, change, go_to, read_place
 from pages.ui.lesson.pointing import point
 from pages.ui.parts import escaped
 
@@ -26,6 +26,7 @@ def lesson_panel(page: str) -> None:
         page: the name of the page that is shown.
     """
     at = EveryPage.LESSON.read(read_place, None)
+    arrive(at)
     if at is None:
         return
     if page != at.part.shown.page:
@@ -97,32 +98,43 @@ def _predicted(block: Predict, key: str) -> bool:
         st.markdown(f"**{block.question}**  \nYou predicted: {said}")
         return True
     chosen = st.radio(block.question, list(block.choices), index=None, key=f"{key}.predicted")
-    if st.button("Reveal", disabled=chosen is None, type="primary", key=f"{key}.reveal"):
-        answers().predicted[key] = str(chosen)
-        st.rerun()
+    st.button(
+        "Reveal", disabled=chosen is None, type="primary", key=f"{key}.reveal", on_click=_keep_prediction, args=(key,)
+    )
     return False
+
+
+def _keep_prediction(key: str) -> None:
+    if (chosen := state.widget_value(f"{key}.predicted")) is not None:
+        answers().predicted[key] = str(chosen)
 
 
 def _way_on(at: At) -> None:
     """Back, on, and out."""
     st.space("small")
     with st.container(horizontal=True, key="lesson.way"):
-        if at.number > 1 and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
-            visit(at.go(-1))
-        if not at.is_last and st.button(
-            "Next", type="primary", icon=":material/arrow_forward:", icon_position="right", key="lesson.next"
-        ):
-            visit(at.go(1))
-        following = _following(at)
-        if (
-            at.is_last
-            and following is not None
-            and st.button(f"Next lesson: {following.lesson.title}", type="primary", key="lesson.following")
-        ):
-            visit(following)
-        if st.button("Leave", type="tertiary", help="The page stays as it is.", key="lesson.leave"):
-            EveryPage.LESSON.forget()
-            st.rerun()
+        if at.number > 1:
+            st.button("Back", icon=":material/arrow_back:", key="lesson.back", on_click=go_to, args=(at.go(-1),))
+        if not at.is_last:
+            st.button(
+                "Next",
+                type="primary",
+                icon=":material/arrow_forward:",
+                icon_position="right",
+                key="lesson.next",
+                on_click=go_to,
+                args=(at.go(1),),
+            )
+        elif (following := _following(at)) is not None:
+            label = f"Next lesson: {following.lesson.title}"
+            st.button(label, type="primary", key="lesson.following", on_click=go_to, args=(following,))
+        st.button(
+            "Leave",
+            type="tertiary",
+            help="The page stays as it is.",
+            key="lesson.leave",
+            on_click=EveryPage.LESSON.forget,
+        )
 
 
 def _following(at: At) -> At | None:

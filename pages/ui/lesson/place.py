@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,10 @@ from pages.ui.form_start import forget_links
 from pages.ui.lab.view import forget_lab
 
 BETWEEN = "."
-# What a visitor did in the lessons, and where they were last.
-ANSWERS, LAST = "lesson.answers", "lesson.last"
+# What a visitor did in the lessons, where they were last, and where they are going.
+ANSWERS, LAST, GOING = "lesson.answers", "lesson.last", "lesson.going"
+# Who has not arrived by then went somewhere else.
+GOING_S = 10
 TABLES: Mapping[str, type[Address]] = {
     "fine_tune": address.FineTune,
     "runs": address.Runs,
@@ -81,7 +84,35 @@ def answers() -> Answers:
     return state.remembered(ANSWERS, Answers)
 
 
-def visit(at: At) -> None:
+def go_to(at: At) -> None:
+    """Set out for a part: a callback, so that the click is not lost with a run that another one cuts short."""
+    state.remember(GOING, (at.text, time.monotonic()))
+
+
+def arrive(at: At | None) -> None:
+    """Go on to where somebody set out for, until they are there.
+
+    Whatever the page that is left still has to say, as a control that has just been turned, brings it back once more.
+
+    Args:
+        at: where they are.
+    """
+    text, since = state.remembered(GOING, lambda: ("", 0.0))
+    going = read_place(text)
+    if going is None:
+        return
+    if going == at or time.monotonic() - since > GOING_S:
+        stay()
+        return
+    _visit(going)
+
+
+def stay() -> None:
+    """Give up where somebody set out for."""
+    state.forget(GOING)
+
+
+def _visit(at: At) -> None:
     """Go to a part, and have its page begin with what the part says.
 
     A part that speaks of what is there already changes nothing on the page, so what was turned there stays.
