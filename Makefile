@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run ray-demo test lint bench data-check replays experiments gallery clean
+.PHONY: run ray-demo test lint bench data-check replays experiments gallery messages clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -44,6 +44,10 @@ experiments: $(VENV)/.ready
 # The replays as pages that open anywhere, with an index, in gallery/.
 gallery: $(VENV)/.ready
 	$(BIN)/python -m core.exports.gallery gallery
+
+# The catalogues in assets/languages, with exactly the messages that the code has now.
+messages: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.catalogues
 
 clean:
 	rm -rf $(VENV)

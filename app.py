@@ -8,8 +8,10 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import N_, _
 from pages.ui import state
 from pages.ui.head import APP_NAME, tab_title
+from pages.ui.language import language_switch, speak
 from pages.ui.lesson.panel import lesson_panel
 from pages.ui.link import copy_link, take_version
 from pages.ui.parts import escaped
@@ -19,39 +21,43 @@ st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wid
 
 STYLE = Path(__file__).parent / "assets" / "style.css"
 
-PAGES = [
-    st.Page("pages/home.py", title="Home", default=True),
-    st.Page("pages/fine_tune.py", title="Fine-tune"),
-    st.Page("pages/runs.py", title="Runs"),
-    st.Page("pages/explore.py", title="Explore"),
-    st.Page("pages/tokens.py", title="Tokens"),
-    st.Page("pages/compare.py", title="Compare"),
-    st.Page("pages/experiments.py", title="Experiments"),
-    st.Page("pages/data.py", title="Data"),
-    st.Page("pages/loss_lab.py", title="Loss lab"),
-    st.Page("pages/lessons.py", title="Lessons"),
-]
+PAGES = (
+    ("home", N_("Home")),
+    ("fine_tune", N_("Fine-tune")),
+    ("runs", N_("Runs")),
+    ("explore", N_("Explore")),
+    ("tokens", N_("Tokens")),
+    ("compare", N_("Compare")),
+    ("experiments", N_("Experiments")),
+    ("data", N_("Data")),
+    ("loss_lab", N_("Loss lab")),
+    ("lessons", N_("Lessons")),
+)
+HOME, LESSONS = "home", "lessons"
 
 
 def main() -> None:
-    page = st.navigation(PAGES, position="top")
-    tab_title(*([] if page.title == "Home" else [page.title]))
+    speak()
+    pages = [st.Page(f"pages/{name}.py", title=_(title), default=name == HOME) for name, title in PAGES]
+    page = st.navigation(pages, position="top")
+    tab_title(*([] if page == pages[0] else [page.title]))
     st.logo("assets/icon.svg", size="medium")
     st.html(STYLE)
     state.mark_app()
     try:
         greet()
+        language_switch()
         copy_link()
         state.repeat_complaints(everywhere=True)
         take_version()
-        if page.title != "Lessons":
+        if page.url_path != LESSONS:
             lesson_panel(page.url_path)
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))
     except Exception:
-        logging.getLogger("scl_playground").exception("page %s failed", page.title)
-        st.error("This page failed unexpectedly; the server's log has the details. Reload to try again.")
+        logging.getLogger("scl_playground").exception("page %s failed", page.url_path or HOME)
+        st.error(_("This page failed unexpectedly; the server's log has the details. Reload to try again."))
 
 
 main()

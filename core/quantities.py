@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from core.language import _, ngettext
+
 # One decimal: on the 120 texts of a map, one text is 0.8 points. d3 reads this format in a figure's hover.
 PERCENT_FORMAT = ".1%"
 # An axis writes 50%, and 52.5% where it has to; d3 alone reads this one.
@@ -36,9 +38,11 @@ def hundredths(shares: Sequence[float | None]) -> list[float | None]:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun: 1 row, 1,080 rows.
+    """A number with its noun: 1 row, 1,080 rows; in other languages as theirs have it, such as 1,080 行.
 
     Args:
-        many: the plural, `one` with an s by default.
+        one, many: nouns; `many` is `one` with an s by default. Translations of them have a place `{count}`.
     """
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+    number = f"{count:,}"
+    text = ngettext(one, many, count) if many else _(one, count=number)
+    return f"{number} {one if count == 1 else many or f'{one}s'}" if text in (one, many) else text

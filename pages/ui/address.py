@@ -137,6 +137,7 @@ NO_RUN = "no run has that id"
 
 class EveryPage(Address):
     VERSION = Item("v", int, 1, "versions of links are numbers from 1 on", everywhere=True)
+    LANGUAGE = Item("lang", str, problem="it is en, zh or ko", everywhere=True)
     LESSON = Item("lesson", str, problem="there is no such lesson, or no such part of it", everywhere=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import shown
 from pages.ui.parts import escaped
@@ -101,6 +102,11 @@ def repeat_complaints(only: str = "", but: str = "", *, everywhere: bool = False
 
 def _page() -> str:
     return urlsplit(st.context.url or "").path
+
+
+def in_session() -> bool:
+    """Whether this thread serves a visitor; jobs and timers of the server serve nobody."""
+    return get_script_run_ctx(suppress_warning=True) is not None
 
 
 def remembered(name: str, default: Callable[[], Value]) -> Value:

@@ -1,0 +1,62 @@
+"""In which language a visitor reads: chosen by hand, named by a link, or the browser's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.language import ENGLISH, LANGUAGES, _, ask_for_language
+from pages.ui import state
+from pages.ui.address import EveryPage
+
+SPOKEN = "language"
+FOLDER = Path(__file__).parent
+
+_mount = st.components.v2.component(
+    "language",
+    html='<div class="language"></div>',
+    css=(FOLDER / "language.css").read_text(encoding="utf-8"),
+    js=(FOLDER / "language.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def speak() -> None:
+    """Find out the visitor's language, before anything is written, and keep the address to it."""
+    ask_for_language(_spoken)
+    own = _of_browser()
+    item = EveryPage.LANGUAGE
+    held = state.remembered(SPOKEN, str)
+    # A page that is left by the navigation leaves its address behind.
+    state.remember(SPOKEN, item.read(_known, held or own) if item.text else held or own)
+    item.put(_spoken(), own)
+
+
+def language_switch() -> None:
+    """Draw the switch at the top of every page."""
+    with st.container(key="language_switch"):
+        given = {"languages": dict(LANGUAGES), "spoken": _spoken(), "label": _("Language")}
+        _mount(key="language", data=[given], on_chosen_change=_switch, height="content")
+
+
+def _switch() -> None:
+    held = state.widget_value("language")
+    code = held.get("chosen") if held else None
+    if code in LANGUAGES:
+        state.remember(SPOKEN, code)
+        EveryPage.LANGUAGE.put(code, _of_browser())
+
+
+def _spoken() -> str:
+    return (state.remembered(SPOKEN, str) if state.in_session() else "") or ENGLISH
+
+
+def _known(text: str) -> str | None:
+    return text if text in LANGUAGES else None
+
+
+def _of_browser() -> str:
+    """The browser's language if there is a catalogue for it, English otherwise: zh-CN and zh-TW are zh."""
+    code = (st.context.locale or "").split("-")[0].casefold()
+    return code if code in LANGUAGES else ENGLISH

@@ -1,0 +1,87 @@
+"""The messages of the code and the catalogues that translate them: `python -m tests.catalogues` brings the latter up to
+date; what is new stays without a translation until somebody writes one, and what is gone is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from core.language import ENGLISH, LANGUAGES, catalogue_path
+
+ROOT = Path(__file__).resolve().parents[1]
+TRANSLATED = [code for code in LANGUAGES if code != ENGLISH]
+METHODS = [
+    ("app.py", "python"),
+    ("core/**.py", "python"),
+    ("pages/**.py", "python"),
+    ("pages/**.js", "javascript"),
+    ("assets/**.js", "javascript"),
+    ("assets/**.html", "jinja2.ext:babel_extract"),
+]
+FOLDERS = [("core",), ("pages",), ("assets",)]
+KEYWORDS: Mapping[str, Any] = {
+    "_": None,
+    "N_": None,
+    "ngettext": (1, 2),
+    "pgettext": ((1, "c"), 2),
+    # A noun with its number, with a plural of its own or one that ends in s.
+    "counted": {2: (2,), 3: (2, 3)},
+}
+HEADER = "# {language} messages of SCL Playground.\n"
+WIDTH = 120
+
+
+def code_messages(keywords: Mapping[str, Any] = KEYWORDS) -> Catalog:
+    """What the code says, in English."""
+    found = Catalog(project="SCL Playground", charset="utf-8", fuzzy=False)
+    for path, _line, message, comments, context in extract_from_dir(
+        ROOT,
+        METHODS,
+        keywords=keywords,
+        comment_tags=("Translators:",),
+        strip_comment_tags=True,
+        directory_filter=lambda place: Path(place).relative_to(ROOT).parts[:1] in ((), *FOLDERS),
+    ):
+        found.add(message, None, [(path, None)], auto_comments=comments, context=context)
+    return found
+
+
+def updated(code: str) -> Catalog:
+    """The catalogue of a language with exactly the messages of the code."""
+    path = catalogue_path(code)
+    if path.is_file():
+        with path.open("rb") as file:
+            catalogue = read_po(file, locale=code)
+    else:
+        catalogue = Catalog(locale=code, project="SCL Playground", charset="utf-8", fuzzy=False)
+    catalogue.update(code_messages(), no_fuzzy_matching=True)
+    catalogue.obsolete.clear()
+    catalogue.header_comment = HEADER.format(language=LANGUAGES[code]).rstrip()
+    return catalogue
+
+
+def written(catalogue: Catalog) -> str:
+    """As its file has it: without dates and line numbers, which change with every edit of the code."""
+    out = BytesIO()
+    write_po(out, catalogue, width=WIDTH, sort_by_file=True, omit_header=False, include_lineno=False)
+    dated = ("POT-Creation-Date", "PO-Revision-Date", "Last-Translator", "Generated-By", "Report-Msgid-Bugs-To")
+    lines = out.getvalue().decode().splitlines()
+    return "\n".join(line for line in lines if not line.startswith(tuple(f'"{name}' for name in dated))) + "\n"
+
+
+def main() -> None:
+    for code in TRANSLATED:
+        catalogue = updated(code)
+        catalogue_path(code).write_text(written(catalogue), encoding="utf-8")
+        missing = [message for message in catalogue if message.id and not message.string]
+        print(f"{code}: {len(catalogue)} messages, {len(missing)} to be translated")
+
+
+if __name__ == "__main__":
+    main()

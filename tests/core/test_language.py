@@ -1,0 +1,146 @@
+"""Messages and their translations: nothing missing, nothing unused, and every place filled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pytest
+from babel.messages.catalog import Message
+
+from core.language import (
+    ENGLISH,
+    LANGUAGES,
+    _,
+    catalogue_path,
+    in_language,
+    language,
+    ngettext,
+    read_catalogue,
+    script_messages,
+)
+from core.quantities import counted
+from tests.catalogues import KEYWORDS, ROOT, TRANSLATED, code_messages, updated, written
+
+FUNCTIONS = {"_", "N_", "ngettext", "pgettext"}
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_the_catalogue_has_exactly_what_the_code_says(code: str) -> None:
+    """Otherwise: python -m tests.catalogues, and translate what is new."""
+    assert written(updated(code)) == catalogue_path(code).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_everything_is_translated(code: str) -> None:
+    assert [m.id for m in read_catalogue(code) if m.id and not all(texts(m))] == []
+    assert [m.id for m in read_catalogue(code) if m.id and m.fuzzy] == []
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_a_translation_fills_the_places_of_its_message(code: str) -> None:
+    nouns = singulars({"counted": KEYWORDS["counted"]})
+    wrong = []
+    for message in read_catalogue(code):
+        one = message.id if isinstance(message.id, str) else message.id[-1]
+        singular = message.id if isinstance(message.id, str) else message.id[0]
+        if not one or not all(texts(message)):
+            continue
+        expected = {"count"} if singular in nouns else places(one)
+        wrong += [(one, text) for text in texts(message) if places(text) != expected]
+    assert wrong == []
+
+
+def test_a_noun_that_is_counted_is_no_message_of_its_own() -> None:
+    """Its translation holds the number, which nobody else would fill in."""
+    nouns = {
+        m.id if isinstance(m.id, str) else m.id[0] for m in code_messages({"counted": KEYWORDS["counted"]}) if m.id
+    }
+    others = code_messages({name: how for name, how in KEYWORDS.items() if name != "counted"})
+    assert nouns & {m.id if isinstance(m.id, str) else m.id[0] for m in others if m.id} == set()
+
+
+def test_a_message_is_a_constant_and_its_places_have_names() -> None:
+    """What is put together before it is translated is in no catalogue."""
+    assert [f"{path}:{call.lineno}" for path, call in calls() if not is_translatable(call)] == []
+
+
+def test_a_language_is_spoken_for_a_while() -> None:
+    assert language() == ENGLISH
+    with in_language("zh"):
+        assert language() == "zh"
+        with in_language("ko"):
+            assert language() == "ko"
+        assert language() == "zh"
+    assert language() == ENGLISH
+
+
+def test_english_is_what_the_code_says() -> None:
+    assert _("{title} is there", title="{x}") == "{x} is there"
+    assert _("") == ""
+    assert _("50% {not a place}") == "50% {not a place}"
+    assert ngettext("{count} row", "{count} rows", 1080) == "1,080 rows"
+    assert script_messages("assets/") == {}
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_what_is_not_translated_is_english(code: str) -> None:
+    with in_language(code):
+        assert _("nobody translates {this}", this=1) == "nobody translates 1"
+        assert counted(1080, "wug") == "1,080 wugs"
+        assert counted(2, "wug", "wuggen") == "2 wuggen"
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_a_translation_is_found(code: str) -> None:
+    with in_language(code):
+        assert _("Home") != "Home"
+        assert "1,080" in counted(1080, "row")
+        assert "row" not in counted(1080, "row")
+        assert script_messages("assets/map/")
+
+
+def singulars(keywords: Mapping[str, Any]) -> set[str]:
+    """What these functions are called with in the code, in the singular where there is a plural."""
+    return {m.id if isinstance(m.id, str) else m.id[0] for m in code_messages(keywords) if m.id}
+
+
+def texts(message: Message) -> tuple[str, ...]:
+    return (message.string,) if isinstance(message.string, str) else tuple(message.string)
+
+
+def places(text: str) -> set[str]:
+    """The places of a message; one without places is not formatted, so braces in it are braces."""
+    try:
+        return {name for _text, name, _format, _conversion in Formatter().parse(text) if name is not None}
+    except ValueError:
+        return {text}
+
+
+def calls() -> Iterator[tuple[str, ast.Call]]:
+    """Every call that translates, with its file."""
+    paths = [ROOT / "app.py", *(path for folder in ("core", "pages") for path in (ROOT / folder).rglob("*.py"))]
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
+                yield str(path.relative_to(ROOT)), node
+
+
+def is_translatable(call: ast.Call) -> bool:
+    """A marked message is a constant; one that is shown may have been marked elsewhere, but is never put together."""
+    if any(isinstance(one, ast.JoinedStr | ast.BinOp) for one in call.args):
+        return False
+    assert isinstance(call.func, ast.Name)
+    constants = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    if call.func.id == "N_" and not constants:
+        return False
+    return all(name and not name.isdecimal() for text in constants for name in places(text) if call.keywords)
+
+
+def test_every_language_has_its_name() -> None:
+    assert next(iter(LANGUAGES)) == ENGLISH
+    assert Path(ROOT / "assets" / "languages").is_dir()
+    assert sorted(path.stem for path in (ROOT / "assets" / "languages").glob("*.po")) == sorted(TRANSLATED)
