@@ -9,12 +9,14 @@ Text that is made once and shown later (a registry's label, a constant) is marke
 from __future__ import annotations
 
 import gettext
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "assets" / "languages"
 ENGLISH = "en"
 # By the name in an address, as their speakers call them.
 LANGUAGES: Mapping[str, str] = {ENGLISH: "English", "zh": "中文", "ko": "한국어"}
+
+# Fewer letters than these would fit sentences that are others.
+SHORTEST_FORM = 12
 
 _chosen: ContextVar[str | None] = ContextVar("language", default=None)
 _ask: Callable[[], str] = lambda: ENGLISH  # noqa: E731 - replaced as a whole by `ask_for_language`
@@ -71,6 +76,29 @@ def N_(message: str, /) -> str:  # noqa: N802 - gettext's name, which extracting
     return message
 
 
+@lru_cache(maxsize=512)
+def _reread(code: str, sentence: str) -> str:
+    if code == ENGLISH:
+        return sentence
+    with in_language(code):
+        if (known := _(sentence)) != sentence:
+            return known
+        for form, translated in _forms(code):
+            if (found := form.fullmatch(sentence)) is not None:
+                values = {name: _(value) for name, value in found.groupdict().items()}
+                return _AsGiven().vformat(translated, (), values)
+    return sentence
+
+
+def reread(sentence: str) -> str:
+    """A sentence that another process wrote in English, such as a run's error, in the language that is spoken.
+
+    It is recognised by its form: the message whose places can be filled so that it reads like this. What has no such
+    form stays as it is.
+    """
+    return _reread(language(), sentence)
+
+
 def script_messages(part: str) -> dict[str, str]:
     """What scripts say, in the language that is spoken: English messages and their translations, none for English.
 
@@ -105,6 +133,44 @@ def _script_messages(code: str, part: str) -> Mapping[str, str]:
         for message in read_catalogue(code)
         if message.string and any(path.startswith(part) and path.endswith(".js") for path, _line in message.locations)
     }
+
+
+class _AsGiven(Formatter):
+    """Fills places with text that was formatted already."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        return str(value)
+
+
+@cache
+def _forms(code: str) -> Sequence[tuple[re.Pattern[str], str]]:
+    """Messages with places as patterns, and their translations; those with most words of their own come first."""
+    found = []
+    for message in read_catalogue(code):
+        ids, strings = ((one,) if isinstance(one, str) else tuple(one) for one in (message.id, message.string or ""))
+        for text in ids:
+            own = "".join(part for part, _name, _spec, _conversion in _parts(text))
+            if len(own) >= SHORTEST_FORM and own != text and strings[-1]:
+                found.append((len(own), re.compile(_pattern(text), re.DOTALL), strings[-1]))
+    return [(form, text) for _length, form, text in sorted(found, key=lambda one: -one[0])]
+
+
+def _pattern(text: str) -> str:
+    seen: set[str] = set()
+    pattern = ""
+    for part, name, _spec, _conversion in _parts(text):
+        pattern += re.escape(part)
+        if name is not None:
+            pattern += f"(?P={name})" if name in seen else f"(?P<{name}>.+?)"
+            seen.add(name)
+    return pattern
+
+
+def _parts(text: str) -> Sequence[tuple[str, str | None, str | None, str | None]]:
+    try:
+        return list(Formatter().parse(text))
+    except ValueError:  # braces that are no places
+        return [(text, None, None, None)]
 
 
 def catalogue_path(code: str) -> Path:

@@ -9,8 +9,10 @@ from string import Formatter
 from typing import Any
 
 import pytest
-from babel.messages.catalog import Message
+from babel.messages.catalog import Catalog, Message
+from babel.messages.pofile import write_po
 
+import core.language
 from core.language import (
     ENGLISH,
     LANGUAGES,
@@ -20,6 +22,7 @@ from core.language import (
     language,
     ngettext,
     read_catalogue,
+    reread,
     script_messages,
 )
 from core.quantities import counted
@@ -101,6 +104,41 @@ def test_a_translation_is_found(code: str) -> None:
         assert "1,080" in counted(1080, "row")
         assert "row" not in counted(1080, "row")
         assert script_messages("assets/map/")
+
+
+def test_a_sentence_of_another_process_is_recognised_by_its_form(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    catalogue = Catalog(locale="zh", fuzzy=False)
+    catalogue.add("Step {step} failed: {why}.", "第 {step} 步失败：{why}")
+    catalogue.add("Step {step} failed: {why}. Twice: {step}.", "两次 {step}，{why}")
+    catalogue.add(
+        ("{count} batch of {task} was left", "{count} batches of {task} were left"), ("{task}：剩下 {count} 批",)
+    )
+    catalogue.add("Loss {loss:.3f} is not a number", "损失 {loss:.3f} 不是数")
+    catalogue.add("no memory", "内存不足")
+    catalogue.add("Nothing to do", "无事可做")
+    with (tmp_path / "zh.po").open("wb") as file:
+        write_po(file, catalogue)
+    monkeypatch.setattr("core.language.FOLDER", tmp_path)
+    forget_catalogues()
+    try:
+        assert reread("Step 3 failed: no memory.") == "Step 3 failed: no memory."
+        with in_language("zh"):
+            assert reread("Step 3 failed: no memory.") == "第 3 步失败：内存不足"
+            assert reread("Step 3 failed: {x}\n%s. Twice: 3.") == "两次 3，{x}\n%s"
+            assert reread("1,080 batches of A was were left") == "A was：剩下 1,080 批"
+            assert reread("Loss 0.250 is not a number") == "损失 0.250 不是数"
+            assert reread("Nothing to do") == "无事可做"
+            assert reread("Something else") == "Something else"
+    finally:
+        monkeypatch.undo()
+        forget_catalogues()
+
+
+def forget_catalogues() -> None:
+    for kept in (read_catalogue, core.language._catalogue, core.language._forms, core.language._reread):
+        kept.cache_clear()
 
 
 def singulars(keywords: Mapping[str, Any]) -> set[str]:
