@@ -1,0 +1,152 @@
+"""In which language a visitor reads: the browser's, a link's or one chosen by hand; and nothing stays in English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from core.artifacts.replay import open_replay
+from core.artifacts.shipped import SHIPPED
+from core.store import Store
+from tests.browser.conftest import Server
+from tests.browser.seen import PHONE, settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+expect.set_options(timeout=20_000)
+HOME = {"en": "Home", "zh": "首页", "ko": "홈"}
+# What is read on a page, with what says it to those who do not see it; what came from outside, such as a run's texts,
+# is marked by where it stands.
+READ = """() => {
+  const outside = 'code, pre, .katex, svg, [data-testid=stDataFrame], .text-table td, .token-text, .language, ' +
+    '[data-testid=stHeaderLogo], .legend-name, [data-outside]';
+  const found = new Set();
+  const add = (text, node) => {
+    if (text?.trim() && node.checkVisibility?.() !== false && !node.closest(outside)) found.add(text.trim());
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) add(walker.currentNode.data, walker.currentNode.parentElement);
+  for (const name of ['aria-label', 'title', 'placeholder', 'alt']) {
+    for (const node of document.querySelectorAll(`[${name}]`)) add(node.getAttribute(name), node);
+  }
+  return [...found];
+}"""
+# Three English words in a row are a piece of a sentence.
+ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
+NATIVE = {"zh": re.compile("[一-鿿]"), "ko": re.compile("[가-힣]")}
+PAGES = (
+    "/",
+    "/fine_tune",
+    "/fine_tune?run={run}",
+    "/runs",
+    "/explore?run={run}",
+    "/explore?run={run}&panel=classes",
+    "/explore?run={run}&panel=forces&sel=0",
+    "/explore?run={run}&panel=neighbours&sel=0",
+    "/tokens?run={run}",
+    "/tokens?run={run}&view=classes",
+    "/compare?runs={run},{other}",
+    "/compare?runs={run},{other}&show=maps",
+    "/compare?runs={run},{other}&show=curves",
+    "/compare?runs={run},{other}&show=twin",
+    "/experiments",
+    "/experiments?new=few-shot",
+    "/data",
+    "/data?view=file",
+    "/data?view=hub",
+    "/loss_lab?anchor=3&beside=on",
+    "/lessons",
+    "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5",
+)
+
+
+@pytest.fixture(scope="module")
+def runs(server: Server) -> tuple[str, str]:
+    store = Store(server.store_folder)
+    found = open_replay(store, SHIPPED["ce-scl"].path), open_replay(store, SHIPPED["r-drop"].path)
+    store.close()
+    return found
+
+
+@pytest.fixture
+def reader(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1400, "height": 1000}, locale="zh-CN")
+    yield context
+    context.close()
+
+
+def bar(page: Page, name: str) -> None:
+    expect(page.locator("header").get_by_role("link", name=name, exact=True)).to_be_visible()
+
+
+def test_the_browser_says_which(reader: BrowserContext, page: Page, server: Server) -> None:
+    chinese = reader.new_page()
+    settled(chinese, server.url)
+    bar(chinese, HOME["zh"])
+    expect(chinese.locator("html")).to_have_attribute("lang", "zh")
+    assert "lang=" not in chinese.url
+    settled(page, server.url)
+    bar(page, HOME["en"])
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+
+
+def test_a_chosen_one_goes_along_and_outlives_a_reload(page: Page, server: Server) -> None:
+    settled(page, server.url)
+    page.get_by_role("combobox", name="Language").select_option("ko")
+    bar(page, HOME["ko"])
+    expect(page).to_have_url(re.compile("lang=ko"))
+    page.locator("header").get_by_role("link", name="수업", exact=True).click()
+    expect(page.locator("h1")).to_have_text("수업")
+    expect(page).to_have_url(re.compile("lessons.*lang=ko"))
+    page.reload()
+    expect(page.locator("h1")).to_have_text("수업")
+    page.get_by_role("combobox", name="언어").select_option("en")
+    bar(page, HOME["en"])
+    expect(page).not_to_have_url(re.compile("lang="))
+
+
+def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/loss_lab?lang=zh")
+    bar(page, HOME["zh"])
+    expect(page.locator(".lab-play")).to_have_text(re.compile("播放"))
+    settled(page, f"{server.url}/loss_lab?lang=xx")
+    expect(page.get_by_text("The address asks for lang = 'xx'")).to_be_visible()
+    chinese = reader.new_page()
+    settled(chinese, f"{server.url}/?lang=en")
+    bar(chinese, HOME["en"])
+
+
+@pytest.mark.parametrize("code", NATIVE)
+@pytest.mark.parametrize("address", PAGES)
+def test_no_sentence_stays_in_english(
+    page: Page, server: Server, runs: tuple[str, str], code: str, address: str
+) -> None:
+    path = address.format(run=runs[0], other=runs[1])
+    settled(page, f"{server.url}{path}{'&' if '?' in path else '?'}lang={code}")
+    left = [text for text in page.evaluate(READ) if ENGLISH_WORDS.search(text) and not NATIVE[code].search(text)]
+    assert left == []
+
+
+@pytest.mark.parametrize("code", NATIVE)
+def test_on_a_phone_the_bar_has_room(page: Page, server: Server, code: str) -> None:
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    settled(page, f"{server.url}/?lang={code}")
+    switch, link = (page.locator(name).bounding_box() for name in (".language select", ".copy-link-button"))
+    assert switch is not None
+    assert link is not None
+    assert switch["x"] + switch["width"] <= link["x"] + 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_a_lesson_goes_on_in_another_language(page: Page, server: Server) -> None:
+    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+    panel = page.locator(".st-key-lesson")
+    panel.get_by_text("Yes, in one place").click()
+    panel.get_by_role("button", name="Reveal").click()
+    expect(panel.get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    page.get_by_role("combobox", name="Language").select_option("zh")
+    expect(panel.get_by_text("会，聚到一处")).to_be_visible()
+    expect(panel.get_by_text("它们早早就慢了下来")).to_be_visible()
