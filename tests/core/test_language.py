@@ -143,7 +143,7 @@ def forget_catalogues() -> None:
 
 def singulars(keywords: Mapping[str, Any]) -> set[str]:
     """What these functions are called with in the code, in the singular where there is a plural."""
-    return {m.id if isinstance(m.id, str) else m.id[0] for m in code_messages(keywords) if m.id}
+    return {m.id if isinstance(m.id, str) else m.id[0] for m in code_messages(keywords) if m.id and not m.context}
 
 
 def texts(message: Message) -> tuple[str, ...]:
