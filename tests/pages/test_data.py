@@ -220,7 +220,7 @@ def test_another_task_is_picked_and_kept_in_the_address(opened: Callable[..., Ap
 
 def test_inference_has_triplets(opened: Callable[..., AppTest]) -> None:
     app = opened("data", task="nli")
-    widget(app, "data.as").set_value("Triplets").run()
+    widget(app, "data.as").set_value("triplets").run()
     table = checked(app).dataframe[0].value
     assert not table.empty
     with (TASKS["nli"].folder / "train.csv").open(encoding="utf-8", newline="") as file:
