@@ -193,7 +193,7 @@ def _tied(
 ) -> tuple[Any, Tied]:
     """What a control holds; it is another widget where it has other options, was left, or is to start again.
 
-    Also in another language, whose words would make a new widget of it anyway, and that would begin with its default.
+    Also in another language: a browser knows a choice by its label alone.
     """
     family = f"bound.{item.name}.{crc32(repr((options, *labels, language())).encode()):08x}"
     control = _controls().get(item.name)
