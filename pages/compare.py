@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.language import _
 from core.store import RunSummary
 from core.workers import Engine
 from pages.ui import reads, state
@@ -16,7 +17,7 @@ from pages.ui.head import page_head
 
 def page() -> None:
     engine = reads.open_engine()
-    head = page_head("Compare")
+    head = page_head(_("Compare"))
     runs = engine.store.runs()
     seen = [run for run in runs if run.probe_known]
     if len(runs) < 2:
@@ -24,7 +25,7 @@ def page() -> None:
         return
     chosen = pick(engine.store, runs, head)
     if not chosen:
-        st.info("Choose two to six runs to see what differs, their curves, and their maps side by side.")
+        st.info(_("Choose two to six runs to see what differs, their curves, and their maps side by side."))
         return
     if len(chosen) == 2:
         with head:
@@ -35,10 +36,10 @@ def page() -> None:
 def _too_few(engine: Engine, seen: list[RunSummary]) -> None:
     """Nothing to compare yet: how to get a run, or a second one."""
     if not seen:
-        st.info("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute.")
-        st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
+        st.info(_("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute."))
+        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
         return
-    st.page_link("pages/fine_tune.py", label="Start another run", icon=":material/rocket_launch:")
+    st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
     Compare.RUNS.put([seen[0].id])
     view(engine, [seen[0].id])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.language import N_, _
 from pages.ui import reads, state
 from pages.ui.add_file import add_file
 from pages.ui.add_hub import add_hub, running_fetches
@@ -12,18 +13,18 @@ from pages.ui.browse import browse
 from pages.ui.controls import show_notice
 from pages.ui.head import page_head
 
-VIEWS = {"browse": "Browse", "file": "Add a file", "hub": "Hugging Face Hub"}
+VIEWS = {"browse": N_("Browse"), "file": N_("Add a file"), "hub": "Hugging Face Hub"}
 
 
 def page() -> None:
     reads.open_engine()
-    head = page_head("Data")
+    head = page_head(_("Data"))
     view = Data.VIEW.choice(VIEWS, "browse")
     picked = head.segmented_control(
-        "Part of the page",
+        _("Part of the page"),
         list(VIEWS),
         default=view,
-        format_func=VIEWS.__getitem__,
+        format_func=lambda one: _(VIEWS[one]),
         label_visibility="collapsed",
         required=True,
         key=f"data.view.{view}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.errors import PlaygroundError
 from core.experiments.protocols.registry import PROTOCOLS
+from core.language import _
 from core.store.store import UNDO_S
 from pages.ui import reads, state
 from pages.ui.address import Experiments
@@ -18,7 +19,7 @@ from pages.ui.head import page_head
 
 def page() -> None:
     engine = reads.open_engine()
-    head = page_head("Experiments")
+    head = page_head(_("Experiments"))
     table = open_experiments(engine).table
     table.purge_discarded(UNDO_S)
     text = Experiments.EXPERIMENT.text

@@ -7,6 +7,7 @@ import streamlit as st
 from core.artifacts.layers import layer_steps
 from core.artifacts.weights import weight_steps
 from core.errors import PlaygroundError
+from core.language import _
 from core.store import RunRecord, Store
 from pages.ui import reads, state
 from pages.ui.address import Explore
@@ -19,22 +20,22 @@ from pages.ui.run_picker import pick_run
 
 def page() -> None:
     store = reads.open_engine().store
-    head = page_head("Explore")
+    head = page_head(_("Explore"))
     state.repeat_complaints(only=Explore.RUN.name)
     named = Explore.RUN.run(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
-        st.info("There is nothing to explore yet. A run can be explored from its first frame on.")
-        st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
+        st.info(_("There is nothing to explore yet. A run can be explored from its first frame on."))
+        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
         return
     with head:
         run = pick_run(store, runs, named, key="explore.run")
     if Explore.RUN.text is not None and (named is None or named.id != run.id):
         forget(Explore.of("run"))
     Explore.RUN.put(run.id)
-    tab_title(run.title, "Explore")
+    tab_title(run.title, _("Explore"))
     if run.probe is None or not store.frame_steps(run.id):
-        st.info("This run has no frames yet; the first comes right after its first step.")
+        st.info(_("This run has no frames yet; the first comes right after its first step."))
         return
     view(store, run, _steps_with_layers(store, run))
 

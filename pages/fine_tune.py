@@ -7,6 +7,7 @@ import streamlit as st
 from core.config import FILE_TASK, RunConfig, TaskConfig
 from core.config.labels import problem_text
 from core.errors import PlaygroundError
+from core.language import _
 from core.tasks import TaskData
 from core.workers import Engine
 from pages.ui import reads, state
@@ -32,8 +33,8 @@ def page() -> None:
 
 
 def _form(engine: Engine) -> None:
-    with page_head("Fine-tune"):
-        st.caption("Pick a task and an objective, and watch the encoder learn. The defaults take about a minute.")
+    with page_head(_("Fine-tune")):
+        st.caption(_("Pick a task and an objective, and watch the encoder learn. The defaults take about a minute."))
         st.space("stretch")
         open_config()
     start, origin = form_start(engine)
@@ -44,7 +45,7 @@ def _form(engine: Engine) -> None:
     with left:
         draft, problem = _draft(start, origin)
     with right, st.container(border=True, key="before_launch"):
-        st.header("Before launch")
+        st.header(_("Before launch"))
         _launch_card(engine, draft, problem)
     if draft is not None:
         _examples(draft)
@@ -65,7 +66,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
     ready: tuple[RunConfig, TaskData] | None = None
     if draft is not None:
         try:
-            with st.spinner("Checking", show_time=False):
+            with st.spinner(_("Checking"), show_time=False):
                 ready = reads.prepared(draft)
         except PlaygroundError as error:
             problem = problem_text(error)
@@ -74,11 +75,18 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
     else:
         config, data = ready
         st.caption(
-            f"{len(data.train):,} texts to train on, {len(data.validation):,} to validate, {len(data.test):,} to test; "
-            f"{len(data.classes)} classes. Those to validate are on the map and scored at every frame."
+            _(
+                "{train} texts to train on, {validation} to validate, {test} to test; {classes} classes. Those to "
+                "validate are on the map and scored at every frame.",
+                train=f"{len(data.train):,}",
+                validation=f"{len(data.validation):,}",
+                test=f"{len(data.test):,}",
+                classes=len(data.classes),
+            )
         )
         cost(engine.store, config, data)
-    if st.button("Launch", type="primary", disabled=ready is None, width="stretch", icon=":material/rocket_launch:"):
+    icon = ":material/rocket_launch:"
+    if st.button(_("Launch"), type="primary", disabled=ready is None, width="stretch", icon=icon):
         assert ready is not None
         try:
             run_id = engine.submit(ready[0], visitor().id)
@@ -98,7 +106,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
 
 def _examples(draft: RunConfig) -> None:
     try:
-        _, data = reads.prepared(draft)
+        data = reads.prepared(draft)[1]
     except PlaygroundError:
         return  # said above
     training_examples(data)

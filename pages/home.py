@@ -13,35 +13,39 @@ from core.artifacts.shipped import SHIPPED
 from core.config.summary import objective_label
 from core.figures.example_colours import label_colours
 from core.figures.map_data import examples_bundle, places_bundle
+from core.language import N_, _
 from core.store import RunSummary
 from core.tasks.task_label import task_label
 from core.training.score_source import score_note
 from pages.ui import reads, state
 from pages.ui.address import Home
 from pages.ui.bound import bound
+from pages.ui.caching import cached
 from pages.ui.map_view import Panel, map_view
 from pages.ui.parts import escaped, status_badge
 
 MAP_HEIGHT = "max(20rem, 100dvh - 15rem)"
 RECENT = 5
 # Where a replay can be opened like any run.
-OPENED_IN = (("explore", "Explore", "scatter_plot"), ("tokens", "Tokens", "format_ink_highlighter"))
+OPENED_IN = (("explore", N_("Explore"), "scatter_plot"), ("tokens", N_("Tokens"), "format_ink_highlighter"))
 
 
 def page() -> None:
     store = reads.open_engine().store
     left, right = st.columns([5, 6], gap="large")
     with left:
-        st.title("Watch a text encoder learn")
+        st.title(_("Watch a text encoder learn"))
         st.write(
-            "Pick a text task, mix cross-entropy with a contrastive loss, and start a short fine-tune on this machine. "
-            "While it learns you see its map of texts, its losses and its gradients move. "
-            "Then scrub back and forth through what happened."
+            _(
+                "Pick a text task, mix cross-entropy with a contrastive loss, and start a short fine-tune on this "
+                "machine. While it learns you see its map of texts, its losses and its gradients move. Then scrub back "
+                "and forth through what happened."
+            )
         )
         runs = [run for run in store.runs() if not run.of_experiment and TAG not in run.tags][:RECENT]
         _actions(runs)
         _recent(runs)
-        st.caption(f"Version {__version__}")
+        st.caption(_("Version {version}", version=__version__))
     with right:
         st.fragment(_replay)()
 
@@ -50,29 +54,32 @@ def _replay() -> None:
     """The map of one of the project's replays, playing by itself."""
     name, tied = bound(Home.REPLAY, list(SHIPPED))
     st.pills(
-        "Replay",
+        _("Replay"),
         list(SHIPPED),
-        format_func=lambda one: SHIPPED[one].label,
+        format_func=lambda one: _(SHIPPED[one].label),
         required=True,
         label_visibility="collapsed",
         **tied.by_default,
     )
-    st.caption(SHIPPED[name].about)
+    st.caption(_(SHIPPED[name].about))
     map_view(
         [replay_panel(name)],
         key="home.map",
         height=MAP_HEIGHT,
-        description=f"A replay: the map of {len(replay(name).probe.ids):,} texts while an encoder is fine-tuned.",
+        description=_(
+            "A replay: the map of {count} texts while an encoder is fine-tuned.",
+            count=f"{len(replay(name).probe.ids):,}",
+        ),
         trails=False,
         play=True,
         name=name,
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("Hover a point to read its text.", width="stretch")
+        st.caption(_("Hover a point to read its text."), width="stretch")
         for page, label, icon in OPENED_IN:
-            if st.button(label, icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
+            if st.button(_(label), icon=f":material/{icon}:", type="tertiary", key=f"home.replay.{page}"):
                 st.switch_page(f"pages/{page}.py", query_params={"run": _run_of(name)})
-        if st.button("Compare all", icon=":material/compare_arrows:", type="tertiary", key="home.replay.compare"):
+        if st.button(_("Compare all"), icon=":material/compare_arrows:", type="tertiary", key="home.replay.compare"):
             st.switch_page("pages/compare.py", query_params={"runs": ",".join(map(_run_of, SHIPPED))})
 
 
@@ -86,7 +93,7 @@ def replay(name: str) -> Replay:
     return read_replay(SHIPPED[name].path)
 
 
-@st.cache_resource(show_spinner=False)
+@cached(16)
 def replay_panel(name: str) -> Panel:
     played = replay(name)
     probe = played.probe
@@ -103,11 +110,11 @@ def _actions(runs: Sequence[RunSummary]) -> None:
     """What a visitor may do first; there is a run to explore once one has frames."""
     newest = next((run for run in runs if run.probe_known), None)
     with st.container(horizontal=True):
-        if st.button("Start a run", type="primary", icon=":material/rocket_launch:"):
+        if st.button(_("Start a run"), type="primary", icon=":material/rocket_launch:"):
             st.switch_page("pages/fine_tune.py")
-        if st.button("Take a lesson", icon=":material/school:"):
+        if st.button(_("Take a lesson"), icon=":material/school:"):
             st.switch_page("pages/lessons.py")
-        label = "Explore the replay" if newest is None else f"Explore {escaped(newest.title)}"
+        label = _("Explore the replay") if newest is None else _("Explore {run}", run=escaped(newest.title))
         if st.button(label, icon=":material/scatter_plot:"):
             st.switch_page(
                 "pages/explore.py", query_params={"run": newest.id if newest else _run_of(Home.REPLAY.default or "")}
@@ -117,14 +124,14 @@ def _actions(runs: Sequence[RunSummary]) -> None:
 def _recent(runs: Sequence[RunSummary]) -> None:
     if not runs:
         return
-    st.header("Recent runs")
+    st.header(_("Recent runs"))
     for run in runs:
         name, status, about = st.columns([4, 2, 6], vertical_alignment="center", gap="small")
         with name:
             st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
         with status:
             status_badge(run)
-        about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))
+        about.caption(escaped(f"{_(task_label(run.config))} · {objective_label(run.effective)}"))
 
 
 state.require_app()

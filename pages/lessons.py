@@ -7,7 +7,9 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import _, ngettext, pgettext
 from core.lessons.lesson import Check, Lesson, lessons
+from core.quantities import counted
 from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.glossary import glossary
@@ -31,16 +33,16 @@ def page() -> None:
     if at is not None:
         _open(at)
         return
-    head = page_head("Lessons")
-    head.caption("Each takes a few minutes, beside the real pages: predict, then see.", width="content")
+    head = page_head(_("Lessons"))
+    head.caption(_("Each takes a few minutes, beside the real pages: predict, then see."), width="content")
     _go_on()
     every = list(lessons().values())
     for first in range(0, len(every), COLUMNS):
         for place, lesson in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
             with place:
                 _card(lesson)
-    st.header("Words", anchor=False)
-    st.caption("Each opens as a card over its question mark, where the app uses it.")
+    st.header(pgettext("terms", "Words"), anchor=False)
+    st.caption(_("Each opens as a card over its question mark, where the app uses it."))
     glossary()
 
 
@@ -50,7 +52,7 @@ def _open(at: At) -> None:
     Until then the controls of the page that was left are there, and would begin with what they hold.
     """
     with st.container(height=240, border=False, vertical_alignment="center", horizontal_alignment="center"):
-        st.caption(f"Opening “{at.lesson.title}” …")
+        st.caption(_("Opening “{title}” …", title=at.lesson.title))
     said = _mount(key=OPENING, data=[at.text], on_shown_change=lambda: None, height="content")
     if said.shown != at.text:
         return
@@ -67,7 +69,12 @@ def _go_on() -> None:
     at = read_place(state.remembered(LAST, str))
     if at is None or at.is_last:
         return
-    label = f"Go on with “{at.lesson.title}”, part {at.number} of {len(at.lesson.parts)}"
+    label = _(
+        "Go on with “{title}”, part {part} of {parts}",
+        title=at.lesson.title,
+        part=at.number,
+        parts=len(at.lesson.parts),
+    )
     st.button(label, type="primary", icon=":material/play_arrow:", key="lessons.go_on", on_click=_begin, args=(at,))
 
 
@@ -75,9 +82,13 @@ def _card(lesson: Lesson) -> None:
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{lesson.title}**  \n{lesson.about}")
         done, checks = _done(lesson)
-        known = f" · {done} of {checks} checks answered" if done else ""
-        st.caption(f"{len(lesson.parts)} parts · about {lesson.minutes} minutes{known}")
-        st.button("Begin", key=f"lessons.{lesson.name}", on_click=_begin, args=(At(lesson, 1),))
+        facts = [
+            counted(len(lesson.parts), "part"),
+            ngettext("about {count} minute", "about {count} minutes", lesson.minutes),
+            *([_("{done} of {checks} checks answered", done=done, checks=checks)] if done else []),
+        ]
+        st.caption(" · ".join(facts))
+        st.button(_("Begin"), key=f"lessons.{lesson.name}", on_click=_begin, args=(At(lesson, 1),))
 
 
 def _done(lesson: Lesson) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.lab.choices import ABOUT_SPACES, FEWEST_POINTS, LAYOUTS, MOST_POINTS, SPACES, Stage
+from core.language import _, pgettext
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.bound import bound, bound_switch
@@ -15,8 +16,8 @@ MOST_SEEDS = 10_000
 
 
 def page() -> None:
-    head = page_head("Loss lab")
-    head.caption("Points that a loss moves by its exact gradient. Drag them, turn τ, press Play.", width="content")
+    head = page_head(_("Loss lab"))
+    head.caption(_("Points that a loss moves by its exact gradient. Drag them, turn τ, press Play."), width="content")
     state.repeat_complaints()
     left, right = st.columns([1, 4.2], gap="medium")
     with left, st.container(key="lab_stage"):
@@ -28,19 +29,26 @@ def page() -> None:
 def _stage() -> tuple[Stage, bool]:
     """Where the points lie, as the visitor chooses it."""
     space, tied = bound(LossLab.SPACE, list(SPACES))
-    st.selectbox("Space", list(SPACES), format_func=SPACES.__getitem__, **tied.by_index)
-    st.caption(ABOUT_SPACES[space])
+    st.selectbox(_("Space"), list(SPACES), format_func=lambda one: _(SPACES[one]), **tied.by_index)
+    st.caption(_(ABOUT_SPACES[space]))
     layout, tied = bound(LossLab.LAYOUT, list(LAYOUTS))
-    st.selectbox("Start", list(LAYOUTS), format_func=LAYOUTS.__getitem__, **tied.by_index)
+    st.selectbox(
+        pgettext("where points lie at first", "Start"),
+        list(LAYOUTS),
+        format_func=lambda one: _(LAYOUTS[one]),
+        **tied.by_index,
+    )
     points, tied = bound(LossLab.POINTS, range(FEWEST_POINTS, MOST_POINTS + 1))
-    st.select_slider("Points", range(FEWEST_POINTS, MOST_POINTS + 1), **tied.by_value)
+    st.select_slider(_("Points"), range(FEWEST_POINTS, MOST_POINTS + 1), **tied.by_value)
     classes, tied = bound(LossLab.CLASSES, [2, 3, 4])
-    st.segmented_control("Classes", [2, 3, 4], required=True, **tied.by_default)
+    st.segmented_control(_("Classes"), [2, 3, 4], required=True, **tied.by_default)
     seed, tied = bound(LossLab.SEED, range(MOST_SEEDS))
-    st.number_input("Seed", 0, MOST_SEEDS - 1, step=1, help="Another seed draws another start.", **tied.by_value)
+    st.number_input(_("Seed"), 0, MOST_SEEDS - 1, step=1, help=_("Another seed draws another start."), **tied.by_value)
     beside, tied = bound_switch(LossLab.BESIDE)
     st.toggle(
-        "A second setting beside it", help="The same start under another loss, τ or learning rate.", **tied.by_value
+        _("A second setting beside it"),
+        help=_("The same start under another loss, τ or learning rate."),
+        **tied.by_value,
     )
     return Stage.model_validate(
         {"space": space, "layout": layout, "points": points, "classes": classes, "seed": seed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -12,13 +13,14 @@ from core.artifacts.waiting_time import places
 from core.config.summary import objective_label
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
+from core.language import ENGLISH, N_, _, in_language, ngettext, pgettext
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks.task_label import task_label
-from core.training.score_source import classifier_learns_from, classifier_note, scored
+from core.training.score_source import Scorer, classifier_learns_from, classifier_note, scored
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
@@ -34,11 +36,12 @@ from pages.ui.visitor import all_whose, visitor, who_am_i
 
 POLL_S = 2.0
 MAX_ROWS = 14
+SCORERS: Mapping[Scorer, str] = {"classifier": N_("classifier"), "linear probe": N_("linear probe")}
 
 
 def page() -> None:
     engine = reads.open_engine()
-    with page_head("Runs"):
+    with page_head(_("Runs")):
         st.space("stretch")
         import_menu(engine.store)
     who_am_i(engine.store)
@@ -56,13 +59,13 @@ def _list(engine: Engine, polling: bool) -> None:
     if polling and all(run.status.ended for run in runs):
         st.rerun()
     if not runs:
-        st.info("No runs yet. Start one on the Fine-tune page; it takes about a minute.")
-        st.page_link("pages/fine_tune.py", label="Start your first run", icon=":material/rocket_launch:")
+        st.info(_("No runs yet. Start one on the Fine-tune page; it takes about a minute."))
+        st.page_link("pages/fine_tune.py", label=_("Start your first run"), icon=":material/rocket_launch:")
         return
     sizes = store.sizes()
     every_run, runs = runs, _tagged(_without_experiments(runs))
     if not runs:
-        st.info("No run fits: turn on the runs of experiments, or choose fewer tags.")
+        st.info(_("No run fits: turn on the runs of experiments, or choose fewer tags."))
         _budget(sizes, every_run)
         return
     picked = st.dataframe(
@@ -73,40 +76,63 @@ def _list(engine: Engine, polling: bool) -> None:
         selection_mode=["multi-row", "single-cell"],
         key=f"runs.table.{hash(tuple(run.id for run in runs))}",  # a selection is of rows: other runs, another table
         height="content" if len(runs) <= MAX_ROWS else 560,
-        column_config={
-            "Run": st.column_config.TextColumn(width="medium"),
-            "By": st.column_config.TextColumn(width="small", help="Who started it"),
-            "Tags": st.column_config.ListColumn(width="small"),
-            "Progress": st.column_config.ProgressColumn(
-                format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
-            ),
-            "Validation": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy at the last frame"),
-            "Test": st.column_config.NumberColumn(format=PERCENT_CELLS, help="Accuracy, scored once at the end"),
-            "Scored": st.column_config.TextColumn(
-                width="small", help="A run whose classifier never learned is scored by a linear probe of its vectors"
-            ),
-            "Where": st.column_config.TextColumn(help="The node of the cluster, or this machine"),
-            "Took": st.column_config.TextColumn(help="Without pauses"),
-            "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
-            "Size": st.column_config.NumberColumn(format="%d MB", help="On disk; select a run to see what takes it"),
-            "Weights": st.column_config.TextColumn(help="Whether the disk budget took them, or must leave them"),
-        },
+        column_config=_columns(),
     )
-    clicked = [runs[row] for row, _ in picked.selection.cells if row < len(runs)]
+    clicked = [runs[row] for row, _column in picked.selection.cells if row < len(runs)]
     if clicked:
         st.switch_page("pages/fine_tune.py", query_params={"run": clicked[0].id})
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     if not chosen:
-        yours = " Those of others are there to be watched and compared." if settings().shared else ""
-        st.caption(
-            "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete "
-            f"them.{yours}"
-        )
+        sentences = [
+            _(
+                "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete "
+                "them."
+            ),
+            *([_("Those of others are there to be watched and compared.")] if settings().shared else []),
+        ]
+        st.caption(" ".join(sentences))
     elif len(chosen) == 1:
         _one(engine, chosen[0], every_run)
     else:
         _several(engine, chosen)
     _budget(sizes, every_run)
+
+
+def _columns() -> dict[str, Any]:
+    """How the columns of the table are headed and written, by their names in it."""
+    column = st.column_config
+    return {
+        "Run": column.TextColumn(pgettext("noun", "Run"), width="medium"),
+        # Translators: the heading of a column: who started the run.
+        "By": column.TextColumn(_("By"), width="small", help=_("Who started it")),
+        "Tags": column.ListColumn(_("Tags"), width="small"),
+        "Status": column.TextColumn(_("Status")),
+        "Progress": column.ProgressColumn(
+            _("Progress"), format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
+        ),
+        "Task": column.TextColumn(_("Task")),
+        # Translators: the heading of a column: on which machine the run is.
+        "Where": column.TextColumn(_("Where"), help=_("The node of the cluster, or this machine")),
+        "Objective": column.TextColumn(_("Objective")),
+        "Validation": column.NumberColumn(_("Validation"), format=PERCENT_CELLS, help=_("Accuracy at the last frame")),
+        "Test": column.NumberColumn(_("Test"), format=PERCENT_CELLS, help=_("Accuracy, scored once at the end")),
+        "Scored": column.TextColumn(
+            # Translators: the heading of a column: whether the classifier or a linear probe was scored.
+            _("Scored"),
+            width="small",
+            help=_("A run whose classifier never learned is scored by a linear probe of its vectors"),
+        ),
+        # Translators: the heading of a column: how long the run took.
+        "Took": column.TextColumn(_("Took"), help=_("Without pauses")),
+        "Created": column.DatetimeColumn(
+            _("Created"),
+            # Translators: a date as moment.js writes it: the day, the month's name, hours and minutes.
+            format=_("D MMM, HH:mm"),
+        ),
+        "Encoder": column.TextColumn(_("Encoder")),
+        "Size": column.NumberColumn(_("Size"), format="%d MB", help=_("On disk; select a run to see what takes it")),
+        "Weights": column.TextColumn(_("Weights"), help=_("Whether the disk budget took them, or must leave them")),
+    }
 
 
 def _without_experiments(runs: list[RunSummary]) -> list[RunSummary]:
@@ -115,7 +141,7 @@ def _without_experiments(runs: list[RunSummary]) -> list[RunSummary]:
     if not count:
         return runs
     wanted, widget = bound_switch(Runs.EXPERIMENTS)
-    st.toggle(f"Show {counted(count, 'run')} of experiments too", **widget.by_value)
+    st.toggle(_("Show {runs} of experiments too", runs=counted(count, "run")), **widget.by_value)
     return runs if wanted else [run for run in runs if not run.of_experiment]
 
 
@@ -125,7 +151,7 @@ def _tagged(runs: list[RunSummary]) -> list[RunSummary]:
     if not tags:
         return runs
     wanted, widget = bound_several(Runs.TAGS, tags)
-    st.pills("Tags", tags, selection_mode="multi", label_visibility="collapsed", **widget.by_default)
+    st.pills(_("Tags"), tags, selection_mode="multi", label_visibility="collapsed", **widget.by_default)
     return [run for run in runs if set(wanted) <= {*run.tags}]
 
 
@@ -134,34 +160,49 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     total, budget_gb = sum(size.total for size in sizes.values()), settings().disk_gb
     listed = {run.id for run in runs}
     deleted = sum(size.total for run_id, size in sizes.items() if run_id not in listed)
-    undo = f", {size_text(deleted)} of it deleted runs that can still be brought back" if deleted else ""
-    words = f"Runs take {size_text(total)} of {budget_gb:g} GB (SCL_DISK_GB){undo}."
+    taken = {"total": size_text(total), "budget": f"{budget_gb:g}"}
+    sentences = [
+        _(
+            "Runs take {total} of {budget} GB (SCL_DISK_GB), {deleted} of it deleted runs that can still be brought "
+            "back.",
+            deleted=size_text(deleted),
+            **taken,
+        )
+        if deleted
+        else _("Runs take {total} of {budget} GB (SCL_DISK_GB).", **taken)
+    ]
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:
-        who = "1 run has" if lost == 1 else f"{lost} runs have"
-        words += f" {who} lost weights to stay within it; curves and frames are kept."
-    elif total <= budget_gb * GB:
-        words += " Beyond that, finished runs lose snapshots, then weights, the oldest first."
-    if total > budget_gb * GB:
-        st.warning(
-            escaped(
-                f"{words} The next run to start or end drops weights of finished runs. To make room now, delete runs."
+        sentences.append(
+            ngettext(
+                "{count} run has lost weights to stay within it; curves and frames are kept.",
+                "{count} runs have lost weights to stay within it; curves and frames are kept.",
+                lost,
             )
         )
+    elif total <= budget_gb * GB:
+        sentences.append(_("Beyond that, finished runs lose snapshots, then weights, the oldest first."))
+    if total > budget_gb * GB:
+        sentences.append(
+            _("The next run to start or end drops weights of finished runs. To make room now, delete runs.")
+        )
+        st.warning(escaped(" ".join(sentences)))
     else:
-        st.caption(escaped(words))
+        st.caption(escaped(" ".join(sentences)))
 
 
 def _weights_kept(run: RunSummary) -> str:
     if run.weights_dropped_at is not None:
-        return "dropped"
+        return _("dropped")
     if run.snapshots_dropped_at is not None:
-        return "last step only"
-    return "always kept" if run.keep_weights else ""
+        return _("last step only")
+    return _("always kept") if run.keep_weights else ""
 
 
 def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -> pd.DataFrame:
+    """The table's columns have the names that `_columns` translates."""
     scores = _scores(store, runs)
+    scorers = [_scored_by(scores[run.id]) for run in runs]
     weights = [_weights_kept(run) for run in runs]
     table = pd.DataFrame(
         {
@@ -170,12 +211,12 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
-            "Task": [task_label(run.config) for run in runs],
-            "Where": [run.place or ("this machine" if run.device else "") for run in runs],
+            "Task": [_(task_label(run.config)) for run in runs],
+            "Where": [run.place or (_("this machine") if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),
             "Test": hundredths([_accuracy(scores[run.id], "test") for run in runs]),
-            "Scored": [_scored_by(scores[run.id]) for run in runs],
+            "Scored": ["" if scorer is None else _(SCORERS[scorer]) for scorer in scorers],
             "Took": [duration(run.elapsed_s) if run.started_at else "" for run in runs],
             "Created": [datetime.fromtimestamp(run.created_at) for run in runs],
             "Encoder": [run.config.encoder.id for run in runs],
@@ -183,7 +224,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             **({"Weights": weights} if any(weights) else {}),
         }
     )
-    empty = [] if "linear probe" in set(table["Scored"]) else ["Scored"]
+    empty = [] if "linear probe" in scorers else ["Scored"]
     empty += [] if any(run.tags for run in runs) else ["Tags"]
     empty += [] if settings().shared else ["By"]
     empty += [] if any(run.place for run in runs) else ["Where"]
@@ -193,10 +234,16 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
 def _statuses(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     """Of a run that waits, also how many begin before it."""
     if not any(run.status == Status.QUEUED for run in runs):
-        return [str(run.status) for run in runs]
+        return [_(str(run.status)) for run in runs]
     waiting = places(store, len(slots()), most_of_visitor())
-    before = {run_id: f"{place.before:,} before it" if place.before else "next" for run_id, place in waiting.items()}
-    return [f"{run.status}, {before[run.id]}" if run.id in before else str(run.status) for run in runs]
+    return [_waiting(run, waiting[run.id].before) if run.id in waiting else _(str(run.status)) for run in runs]
+
+
+def _waiting(run: RunSummary, before: int) -> str:
+    status = _(str(run.status))
+    if not before:
+        return _("{status}, next", status=status)
+    return _("{status}, {count} before it", status=status, count=f"{before:,}")
 
 
 def _scores(store: Store, runs: list[RunSummary]) -> dict[str, dict[str, Evaluation]]:
@@ -215,10 +262,10 @@ def _accuracy(scores: Mapping[str, Evaluation], split: str) -> float | None:
     return scores[split].values["accuracy"] if split in scores else None
 
 
-def _scored_by(scores: Mapping[str, Evaluation]) -> str:
+def _scored_by(scores: Mapping[str, Evaluation]) -> Scorer | None:
     """What the newest score of a run is one of; both splits of a finished run are scored alike."""
     newest = scores.get("test") or scores.get("validation")
-    return "" if newest is None else "classifier" if newest.probe_rows is None else "linear probe"
+    return None if newest is None else "classifier" if newest.probe_rows is None else "linear probe"
 
 
 def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
@@ -231,44 +278,47 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
             rename_button(engine, run, runs)
             export_menu(engine.store, engine.store.run(run.id))
             if run.status.ended:
-                delete_button(engine, [run], "Delete", f"delete.{run.id}")
-        message = run.message
-        if message == classifier_note(run.config):  # it may name a knob, and a run that ended has none
-            message = classifier_note(run.effective, over=run.status.ended)
-        if message:
+                delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
+        if message := _message(run):
             st.caption(escaped(message))
         if dropped := dropped_sentence(run):
             st.caption(escaped(dropped))
         with st.container(horizontal=True):
-            icons = {
-                "Open": ":material/monitoring:",
-                "Explore": ":material/scatter_plot:",
-                "Tokens": ":material/format_ink_highlighter:",
-                "Compare": ":material/compare_arrows:",
-                "Use again": ":material/replay:",
-            }
-            st.page_link("pages/fine_tune.py", label="Open", icon=icons["Open"], query_params={"run": run.id})
-            st.page_link("pages/explore.py", label="Explore", icon=icons["Explore"], query_params={"run": run.id})
-            st.page_link("pages/tokens.py", label="Tokens", icon=icons["Tokens"], query_params={"run": run.id})
-            st.page_link("pages/compare.py", label="Compare", icon=icons["Compare"], query_params={"runs": run.id})
-            label = "Use again"
-            st.page_link("pages/fine_tune.py", label=label, icon=icons["Use again"], query_params={"from": run.id})
+            for page, name, label, icon in (
+                # Translators: a link that opens the run.
+                ("fine_tune", "run", pgettext("verb", "Open"), "monitoring"),
+                ("explore", "run", _("Explore"), "scatter_plot"),
+                ("tokens", "run", _("Tokens"), "format_ink_highlighter"),
+                ("compare", "runs", _("Compare"), "compare_arrows"),
+                ("fine_tune", "from", _("Use again"), "replay"),
+            ):
+                query = {name: run.id}
+                st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=query)
         disk_line(engine, run)
-        with st.expander("Log"):
-            st.code(log_tail(engine, run) or "Nothing was written.", language=None)
+        with st.expander(_("Log")):
+            st.code(log_tail(engine, run) or _("Nothing was written."), language=None)
+
+
+def _message(run: RunSummary) -> str | None:
+    """What the run says of itself, which was written down in English."""
+    with in_language(ENGLISH):
+        is_note = run.message == classifier_note(run.config)
+    # It may name a knob, and a run that ended has none.
+    return classifier_note(run.effective, over=run.status.ended) if is_note else run.message and _(run.message)
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:
     ended = [run for run in runs if run.status.ended and visitor().may_change(run.owner)]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{counted(len(runs), 'run')} selected.", width="content")
+        st.markdown(_("{runs} selected.", runs=counted(len(runs), "run")), width="content")
         if len(runs) <= MOST_RUNS:
             together = {"runs": ",".join(run.id for run in runs)}
             icon = ":material/compare_arrows:"
-            st.page_link("pages/compare.py", label="Compare them", icon=icon, query_params=together)
-        delete_button(engine, ended, f"Delete {len(ended)}" if ended else "Delete", "delete.several")
+            st.page_link("pages/compare.py", label=_("Compare them"), icon=icon, query_params=together)
+        label = _("Delete {count}", count=len(ended)) if ended else _("Delete")
+        delete_button(engine, ended, label, "delete.several")
     if len(ended) < len(runs):
-        st.caption("Runs that are going on, or that are not yours, stay.")
+        st.caption(_("Runs that are going on, or that are not yours, stay."))
 
 
 state.require_app()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
+from core.language import N_, _
 from core.quantities import counted
 from core.store import Store
 from core.training.score_source import classifier_learned
@@ -22,12 +23,12 @@ from pages.ui.tokens.one_text import one_text
 from pages.ui.tokens.source import NOT_KEPT, Place, choose_text
 
 WATCH_S = 2.0
-VIEWS = {"text": "One text", "delete": "Delete a word", "classes": "Over the classes"}
-MEAN_POOLING = (
+VIEWS = {"text": N_("One text"), "delete": N_("Delete a word"), "classes": N_("Over the classes")}
+MEAN_POOLING = N_(
     "This run classifies the mean of all tokens' vectors, not that of [CLS], so what [CLS] attends to says little "
     "about its predictions."
 )
-UNTRAINED = (
+UNTRAINED = N_(
     "This run's classifier had learned nothing at step {step:,}: predictions for examples are a linear probe's where "
     "the run has one, and those for your own texts and for deletions mean nothing."
 )
@@ -35,24 +36,24 @@ UNTRAINED = (
 
 def page() -> None:
     store = reads.open_engine().store
-    head = page_head("Tokens")
+    head = page_head(_("Tokens"))
     named = Tokens.RUN.run(store)
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
-        st.info("There is nothing to look at yet. A run shows what it attends to from its first frame on.")
-        st.page_link("pages/fine_tune.py", label="Start a run", icon=":material/rocket_launch:")
+        st.info(_("There is nothing to look at yet. A run shows what it attends to from its first frame on."))
+        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
         return
     with head:
         run = pick_run(store, runs, named, key="tokens.run")
     if named is not None and named.id != run.id:
         forget(Tokens.of("run"))
     Tokens.RUN.put(run.id)
-    tab_title(run.title, "Tokens")
+    tab_title(run.title, _("Tokens"))
     frames = tuple(store.frame_steps(run.id))
     with head:
-        view = bound_segments("Part of the page", Tokens.VIEW, VIEWS)
+        view = bound_segments(_("Part of the page"), Tokens.VIEW, VIEWS)
     if run.probe is None or not frames:
-        st.info("This run has no frames yet; the first comes right after its first step.")
+        st.info(_("This run has no frames yet; the first comes right after its first step."))
     else:
         _drawn(Place(store, run, run.probe, frames, token_reads.examples(store, run, run.probe)), view)
     if run.status.active:
@@ -85,10 +86,10 @@ def _text(place: Place, view: str) -> None:
         with_before=compares,
     )
     if place.run.config.encoder.pooling == "mean":
-        st.caption(MEAN_POOLING)
+        st.caption(_(MEAN_POOLING))
     step = min(chosen.before, chosen.after) if compares else chosen.after
     if not classifier_learned(place.store.effective_config(place.run.id), step):
-        st.caption(UNTRAINED.format(step=step))
+        st.caption(_(UNTRAINED, step=step))
     if compares:
         one_text(reading, chosen, place.probe.classes, place.run.id)
     else:
@@ -98,7 +99,8 @@ def _text(place: Place, view: str) -> None:
 def _classes(place: Place) -> None:
     shape = token_reads.shape(place.known, place.frames[-1]) if place.known.texts else None
     if shape is None:
-        st.info(f"{NOT_KEPT} The part “One text” takes a text of your own.")
+        remedy = _("The part “One text” takes a text of your own.")
+        st.info(f"{_(NOT_KEPT)} {remedy}")
         return
     known = place.known
     chosen = choose(shape, place.frames, longest=known.longest, usual=known.usual, known_steps=place.frames)
@@ -109,7 +111,8 @@ def _watch(store: Store, run_id: str, frames: tuple[int, ...]) -> None:
     """Say that more is to come, and draw the page again once it is there."""
     if tuple(store.frame_steps(run_id)) != frames or not store.run(run_id).status.active:
         st.rerun()
-    st.caption(f"This run goes on; {counted(len(frames), 'frame')} so far, and new ones come by themselves.")
+    known = counted(len(frames), "frame")
+    st.caption(_("This run goes on; {frames} so far, and new ones come by themselves.", frames=known))
 
 
 state.require_app()

@@ -14,6 +14,7 @@ from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.config.validation import build
 from core.errors import PlaygroundError
+from core.language import ENGLISH, N_, _, in_language, pgettext
 from core.quantities import counted
 from core.settings import settings
 from core.store import LibraryTask
@@ -59,14 +60,14 @@ def add_file() -> None:
     left, right = st.columns([2, 1])
     most = _max_mb()
     train = left.file_uploader(
-        "Your file", TYPES, max_upload_size=most, key=f"upload.train.{round_number}", help=_accepted()
+        _("Your file"), TYPES, max_upload_size=most, key=f"upload.train.{round_number}", help=_accepted()
     )
     test = right.file_uploader(
-        "Test file, optional",
+        _("Test file, optional"),
         TYPES,
         max_upload_size=most,
         key=f"upload.test.{round_number}",
-        help="Rows that are scored once, at the end. Without it a part of the rows is held out.",
+        help=_("Rows that are scored once, at the end. Without it a part of the rows is held out."),
     )
     if train is None:
         _empty()
@@ -80,7 +81,7 @@ def add_file() -> None:
         rows = _rows(files, options, tuple(_problems(together)))
     except PlaygroundError as error:
         st.error(escaped(str(error)))
-        _cancel_button("Choose another file")
+        _cancel_button(_("Choose another file"))
         return
     _add(rows, together, train.name)
 
@@ -92,18 +93,30 @@ def _max_mb() -> int:
 
 def _accepted() -> str:
     limits = settings()
-    excess = "a seeded sample of them is kept" if limits.excess_rows == "sample" else "it is refused"
-    return (
-        f"CSV, TSV, JSON lines or Parquet of up to {_max_mb()} MB and {limits.max_columns} columns. Of a file "
-        f"with more than {limits.max_rows:,} rows {excess}. A text has up to {limits.max_text_chars:,} characters."
-    )
+    rows = f"{limits.max_rows:,}"
+    if limits.excess_rows == "sample":
+        excess = _("Of a file with more than {rows} rows a seeded sample of them is kept.", rows=rows)
+    else:
+        excess = _("Of a file with more than {rows} rows it is refused.", rows=rows)
+    sentences = [
+        _(
+            "CSV, TSV, JSON lines or Parquet of up to {size} MB and {columns} columns.",
+            size=_max_mb(),
+            columns=limits.max_columns,
+        ),
+        excess,
+        _("A text has up to {count} characters.", count=f"{limits.max_text_chars:,}"),
+    ]
+    return " ".join(sentences)
 
 
 def _empty() -> None:
     st.caption(_accepted())
     st.markdown(
-        "A column with texts and a column with labels is all it takes; names, delimiter, quotes and encoding are found "
-        "and can be changed. Two text columns make pairs. Nothing leaves this machine."
+        _(
+            "A column with texts and a column with labels is all it takes; names, delimiter, quotes and encoding are "
+            "found and can be changed. Two text columns make pairs. Nothing leaves this machine."
+        )
     )
     st.code("text,label\nIt never gets going.,negative\nI laughed all the way home.,positive", language=None)
 
@@ -112,12 +125,14 @@ def _options(file: Any) -> ReadingConfig:
     """How the file is to be read: what was guessed, and what was changed in the widgets."""
     key = f"reading.{file.file_id}"
     with st.container(border=True):
-        st.markdown("**How it is read**")
+        _heading(_("How it is read"))
         place = st.container(horizontal=True)
         form = _form_options(key)
         table = _table(file, form)
         if table.encoding:
-            place.badge(READING["encoding"].values_in_words[table.encoding], icon=":material/translate:", color="gray")
+            place.badge(
+                _(READING["encoding"].values_in_words[table.encoding]), icon=":material/translate:", color="gray"
+            )
         if table.dialect:
             for name, icon in DIALECT_ICONS.items():
                 value = getattr(table.dialect, name)
@@ -125,9 +140,9 @@ def _options(file: Any) -> ReadingConfig:
                     words = value_text(value, READING[name]).lower()
                     place.badge(words, icon=icon, color="gray")
             if table.dialect.skip_initial_space:
-                place.badge("spaces after delimiters skipped", color="gray")
+                place.badge(_("spaces after delimiters skipped"), color="gray")
         place.badge(table.format, color="gray")
-        place.badge("first line is a header" if table.header else "no header line", color="gray")
+        place.badge(_("first line is a header") if table.header else _("no header line"), color="gray")
         mapping = _mapping(key, table, form)
         preview = [[cell[:300] for cell in record] for record in table.preview[:PREVIEWED]]
         width = len(table.columns)
@@ -136,8 +151,12 @@ def _options(file: Any) -> ReadingConfig:
     return mapping
 
 
+def _heading(words: str) -> None:
+    st.markdown(f"**{words}**")
+
+
 def _form_options(key: str) -> ReadingConfig:
-    with st.expander("Encoding, delimiter, quotes, header"):
+    with st.expander(_("Encoding, delimiter, quotes, header")):
         columns = [*st.columns(3), *st.columns(3)]
         chosen = {
             name: choice_field(column, READING[name], None, key=f"{key}.{widget}")
@@ -161,15 +180,20 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
         options = columns if needed else [NONE, *columns]
         index = options.index(guessed) if guessed in options else (None if needed else 0)
         picked = place.selectbox(
-            label, options, index=index, format_func=lambda c: c or "None", placeholder="choose", key=f"{key}.{name}"
+            label,
+            options,
+            index=index,
+            format_func=lambda one: one or _("None"),
+            placeholder=_("choose"),
+            key=f"{key}.{name}",
         )
         return picked or NONE
 
     chosen = {
-        "text": column(left, "Text", guess.text if guess else None, "text", needed=True),
-        "text_b": column(middle, "Second text", guess.text_b if guess else None, "text_b", needed=False),
-        "label": column(right, "Label", guess.label if guess else None, "label", needed=True),
-        "split": column(last, "Split", guess.split if guess else None, "split", needed=False),
+        "text": column(left, _("Text"), guess.text if guess else None, "text", needed=True),
+        "text_b": column(middle, _("Second text"), guess.text_b if guess else None, "text_b", needed=False),
+        "label": column(right, pgettext("noun", "Label"), guess.label if guess else None, "label", needed=True),
+        "split": column(last, pgettext("noun", "Split"), guess.split if guess else None, "split", needed=False),
     }
     kind = guess.kind if guess else "classes"
     if chosen["text_b"]:
@@ -177,20 +201,26 @@ def _mapping(key: str, table: Table, form: ReadingConfig) -> ReadingConfig:
         kind = segmented_field(st, READING["kind"], kind, options=offered, key=f"{key}.kind")
     else:
         kind = "classes"
-    missing = [name for name in ("text", "label") if not chosen[name]]
-    if missing:
-        st.info(f"Choose the {' and the '.join(missing)} column to go on.")
-        _cancel_button("Cancel")
+    if not (chosen["text"] and chosen["label"]):
+        st.info(_missing(text=not chosen["text"], label=not chosen["label"]))
+        _cancel_button(_("Cancel"))
         st.stop()
     return build(ReadingConfig, form.model_dump() | chosen | {"kind": kind})
 
 
-@cached(4, spinner="Reading", kept_s=KEPT_S)
+def _missing(*, text: bool, label: bool) -> str:
+    """Which column is still to be chosen."""
+    if text and label:
+        return _("Choose the text and the label column to go on.")
+    return _("Choose the text column to go on.") if text else _("Choose the label column to go on.")
+
+
+@cached(4, spinner=N_("Reading"), kept_s=KEPT_S)
 def _table(file: UploadedFile, options: ReadingConfig) -> Table:
     return open_table(file, file.name, options)
 
 
-@cached(4, spinner="Reading every row", kept_s=KEPT_S)
+@cached(4, spinner=N_("Reading every row"), kept_s=KEPT_S)
 def _together(files: tuple[UploadedFile, ...], options: ReadingConfig) -> Together:
     of_test = options_of_test(options)
     asked = [(file, of_test if place else options) for place, file in enumerate(files)]
@@ -208,32 +238,33 @@ def _problems(together: Together) -> list[str]:
     counts = together.counts
     found = [PROBLEMS[kind] for kind in PROBLEMS if counts.get(kind)]
     if not found:
-        st.success("Every row can be read.", icon=":material/check:")
+        st.success(_("Every row can be read."), icon=":material/check:")
         return []
-    st.markdown("**What is wrong with some rows**")
+    _heading(_("What is wrong with some rows"))
     dropped = []
     for kind in found:
         left, right = st.columns([3, 1], vertical_alignment="center")
-        left.markdown(f"**{kind.label.capitalize()}: {counts[kind.name]:,}.** {kind.sentence}")
+        headline = _("{problem}: {count}.", problem=_(kind.label).capitalize(), count=f"{counts[kind.name]:,}")
+        left.markdown(f"**{headline}** {_(kind.sentence)}")
         if kind.must_drop:
-            right.caption("cannot be used")
-        elif right.toggle("Drop them", kind.name == "duplicate", key=f"drop.{kind.name}"):
+            right.caption(_("cannot be used"))
+        elif right.toggle(_("Drop them"), kind.name == "duplicate", key=f"drop.{kind.name}"):
             dropped.append(kind.name)
     listed = [
         {"File": problem.file, "Line": problem.line, "Problem": problem.message}
         for problem in sorted(together.problems, key=lambda problem: not PROBLEMS[problem.kind].must_drop)[:MAX_LISTED]
     ]
-    with st.expander("Row by row", expanded=len(listed) <= PREVIEWED):
+    with st.expander(_("Row by row"), expanded=len(listed) <= PREVIEWED):
         total = sum(counts.values())
         if total > len(listed):
-            st.caption(f"The first {len(listed):,} of {total:,}.")
+            st.caption(_("The first {count} of {total}.", count=f"{len(listed):,}", total=f"{total:,}"))
         st.dataframe(
             listed,
             hide_index=True,
             column_config={
-                "File": st.column_config.TextColumn(width="small"),
-                "Line": st.column_config.NumberColumn(width="small"),
-                "Problem": st.column_config.TextColumn(width="large"),
+                "File": st.column_config.TextColumn(_("File"), width="small"),
+                "Line": st.column_config.NumberColumn(_("Line"), width="small"),
+                "Problem": st.column_config.TextColumn(_("Problem"), width="large"),
             },
         )
     return dropped
@@ -244,33 +275,45 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
     problem = ""
     try:
         if rows.kind == "classes":
-            with st.spinner("Splitting", show_time=False):
+            with st.spinner(_("Splitting"), show_time=False):
                 natural = split_rows(rows, file_name)
                 size = validation_size(natural, gpu=has_gpu())
                 data = split_rows(rows, file_name, TaskConfig(validation_size=size))
-            given = "as the file says" if rows.splits else "stratified, with a fixed seed"
             st.caption(
-                f"{len(data.classes)} classes; {counted(len(data.train), 'row')} to train on, "
-                f"{len(data.validation):,} to validate by default, {len(data.test):,} to test ({given})."
+                _(
+                    "{classes} classes; {train} to train on, {validation} to validate by default, {test} to test "
+                    "({how}).",
+                    classes=len(data.classes),
+                    train=counted(len(data.train), "row"),
+                    validation=f"{len(data.validation):,}",
+                    test=f"{len(data.test):,}",
+                    # Translators: how rows are split into training, validation and test rows.
+                    how=_("as the file says") if rows.splits else _("stratified, with a fixed seed"),
+                )
             )
             for note in data.notes:
-                st.warning(escaped(note))
+                st.warning(escaped(_(note)))
     except PlaygroundError as error:
         problem = str(error)
         st.error(escaped(problem))
     here = reads.library().find_rows(rows)
     if here is not None:
-        st.info(f"These rows are here already, as {escaped(here.name)}.")
+        st.info(_("These rows are here already, as {name}.", name=escaped(here.name)))
     name = st.text_input(
-        "Name", PurePath(file_name).stem[:NAME_CHARS], max_chars=NAME_CHARS, key=f"upload.name.{file_name}"
+        _("Name"), PurePath(file_name).stem[:NAME_CHARS], max_chars=NAME_CHARS, key=f"upload.name.{file_name}"
     )
     dropping = together.dropped + sum(len(reading.rows) for reading in together.readings) - len(rows)
-    label = f"Drop {counted(dropping, 'row')} and add {len(rows):,}" if dropping else f"Add {counted(len(rows), 'row')}"
+    if dropping:
+        label = _("Drop {rows} and add {count}", rows=counted(dropping, "row"), count=f"{len(rows):,}")
+    else:
+        label = _("Add {rows}", rows=counted(len(rows), "row"))
     if any(reading.sampled for reading in together.readings):
-        st.warning(f"There are more rows than are kept ({settings().max_rows:,}): a seeded sample of them is added.")
+        most = f"{settings().max_rows:,}"
+        st.warning(_("There are more rows than are kept ({most}): a seeded sample of them is added.", most=most))
     with st.container(horizontal=True):
         if st.button(label, type="primary", disabled=bool(problem), icon=":material/add:"):
-            source = "; ".join(reading.source_sentence for reading in together.readings) + "."
+            with in_language(ENGLISH):  # for everybody who sees it later
+                source = "; ".join(reading.source_sentence for reading in together.readings) + "."
             try:
                 task = reads.library().add(rows, name=name, source=source)
             except PlaygroundError as error:
@@ -279,7 +322,7 @@ def _add(rows: Rows, together: Together, file_name: str) -> None:
             state.remember("added", task)
             _forget_files()
             st.rerun()
-        _cancel_button("Cancel")
+        _cancel_button(_("Cancel"))
 
 
 def _cancel_button(label: str) -> None:
@@ -300,12 +343,14 @@ def show_added() -> None:
         return
     state.forget("added")
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{escaped(task.name)}** is here, with {counted(task.rows, 'row')}.", width="content")
+        name = f"**{escaped(task.name)}**"
+        st.markdown(_("{name} is here, with {rows}.", name=name, rows=counted(task.rows, "row")), width="content")
         # A link to the page that one is on would leave the address as it is.
-        st.button("Look at it", icon=":material/table_rows:", key="added.look", on_click=_look_at, args=(task.id,))
+        icon = ":material/table_rows:"
+        st.button(_("Look at it"), icon=icon, key="added.look", on_click=_look_at, args=(task.id,))
         if task.kind == "classes":
             icon = ":material/rocket_launch:"
-            st.page_link("pages/fine_tune.py", label="Fine-tune on it", icon=icon, query_params={"task": task.id})
+            st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params={"task": task.id})
 
 
 def _look_at(task_id: str) -> None:

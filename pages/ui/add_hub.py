@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import streamlit as st
@@ -9,9 +10,10 @@ import streamlit as st
 from core.config.fields import fields_of
 from core.config.validation import build
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.quantities import counted
 from core.settings import settings
-from core.tasks.hub.registry import HUB_SETS, HubRequest, request_of
+from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.address import Data
@@ -31,51 +33,68 @@ OTHER_FIELDS = (
     ("train", "validation", "test"),
 )
 # What an empty field is filled with, or an example, where the field itself does not say so.
-EXAMPLES = {"repository": "owner/name", "text": "such as text", "label": "such as label", "train": "train"}
-LANGUAGES = {"en": "English", "zh": "Chinese", "ko": "Korean"}
+EXAMPLES = {"repository": "owner/name", "text": N_("such as text"), "label": N_("such as label"), "train": "train"}
+LANGUAGES = {"en": N_("English"), "zh": N_("Chinese"), "ko": N_("Korean")}
+# What may stand between a data set's title and what it is, and behind that, in any of our languages.
+MARKS = " ,:，、："
+QUESTION = re.compile("[?？]$")
 
 
 def add_hub() -> None:
     """Draw the part of the page that fetches from the Hub."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.write(
-        "A click fetches a data set in a process of its own; you can leave this page meanwhile. No code of a data set "
-        "is ever run, and what was fetched once is kept."
+        _(
+            "A click fetches a data set in a process of its own; you can leave this page meanwhile. No code of a data "
+            "set is ever run, and what was fetched once is kept."
+        )
     )
     most = settings().max_rows
     rows = number_field(
         right, replace(fields_of(HubRequest)["max_rows"], high=most), min(10_000, most), step=1_000, key="hub.rows"
     )
     for language, name in LANGUAGES.items():
-        st.markdown(f"**{name}**")
+        st.markdown(f"**{_(name)}**")
         entries = [entry for entry in HUB_SETS.values() if entry.language == language]
         for place, entry in enumerate(entries):
             if place % COLUMNS == 0:  # row by row, so that a narrow screen keeps the order
                 columns = st.columns(COLUMNS)
-            title, _, about = entry.label.partition(": ")
             with columns[place % COLUMNS].container(border=True, height="stretch"):
                 with st.container(horizontal=True, vertical_alignment="center"):
-                    st.markdown(f"**{title}**", width="content")
+                    st.markdown(f"**{_title(entry)}**", width="content")
                     st.space("stretch")
-                    if st.button("Fetch", key=f"hub.{entry.name}", icon=":material/download:"):
+                    if st.button(_("Fetch"), key=f"hub.{entry.name}", icon=":material/download:"):
                         request = request_of(entry)
                         _start(request.model_copy(update={"max_rows": int(rows)}))
-                what = about.removesuffix(name).rstrip(" ,")
-                stop = "" if what.endswith("?") else "."
-                st.caption(f"{escaped(what[0].upper() + what[1:])}{stop} {escaped(entry.source)}.")
+                st.caption(_about(entry))
     _any_other(int(rows))
 
 
+def _title(entry: HubEntry) -> str:
+    """What the data set is called, in any language."""
+    return entry.label.partition(":")[0]
+
+
+def _about(entry: HubEntry) -> str:
+    """What is below its title: its label without that and without its language, and where it is from."""
+    label, language = _(entry.label), _(LANGUAGES[entry.language])
+    what = label.removeprefix(_title(entry)).removesuffix(language).strip(MARKS)
+    values = {"what": escaped(what[:1].upper() + what[1:]), "source": escaped(entry.source)}
+    if QUESTION.search(what):
+        return _("{what} {source}.", **values)
+    return _("{what}. {source}.", **values)
+
+
 def _any_other(rows: int) -> None:
-    st.header("Any other data set")
+    st.header(_("Any other data set"))
     with st.form("hub.other"):
         given, fields = {}, fields_of(HubRequest)
         for names in OTHER_FIELDS:
             for column, name in zip(st.columns(COLUMNS), names, strict=True):
-                empty = fields[name].words.get(None, EXAMPLES.get(name, "")).lower()
-                given[name] = column.text_input(fields[name].label, placeholder=empty, key=f"hub.{name}")
+                empty = _(fields[name].words.get(None, EXAMPLES.get(name, ""))).lower()
+                given[name] = column.text_input(_(fields[name].label), placeholder=empty, key=f"hub.{name}")
         kind = segmented_field(st, fields_of(HubRequest)["kind"], "classes", key="hub.kind")
-        if st.form_submit_button("Fetch", icon=":material/download:", type="primary"):
+        if st.form_submit_button(_("Fetch"), icon=":material/download:", type="primary"):
             trimmed = {name: value.strip() for name, value in given.items()}
             filled = {name: value for name, value in trimmed.items() if value or name in NEEDED}
             try:
@@ -116,12 +135,13 @@ def _lines(polling: bool) -> None:
 def _active(job: JobRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{escaped(job.label)}**", width="content")
-        st.caption(escaped(job.message or "Starting"), width="stretch")
-        if st.button("Cancel", key=f"cancel.{job.id}", icon=":material/close:"):
+        st.caption(escaped(_(job.message) or _("Starting")), width="stretch")
+        if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
             reads.jobs().cancel(job.id)
             st.rerun()
     if job.total:
-        st.progress(min(1.0, job.done / job.total), f"{job.done:,} of {job.total:,} rows")
+        words = _("{done} of {total} rows", done=f"{job.done:,}", total=f"{job.total:,}")
+        st.progress(min(1.0, job.done / job.total), words)
     else:
         st.caption(counted(job.done, "row"))
 
@@ -130,25 +150,35 @@ def _ended(job: JobRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{escaped(job.label)}**", width="content")
         if job.status == "done":
-            here = f"was here already, as {escaped(job.result['name'])}" if job.result.get("was_here") else "is here"
-            st.caption(f"{here}, {ago(job.created_at)}.", width="stretch")
-            if st.button("Look at it", key=f"open.{job.id}", icon=":material/table_rows:"):
+            st.caption(_here(job), width="stretch")
+            if st.button(_("Look at it"), key=f"open.{job.id}", icon=":material/table_rows:"):
                 reads.jobs().dismiss(job.id)
                 state.forget_widget("data.task")
                 Data.VIEW.forget()
                 Data.TASK.put(str(job.result["task"]))
                 st.rerun()
         else:
-            st.caption(escaped(job.message or str(job.status)), width="stretch")
-            if job.status != "cancelled" and st.button("Try again", key=f"again.{job.id}", icon=":material/refresh:"):
+            st.caption(escaped(_(job.message or str(job.status))), width="stretch")
+            if job.status != "cancelled" and st.button(
+                _("Try again"), key=f"again.{job.id}", icon=":material/refresh:"
+            ):
                 reads.jobs().dismiss(job.id)
                 reads.jobs().start(JOB, job.request, job.label)
                 st.rerun()
-        if st.button("Dismiss", key=f"dismiss.{job.id}", icon=":material/close:"):
+        if st.button(_("Dismiss"), key=f"dismiss.{job.id}", icon=":material/close:"):
             reads.jobs().dismiss(job.id)
             st.rerun()
     if job.status in ("failed", "interrupted"):
         _log(job.id)
+
+
+def _here(job: JobRecord) -> str:
+    """What became of it, behind its name."""
+    if job.result.get("was_here"):
+        # Translators: follows the name of a data set; {ago} is such as "2 min ago".
+        return _("was here already, as {name}, {ago}.", name=escaped(job.result["name"]), ago=ago(job.created_at))
+    # Translators: follows the name of a data set; {ago} is such as "2 min ago".
+    return _("is here, {ago}.", ago=ago(job.created_at))
 
 
 def _log(job_id: str) -> None:
@@ -157,5 +187,5 @@ def _log(job_id: str) -> None:
     except PlaygroundError:
         return  # somebody else has dismissed it meanwhile
     if log:
-        with st.expander("What it printed", icon=":material/receipt_long:"):
+        with st.expander(_("What it printed"), icon=":material/receipt_long:"):
             st.code(log[-LOG_CHARS:], language=None, wrap_lines=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from core.errors import PlaygroundError
+from core.language import N_
 from core.store import RunRecord, Store
 from pages.ui import state
 
@@ -28,7 +29,8 @@ class Item(Generic[Value]):
         kind: of its values.
         default: its value where the address says nothing, which the address then leaves out; None where it follows from
             what is shown.
-        problem: the end of the sentence about a value that it cannot be, behind "but".
+        problem: the end of the sentence about a value that it cannot be, behind "but"; marked with `N_` and translated
+            where it is said.
         of: what it belongs to and is forgotten with.
         everywhere: whether every page has it.
     """
@@ -132,23 +134,24 @@ class Address:
         return [item for item in cls.items().values() if item.of == owner]
 
 
-NO_RUN = "no run has that id"
+NO_RUN = N_("no run has that id")
 
 
 class EveryPage(Address):
-    VERSION = Item("v", int, 1, "versions of links are numbers from 1 on", everywhere=True)
-    LANGUAGE = Item("lang", str, problem="it is en, zh or ko", everywhere=True)
-    LESSON = Item("lesson", str, problem="there is no such lesson, or no such part of it", everywhere=True)
+    VERSION = Item("v", int, 1, N_("versions of links are numbers from 1 on"), everywhere=True)
+    LANGUAGE = Item("lang", str, problem=N_("it is en, zh or ko"), everywhere=True)
+    LESSON = Item("lesson", str, problem=N_("there is no such lesson, or no such part of it"), everywhere=True)
 
 
 class Home(Address):
-    REPLAY = Item("replay", str, "ce-scl", "there is no such replay")
+    REPLAY = Item("replay", str, "ce-scl", N_("there is no such replay"))
 
 
 class FineTune(Address):
     RUN = Item("run", str, problem=NO_RUN)
     FROM = Item("from", str, problem=NO_RUN)
-    AS = Item("as", str, "ended", "settings are launched or ended")
+    # Translators: these words stay as they are, as an address says them.
+    AS = Item("as", str, "ended", N_("settings are launched or ended"))
     TASK = Item("task", str)
     SET = Item("set", str)  # may come several times
 
@@ -159,8 +162,8 @@ class Runs(Address):
 
 
 class Data(Address):
-    VIEW = Item("view", str, "browse", "this page has no such part")
-    TASK = Item("task", str, problem="there is no such task")
+    VIEW = Item("view", str, "browse", N_("this page has no such part"))
+    TASK = Item("task", str, problem=N_("there is no such task"))
     SEARCH = Item("q", str, "")
 
 
@@ -168,105 +171,107 @@ class Explore(Address):
     """Beside these, the parameters of a map under their names in the registry, see `bound.bound_parameter`."""
 
     RUN = Item("run", str, problem=NO_RUN)
-    FRAME = Item("frame", int, problem="the run has no frame at that step", of="run")
-    SELECTED = Item("sel", str, "", "the run has no such examples", of="run")
+    FRAME = Item("frame", int, problem=N_("the run has no frame at that step"), of="run")
+    SELECTED = Item("sel", str, "", N_("the run has no such examples"), of="run")
     ANCHOR = Item("at", int, of="run")
-    CAMERA = Item("view", str, "", "no map can be zoomed to that", of="run")
+    CAMERA = Item("view", str, "", N_("no map can be zoomed to that"), of="run")
     SEARCH = Item("find", str, "", of="run")  # a search is one of the run's texts
-    LAYERS = Item("layers", str, "", "weights are not kept of that step", of="run")
-    SINCE = Item("since", int, problem="there is no frame at that step", of="run")
-    MAP = Item("map", str, "pca", "there is no such map")
-    DIMENSIONS = Item("dims", str, "2", "a map has 2 or 3 dimensions")
-    LAYOUT = Item("layout", str, "ours", "a map is laid out by ours or by the library")
-    MODE = Item("mode", str, "each", "no map can be fitted that way")
-    COLOUR = Item("colour", str, "label", "there is no such colouring")
-    PANEL = Item("panel", str, "texts", "there is no such panel")
+    LAYERS = Item("layers", str, "", N_("weights are not kept of that step"), of="run")
+    SINCE = Item("since", int, problem=N_("there is no frame at that step"), of="run")
+    MAP = Item("map", str, "pca", N_("there is no such map"))
+    DIMENSIONS = Item("dims", str, "2", N_("a map has 2 or 3 dimensions"))
+    # Translators: these words stay as they are, as an address says them.
+    LAYOUT = Item("layout", str, "ours", N_("a map is laid out by ours or by the library"))
+    MODE = Item("mode", str, "each", N_("no map can be fitted that way"))
+    COLOUR = Item("colour", str, "label", N_("there is no such colouring"))
+    PANEL = Item("panel", str, "texts", N_("there is no such panel"))
     TRUST = Item("trust", bool, False)
     NEIGHBOURS = Item("k", int)
-    METRIC = Item("metric", str, "cosine", "there is no such distance")
-    BATCH = Item("batch", int, problem="no batch has that size")
-    VARIANT = Item("variant", str, problem="there is no such loss")
-    TEMPERATURE = Item("tau", float, problem="no temperature is like that")
+    METRIC = Item("metric", str, "cosine", N_("there is no such distance"))
+    BATCH = Item("batch", int, problem=N_("no batch has that size"))
+    VARIANT = Item("variant", str, problem=N_("there is no such loss"))
+    TEMPERATURE = Item("tau", float, problem=N_("no temperature is like that"))
     SENTENCE = Item("say", str, "")
     SECOND = Item("and", str, "")
     MEASURES = Item("measures", bool, False)
-    SIMILARITY = Item("scores", str, "", "there is no such similarity task")
+    SIMILARITY = Item("scores", str, "", N_("there is no such similarity task"))
 
 
 class Tokens(Address):
     RUN = Item("run", str, problem=NO_RUN)
-    VIEW = Item("view", str, "text", "this page has no such part")
-    EXAMPLE = Item("example", int, problem="its attention was not kept", of="run")
-    SOURCE = Item("source", str, problem="it is an example or your own text", of="run")
+    VIEW = Item("view", str, "text", N_("this page has no such part"))
+    EXAMPLE = Item("example", int, problem=N_("its attention was not kept"), of="run")
+    SOURCE = Item("source", str, problem=N_("it is an example or your own text"), of="run")
     TEXT = Item("text", str, of="run")
     SECOND = Item("second", str, of="run")
     LAYER = Item("layer", int, of="run")
     HEAD = Item("head", str, "mean", of="run")
-    BEFORE = Item("before", int, problem="there is no attention at that step", of="run")
-    AFTER = Item("after", int, problem="there is no attention at that step", of="run")
-    CLASS = Item("class", str, "all", "there is no such class", of="run")
+    BEFORE = Item("before", int, problem=N_("there is no attention at that step"), of="run")
+    AFTER = Item("after", int, problem=N_("there is no attention at that step"), of="run")
+    CLASS = Item("class", str, "all", N_("there is no such class"), of="run")
     K = Item("k", int)
     PUNCTUATION = Item("marks", bool, False)
-    HEAT_MAP = Item("over", str, "steps", "it is steps or layers")
+    # Translators: these words stay as they are, as an address says them.
+    HEAT_MAP = Item("over", str, "steps", N_("it is steps or layers"))
     LEAST = Item("least", int)
 
 
 class Compare(Address):
     RUNS = Item("runs", list)
-    SHOW = Item("show", str, "scores", "there is no such view")
-    A = Item("a", str, problem="that run is not among those compared", of="runs compared")
-    B = Item("b", str, problem="that run is not among those compared", of="runs compared")
-    TWIN = Item("twin", str, problem="that run is not among those compared", of="runs compared")
-    CHANGE = Item("change", str, problem="that run has no such setting", of="twin")
-    TO = Item("to", str, problem="it is no value of that setting", of="twin")
+    SHOW = Item("show", str, "scores", N_("there is no such view"))
+    A = Item("a", str, problem=N_("that run is not among those compared"), of="runs compared")
+    B = Item("b", str, problem=N_("that run is not among those compared"), of="runs compared")
+    TWIN = Item("twin", str, problem=N_("that run is not among those compared"), of="runs compared")
+    CHANGE = Item("change", str, problem=N_("that run has no such setting"), of="twin")
+    TO = Item("to", str, problem=N_("it is no value of that setting"), of="twin")
     VALUE = Item("value", str, of="twin")
     SELECTED = Item("sel", str, "", of="first run compared")
     CAMERAS = Item("view", str, "", of="first run compared")
     FRAME = Item("frame", int)
-    MAP = Item("map", str, "pca", "there is no such map")
-    COLOUR = Item("colour", str, "label", "there is no such colour")
+    MAP = Item("map", str, "pca", N_("there is no such map"))
+    COLOUR = Item("colour", str, "label", N_("there is no such colour"))
     CURVES = Item("curves", list)
-    AXIS = Item("axis", str, "step", "there is no such axis")
+    AXIS = Item("axis", str, "step", N_("there is no such axis"))
     MEAN = Item("mean", bool, False)
-    SMOOTHING = Item("smooth", str, "none", "there is no such smoothing")
+    SMOOTHING = Item("smooth", str, "none", N_("there is no such smoothing"))
     BETA = Item("beta", float, 0.8)
     WINDOW = Item("window", float, 9.0)
     MEASURED = Item("measures", bool, False)
 
 
 class Experiments(Address):
-    EXPERIMENT = Item("experiment", str, problem="there is no such experiment")
-    NEW = Item("new", str, problem="there is no such protocol")
+    EXPERIMENT = Item("experiment", str, problem=N_("there is no such experiment"))
+    NEW = Item("new", str, problem=N_("there is no such protocol"))
     SET = Item("set", str)  # may come several times
-    TASK = Item("task", str, problem="there is no such task", of="design")
-    SEEDS = Item("seeds", int, problem="that is no number of seeds", of="design")
-    STEPS = Item("steps", int, problem="that is no number of steps", of="design")
+    TASK = Item("task", str, problem=N_("there is no such task"), of="design")
+    SEEDS = Item("seeds", int, problem=N_("that is no number of seeds"), of="design")
+    STEPS = Item("steps", int, problem=N_("that is no number of steps"), of="design")
     FRAMES = Item("frames", bool, False, of="design")
     EARLY = Item("early", bool, False, of="design")
-    FIRST = Item("x", str, problem="no setting can be varied under that name", of="design")
+    FIRST = Item("x", str, problem=N_("no setting can be varied under that name"), of="design")
     FIRST_VALUES = Item("xs", list, of="design")
-    SECOND = Item("y", str, problem="no setting can be varied under that name", of="design")
+    SECOND = Item("y", str, problem=N_("no setting can be varied under that name"), of="design")
     SECOND_VALUES = Item("ys", list, of="design")
-    AGAINST = Item("against", str, problem="there is no such cell", of="design")
-    SHOW = Item("show", str, problem="there is no such view", of="experiment")
-    MEASURE = Item("measure", str, problem="there is no such measure", of="experiment")
-    SPLIT = Item("split", str, problem="there is no such split", of="experiment")
-    CELL = Item("cell", int, problem="there is no such cell", of="experiment")
+    AGAINST = Item("against", str, problem=N_("there is no such cell"), of="design")
+    SHOW = Item("show", str, problem=N_("there is no such view"), of="experiment")
+    MEASURE = Item("measure", str, problem=N_("there is no such measure"), of="experiment")
+    SPLIT = Item("split", str, problem=N_("there is no such split"), of="experiment")
+    CELL = Item("cell", int, problem=N_("there is no such cell"), of="experiment")
 
 
 class LossLab(Address):
-    SPACE = Item("space", str, "circle", "there is no such space")
-    LAYOUT = Item("start", str, "random", "there is no such start")
-    POINTS = Item("points", int, 30, "the lab has 6 to 60 points")
-    CLASSES = Item("classes", int, 3, "the lab has 2 to 4 classes")
-    SEED = Item("seed", int, 0, "a seed is a whole number from 0 to 9999")
-    FIRST = Item("a", str, "", "a setting is a loss, λ, τ, the learning rate and, for some, α")
-    SECOND = Item("b", str, "", "a setting is a loss, λ, τ, the learning rate and, for some, α")
+    SPACE = Item("space", str, "circle", N_("there is no such space"))
+    LAYOUT = Item("start", str, "random", N_("there is no such start"))
+    POINTS = Item("points", int, 30, N_("the lab has 6 to 60 points"))
+    CLASSES = Item("classes", int, 3, N_("the lab has 2 to 4 classes"))
+    SEED = Item("seed", int, 0, N_("a seed is a whole number from 0 to 9999"))
+    FIRST = Item("a", str, "", N_("a setting is a loss, λ, τ, the learning rate and, for some, α"))
+    SECOND = Item("b", str, "", N_("a setting is a loss, λ, τ, the learning rate and, for some, α"))
     BESIDE = Item("beside", bool, False)
-    MOVED = Item("moved", str, "", "a moved point is its number, its view and its place")
-    ANCHOR = Item("anchor", int, problem="there is no such point")
-    STEP = Item("step", int, problem="the lab takes 0 to 3,000 steps")
+    MOVED = Item("moved", str, "", N_("a moved point is its number, its view and its place"))
+    ANCHOR = Item("anchor", int, problem=N_("there is no such point"))
+    STEP = Item("step", int, problem=N_("the lab takes 0 to 3,000 steps"))
 
 
 class Lessons(Address):
-    OPEN = Item("open", str, problem="there is no such lesson, or no such part of it")
+    OPEN = Item("open", str, problem=N_("there is no such lesson, or no such part of it"))

@@ -12,6 +12,7 @@ import streamlit as st
 from core.artifacts.speed import estimated
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
+from core.language import N_, _
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, counted, hundredths, percent
 from core.store import Store
@@ -37,18 +38,22 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
     """What anchors will find in a batch: positives class by class, following views and levels, and a remedy."""
     blocks = encoder_shape(config.encoder.id).blocks
     for place, phase in enumerate(config.phases):
-        where = f", phase {place + 1}" if len(config.phases) > 1 else ""
         plan = plan_phase(phase.objective, blocks)
         audited = [t for t in plan.terms if t.term.entry.contrastive]
         if not audited:
             continue
-        st.markdown(f"**Positives in a batch{where}**", help=card("positive"))
+        heading = _("Positives in a batch")
+        if len(config.phases) > 1:
+            heading = _("Positives in a batch, phase {number}", number=place + 1)
+        st.markdown(f"**{heading}**", help=card("positive"))
         counted = [t for t in audited if t.term.weight > 0] or audited[:1]
         for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in counted}.values():
             _audit_term(config, phase, data, term)
         st.caption(_readings(plan))
         for label in inert_terms(phase, blocks):
-            st.warning(f"{label} will move nothing, because all it contrasts is frozen: train more blocks.")
+            st.warning(
+                _("{loss} will move nothing, because all it contrasts is frozen: train more blocks.", loss=_(label))
+            )
         for sentence in slow_queues(phase):
             st.warning(sentence)
         if sentence := _selects_nothing(config, plan, data):
@@ -65,22 +70,29 @@ def classifier_audit(config: RunConfig) -> None:
 
 
 def _readings(plan: Plan) -> str:
-    times = {1: "once", 2: "twice"}.get(plan.readings, f"{plan.readings} times")
-    read = "a premise and two sentences" if plan.reads_triplets else f"every text of its batch {times}"
-    return f"Each step reads {read}."
+    if plan.reads_triplets:
+        return _("Each step reads a premise and two sentences.")
+    match plan.readings:
+        case 1:
+            return _("Each step reads every text of its batch once.")
+        case 2:
+            return _("Each step reads every text of its batch twice.")
+    return _("Each step reads every text of its batch {count} times.", count=plan.readings)
 
 
 def _selects_nothing(config: RunConfig, plan: Plan, data: TaskData) -> str:
     """Where k is not smaller than a text, the choice by attention chooses everything."""
-    largest = max((k for _, k in plan.tokens), default=0)
+    largest = max((k for _layer, k in plan.tokens), default=0)
     if not largest:
         return ""
     words = mean(_tokens(config, data).tokens)
     if largest < words:
         return ""
-    return (
-        f"A text here has about {words:.0f} tokens, so k = {largest} takes nearly all of them and attention selects "
-        "nothing. A smaller k, or longer texts, would make it choose."
+    return _(
+        "A text here has about {tokens:.0f} tokens, so k = {k} takes nearly all of them and attention selects nothing. "
+        "A smaller k, or longer texts, would make it choose.",
+        tokens=words,
+        k=largest,
     )
 
 
@@ -88,13 +100,20 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
     batch, sampler = phase.batch_size, config.task.sampler
     if term.term.entry.reads == "triplets":
         st.caption(
-            f"One positive per premise, what it entails, against the other {batch - 1:,} and all {batch:,} "
-            f"contradictions; {counted(len(data.triplets), 'triplet')} from the labels."
+            _(
+                "One positive per premise, what it entails, against the other {others} and all {all} contradictions; "
+                "{triplets} from the labels.",
+                others=f"{batch - 1:,}",
+                all=f"{batch:,}",
+                triplets=counted(len(data.triplets), "triplet"),
+            )
         )
         return
     if not term.term.entry.uses_labels:
         others = counted(batch - 1, "other text")
-        st.caption(f"One positive per anchor, its own other view, against {others}. No labels are used.")
+        st.caption(
+            _("One positive per anchor, its own other view, against {others}. No labels are used.", others=others)
+        )
         return
     found = Counter(data.train.labels)
     counts = [found[label] for label in range(len(data.classes))]
@@ -105,7 +124,13 @@ def _audit_term(config: RunConfig, phase: PhaseConfig, data: TaskData, term: Ter
         views = token_class_views(tokens, term, len(counts))
         st.caption(_token_vectors(term, tokens, views, shares, batch))
     elif term.views > 1:
-        st.caption(f"{term.views} views of a text: {batch * term.views:,} vectors are contrasted.")
+        st.caption(
+            _(
+                "{views} views of a text: {vectors} vectors are contrasted.",
+                views=term.views,
+                vectors=f"{batch * term.views:,}",
+            )
+        )
     positives = expected_positives(counts, batch, sampler, views, seed=config.seed)
     starving = anchors_without_positive(counts, batch, sampler, views, seed=config.seed)
     queue = whole(term.term.parameters, "queue")
@@ -124,17 +149,26 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
         hide_index=True,
         height="content" if len(columns["Class"]) <= MAX_CLASS_ROWS else TABLE_PX,
         column_config={
-            "Class": st.column_config.TextColumn(help="Training rows by class"),
+            "Class": st.column_config.TextColumn(_("Class"), help=_("Training rows by class")),
+            "Rows": st.column_config.NumberColumn(_("Rows")),
             "Per anchor": st.column_config.NumberColumn(
-                format="%.1f", help="Expected number of vectors of its class in an anchor's batch, itself aside"
+                # Translators: the heading of a column: how many positives an anchor finds in its batch.
+                _("Per anchor"),
+                format="%.1f",
+                help=_("Expected number of vectors of its class in an anchor's batch, itself aside"),
             ),
             "In the queue": st.column_config.NumberColumn(
-                format="%.0f", help="Expected number of vectors of its class in the queue, once that is full"
+                _("In the queue"),
+                format="%.0f",
+                help=_("Expected number of vectors of its class in the queue, once that is full"),
             ),
             "No positive": st.column_config.NumberColumn(
+                _("No positive"),
                 format=PERCENT_CELLS,
-                help="Chance that an anchor finds none in its batch; without a queue it then adds nothing to the "
-                "contrastive loss",
+                help=_(
+                    "Chance that an anchor finds none in its batch; without a queue it then adds nothing to the "
+                    "contrastive loss"
+                ),
             ),
         },
     )
@@ -142,26 +176,35 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
 
 def _starving(sampler: str, batch: int, share: float) -> None:
     if sampler == "class_balanced":
-        st.warning("A class with a single training row has no positive in any batch: give it more rows.")
+        st.warning(_("A class with a single training row has no positive in any batch: give it more rows."))
         return
     st.warning(
-        f"In some classes {percent(share)} of the texts will find no other of their class in the batch, so nothing "
-        "pulls them. A larger batch or class-balanced batches help."
+        _(
+            "In some classes {share} of the texts will find no other of their class in the batch, so nothing pulls "
+            "them. A larger batch or class-balanced batches help.",
+            share=percent(share),
+        )
     )
     if batch >= SMALLEST_BALANCED:
-        st.button("Use class-balanced batches", on_click=use_balanced_sampler)
+        st.button(_("Use class-balanced batches"), on_click=use_balanced_sampler)
 
 
 def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
     """When the queue is full, and how fast the encoder behind it moves."""
     full, steps = -(-queue // phase.batch_size), phase.steps or 0
-    held = (
-        f"The queue is full, {queue:,} vectors, from step {full + 1:,} on"
-        if full < steps
-        else f"The queue never fills: it holds {phase.batch_size * (steps - 1):,} of {queue:,} vectors at the last step"
-    )
+    if full < steps:
+        held = _(
+            "The queue is full, {vectors} vectors, from step {step} on.", vectors=f"{queue:,}", step=f"{full + 1:,}"
+        )
+    else:
+        held = _(
+            "The queue never fills: it holds {held} of {vectors} vectors at the last step.",
+            held=f"{phase.batch_size * (steps - 1):,}",
+            vectors=f"{queue:,}",
+        )
     momentum = number(term.term.parameters, "momentum")
-    st.caption(f"{held}. Its copy of the encoder keeps {momentum:g} of itself at each step.")
+    copy = _("Its copy of the encoder keeps {momentum:g} of itself at each step.", momentum=momentum)
+    st.caption(f"{held} {copy}")
 
 
 def _token_vectors(
@@ -170,13 +213,32 @@ def _token_vectors(
     """How many vectors there are, where texts may have fewer tokens than are asked for."""
     k, clusters = whole(term.term.parameters, "k"), whole(term.term.parameters, "clusters")
     vectors = batch * sum(share * view.mean for share, view in zip(shares, views, strict=True))
-    basis = "" if found.exact else " Tokens are estimated from characters until the encoder's tokenizer is here."
-    if clusters:
-        short = mean(min(tokens, k) < clusters for tokens in found.tokens)
-        few = f"; {percent(short)} of the texts have too few tokens for that and none" if short else ""
-        return f"{clusters} vectors of a text{few}: about {vectors:,.0f} in a batch.{basis}"
-    of_a_text = mean(min(tokens, k) for tokens in found.tokens)
-    return f"{of_a_text:.1f} of at most {k} tokens of a text: about {vectors:,.0f} vectors in a batch.{basis}"
+    sentence = _vectors_of_a_text(k, clusters, found.tokens, f"{vectors:,.0f}")
+    if found.exact:
+        return sentence
+    basis = _("Tokens are estimated from characters until the encoder's tokenizer is here.")
+    return f"{sentence} {basis}"
+
+
+def _vectors_of_a_text(k: int, clusters: int, tokens: Sequence[int], vectors: str) -> str:
+    """Args: clusters: 0 where tokens are not clustered; tokens: of each text; vectors: of a batch, in words."""
+    if not clusters:
+        return _(
+            "{count:.1f} of at most {k} tokens of a text: about {vectors} vectors in a batch.",
+            count=mean(min(known, k) for known in tokens),
+            k=k,
+            vectors=vectors,
+        )
+    short = mean(min(known, k) < clusters for known in tokens)
+    if short:
+        return _(
+            "{clusters} vectors of a text; {share} of the texts have too few tokens for that and none: about {vectors} "
+            "in a batch.",
+            clusters=clusters,
+            share=percent(short),
+            vectors=vectors,
+        )
+    return _("{clusters} vectors of a text: about {vectors} in a batch.", clusters=clusters, vectors=vectors)
 
 
 def _tokens(config: RunConfig, data: TaskData) -> TokenCounts:
@@ -185,7 +247,7 @@ def _tokens(config: RunConfig, data: TaskData) -> TokenCounts:
     return _counted_tokens(config.encoder.id, stamp, config.encoder.max_length, data)
 
 
-@cached(16, spinner="Counting tokens")
+@cached(16, spinner=N_("Counting tokens"))
 def _counted_tokens(encoder: str, stamp: int, max_length: int, data: TaskData) -> TokenCounts:
     return count_tokens(encoder, data.train, max_length)
 
@@ -194,22 +256,35 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
     """Estimated time and memory, with where the numbers come from."""
     found = estimated(store, config, data, gpu=has_gpu())
     left, right = st.columns(2)
-    left.metric("Time, about", duration(found.total_s))
-    right.metric("Memory, about", f"{found.memory_bytes / 2**30:.1f} GB")
+    left.metric(_("Time, about"), duration(found.total_s))
+    right.metric(_("Memory, about"), f"{found.memory_bytes / 2**30:.1f} GB")
     frames = len(config.probe.frame_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
-    source = (
-        "measured in an earlier run here"
-        if found.measured
-        else "assumed for this machine until a run has been measured"
-    )
-    st.caption(
-        f"{counted(config.steps, 'step')} {duration(found.steps_s)} · {counted(frames, 'frame')} of "
-        f"{counted(points, 'point')} {duration(found.frames_s)} · linear probe {duration(found.probe_s)} · "
-        f"test {duration(found.test_s)}; speed {source}."
-    )
+    parts = [
+        _("{steps} {time}", steps=counted(config.steps, "step"), time=duration(found.steps_s)),
+        _(
+            "{frames} of {points} {time}",
+            frames=counted(frames, "frame"),
+            points=counted(points, "point"),
+            time=duration(found.frames_s),
+        ),
+        # Translators: how long the linear probe takes.
+        _("linear probe {time}", time=duration(found.probe_s)),
+        # Translators: how long the test at the end takes.
+        _("test {time}", time=duration(found.test_s)),
+    ]
+    listed = " · ".join(parts)
+    if found.measured:
+        st.caption(_("{parts}; speed measured in an earlier run here.", parts=listed))
+    else:
+        st.caption(_("{parts}; speed assumed for this machine until a run has been measured.", parts=listed))
     views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
     for cost in dict.fromkeys(view.entry.cost for view in views if view.entry.cost):
-        st.caption(cost)
+        st.caption(_(cost))
     if not has_gpu() and found.memory_bytes > memory_bytes():
-        st.warning(f"{memory_bytes() / 2**30:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.")
+        st.warning(
+            _(
+                "{size:.1f} GB are free: try a smaller batch, fewer blocks or a smaller encoder.",
+                size=memory_bytes() / 2**30,
+            )
+        )

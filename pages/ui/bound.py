@@ -11,6 +11,7 @@ from zlib import crc32
 import streamlit as st
 
 from core.errors import ConfigError
+from core.language import _, language
 from core.parameters import Parameter
 from pages.ui import state
 from pages.ui.address import ON, Item, split
@@ -117,7 +118,7 @@ def bound_parameter(scope: str, parameter: Parameter) -> tuple[Any, Tied]:
     Args:
         scope: what has the parameter; others may have one of the same name.
     """
-    item: Item[Any] = Item(parameter.name, str, parameter.default, f"it is {_bounds(parameter)}")
+    item: Item[Any] = Item(parameter.name, str, parameter.default, _bounds(parameter))
     value, tied = _tied(item, [scope], lambda: item.read(lambda text: _number(parameter, text), parameter.default))
     item.put(value)
     return value, tied
@@ -142,12 +143,16 @@ def bound_nearest(
 
 
 def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], default: str | None = None) -> str:
-    """Draw the choices, named as people read them, side by side; returns which of them it is."""
+    """Draw the choices, named as people read them, side by side; returns which of them it is.
+
+    Args:
+        choices: with their names, marked with `N_`.
+    """
     value, tied = bound(item, list(choices), default)
     st.segmented_control(
-        label,
+        _(label),
         list(choices),
-        format_func=choices.__getitem__,
+        format_func=lambda one: _(choices[one]),
         label_visibility="collapsed",
         required=True,
         wrap=True,
@@ -186,8 +191,11 @@ class _Control:
 def _tied(
     item: Item[Any], options: Sequence[Any], start: Callable[[], Any], labels: Collection[str] = ()
 ) -> tuple[Any, Tied]:
-    """What a control holds; it is another widget where it has other options, was left, or is to start again."""
-    family = f"bound.{item.name}.{crc32(repr((options, *labels)).encode()):08x}"
+    """What a control holds; it is another widget where it has other options, was left, or is to start again.
+
+    Also in another language: a browser knows a choice by its label alone.
+    """
+    family = f"bound.{item.name}.{crc32(repr((options, *labels, language())).encode()):08x}"
     control = _controls().get(item.name)
     held = None
     if control is not None and control.family == family and not control.renew:
@@ -222,4 +230,6 @@ def _number(parameter: Parameter, text: str) -> Any:
 
 
 def _bounds(parameter: Parameter) -> str:
-    return f"{'a whole number' if parameter.kind == 'integer' else 'a number'} {parameter.bounds}"
+    if parameter.kind == "integer":
+        return _("it is a whole number {bounds}", bounds=parameter.bounds)
+    return _("it is a number {bounds}", bounds=parameter.bounds)

@@ -18,6 +18,7 @@ from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
+from core.language import N_, _, pgettext
 from core.quantities import counted
 from core.store import LibraryTask
 from core.store.store import UNDO_S
@@ -38,7 +39,13 @@ from pages.ui.text_views import text_views_of
 
 MAX_SHOWN = 2_000
 CHART_HEIGHT = 260
-SPLIT_LABELS = {"train": "Train", "validation": "Validation", "test": "Test", "all": "All"}
+SPLIT_LABELS = {"train": N_("Train"), "validation": N_("Validation"), "test": N_("Test"), "all": N_("All")}
+SHAPES = {"pairs": N_("Pairs"), "triplets": N_("Triplets")}
+TRIPLET_LABELS = {
+    "premise": N_("Premise"),
+    "entailment": N_("Entailment"),
+    "contradiction": N_("Contradiction"),
+}
 
 
 def browse(head: DeltaGenerator) -> None:
@@ -49,7 +56,7 @@ def browse(head: DeltaGenerator) -> None:
     about = st.empty()
     _actions(task_id, own.get(task_id))
     try:
-        with st.spinner("Reading", show_time=False):
+        with st.spinner(_("Reading"), show_time=False):
             listing = _listing(task_id, _stamp(task_id))
     except PlaygroundError as error:  # the buttons above stay, so that it can be deleted
         st.error(escaped(str(error)))
@@ -63,7 +70,7 @@ def _picker(own: dict[str, LibraryTask], head: DeltaGenerator) -> str:
     names = [*TASKS, *own]
     default = Data.TASK.choice(names, names[0])
     picked = head.selectbox(
-        "Task",
+        _("Task"),
         names,
         index=names.index(default),
         format_func=task_names(own).__getitem__,
@@ -100,10 +107,11 @@ def _as_a_run_splits(natural: TaskData, task: TaskConfig, given: bool) -> Listin
     size = validation_size(natural, gpu=has_gpu())
     if given:
         fewer = size < len(natural.validation)
-        notes = (f"A run scores {size:,} of its validation rows by default, those on its map.",) if fewer else ()
+        note = _("A run scores {count} of its validation rows by default, those on its map.", count=f"{size:,}")
+        notes = (note,) if fewer else ()
         listing = listing_of(natural)
     else:
-        notes = ("Validation is cut from the training rows, as many as are on the map of a run by default.",)
+        notes = (_("Validation is cut from the training rows, as many as are on the map of a run by default."),)
         sized = task.model_copy(update={"validation_size": size})
         listing = listing_of(load_task(sized, 0, reads.library()))
     return replace(listing, notes=(*notes, *listing.notes))
@@ -111,12 +119,24 @@ def _as_a_run_splits(natural: TaskData, task: TaskConfig, given: bool) -> Listin
 
 def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
     counts = Counter(listing.splits)
-    parts = [f"{counts[split]:,} {SPLIT_LABELS[split].lower()}" for split in listing.split_names]
-    kind = f"{len(listing.classes)} classes" if listing.classes else "similarity scores, to measure against"
-    what = "pairs" if listing.pairs else "texts"
-    about = f"{escaped(own.source.rstrip('.'))}." if own else TASKS[task_id].summary
-    notes = "".join(f" {escaped(note)}" for note in listing.notes)
-    return f"{about} {len(listing.texts):,} {what}: {', '.join(parts)}; {kind}.{notes}"
+    parts = [
+        # Translators: how many rows a split has, such as: 400 train.
+        _("{count} {split}", count=f"{counts[split]:,}", split=_(SPLIT_LABELS[split]).lower())
+        for split in listing.split_names
+    ]
+    sentences = [
+        f"{escaped(own.source.rstrip('.'))}." if own else _(TASKS[task_id].summary),
+        _(
+            "{rows}: {splits}; {labels}.",
+            rows=counted(len(listing.texts), "pair") if listing.pairs else counted(len(listing.texts), "text"),
+            splits=", ".join(parts),
+            labels=counted(len(listing.classes), "class", "classes")
+            if listing.classes
+            else _("similarity scores, to measure against"),
+        ),
+        *(escaped(_(note)) for note in listing.notes),
+    ]
+    return " ".join(sentences)
 
 
 def _actions(task_id: str, own: LibraryTask | None) -> None:
@@ -124,21 +144,21 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
         if own is None or own.kind == "classes":
             link = {"task": task_id}
             icon = ":material/rocket_launch:"
-            st.page_link("pages/fine_tune.py", label="Fine-tune on it", icon=icon, query_params=link)
+            st.page_link("pages/fine_tune.py", label=_("Fine-tune on it"), icon=icon, query_params=link)
         if own:
             _rename(own)
-            if st.button("Delete", icon=":material/delete:", key="data.delete"):
+            if st.button(_("Delete"), icon=":material/delete:", key="data.delete"):
                 _delete(own)
     if own is None:
-        with st.expander("Data card: how it was written, what its labels mean, baselines"):
+        with st.expander(_("Data card: how it was written, what its labels mean, baselines")):
             card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")
             st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
 
 
 def _rename(task: LibraryTask) -> None:
-    with st.popover("Rename", icon=":material/edit:"), st.form(f"rename.{task.id}", border=False):
-        name = st.text_input("Name", task.name, max_chars=80)
-        if st.form_submit_button("Rename", type="primary"):
+    with st.popover(_("Rename"), icon=":material/edit:"), st.form(f"rename.{task.id}", border=False):
+        name = st.text_input(_("Name"), task.name, max_chars=80)
+        if st.form_submit_button(_("Rename"), type="primary"):
             try:
                 reads.library().rename(task.id, name)
             except PlaygroundError as error:
@@ -171,12 +191,14 @@ def _offer_undo() -> None:
         Data.TASK.put(task_id)
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        minutes = f"{UNDO_S / 60:.0f} minutes"
-        st.markdown(
-            f"Deleted {escaped(name)}. Runs that were made with it keep their rows. This can be undone for {minutes}.",
-            width="content",
+        words = _(
+            "Deleted {name}. Runs that were made with it keep their rows. This can be undone for {minutes:.0f} "
+            "minutes.",
+            name=escaped(name),
+            minutes=UNDO_S / 60,
         )
-        st.button("Undo", key="undo.task", icon=":material/undo:", on_click=undo)
+        st.markdown(words, width="content")
+        st.button(_("Undo"), key="undo.task", icon=":material/undo:", on_click=undo)
 
 
 def _overview(listing: Listing) -> None:
@@ -184,18 +206,22 @@ def _overview(listing: Listing) -> None:
     with left:
         if listing.classes:
             with st.container(key="head_row.classes"):
-                st.markdown("**Classes**")
-            counts = {SPLIT_LABELS[split]: listing.counts(split) for split in listing.split_names}
+                _heading(_("Classes"))
+            counts = {_(SPLIT_LABELS[split]): listing.counts(split) for split in listing.split_names}
             figure = class_balance_figure(listing.classes, counts)
             height = int(figure["layout"]["height"])
             with st.container(height=CHART_HEIGHT + 20 if height > CHART_HEIGHT else "content", border=False):
-                _drawn(figure, "data.classes", "Rows of each class in each split.")
+                _drawn(figure, "data.classes", _("Rows of each class in each split."))
         else:
-            st.markdown("**Scores**")
+            _heading(_("Scores"))
             scores = [float(label) for label in listing.labels]
-            _drawn(score_figure(scores), "data.scores", "How many pairs have which score.")
+            _drawn(score_figure(scores), "data.scores", _("How many pairs have which score."))
     with right:
         lengths(listing.texts)
+
+
+def _heading(words: str) -> None:
+    st.markdown(f"**{words}**")
 
 
 def _drawn(figure: Figure, key: str, description: str) -> None:
@@ -203,28 +229,24 @@ def _drawn(figure: Figure, key: str, description: str) -> None:
 
 
 def _table(task_id: str, listing: Listing) -> None:
-    st.header("Rows")
+    st.header(_("Rows"))
     if listing.triplets:
         shape = st.segmented_control(
-            "Rows as",
-            ["Pairs", "Triplets"],
-            default="Pairs",
+            _("Rows as"),
+            list(SHAPES),
+            format_func=lambda one: _(SHAPES[one]),
+            default="pairs",
             required=True,
             label_visibility="collapsed",
             key="data.as",
         )
-        if shape == "Triplets":
+        if shape == "triplets":
             _triplets(listing)
             return
     rows = _filtered(task_id, listing)
-    found = f"All {counted(len(rows), 'row')}"
-    if len(rows) < len(listing.texts):
-        found = f"{len(rows):,} of {counted(len(listing.texts), 'row')}"
-    if len(rows) > MAX_SHOWN:
-        found += f"; the table shows the first {MAX_SHOWN:,}, a download has all"
-    st.caption(f"{found}.")
+    st.caption(_found(len(rows), len(listing.texts)))
     if not rows:
-        st.info("No row fits. Take a word out of the search, or a filter away.")
+        st.info(_("No row fits. Take a word out of the search, or a filter away."))
         return
     picked = st.dataframe(
         _frame(listing, rows[:MAX_SHOWN]),
@@ -234,36 +256,55 @@ def _table(task_id: str, listing: Listing) -> None:
         selection_mode="single-row",
         key=f"data.rows.{hash((task_id, tuple(rows[:MAX_SHOWN])))}",  # other rows, another selection
         column_config={
-            "Label": st.column_config.TextColumn(width="small"),
-            "Split": st.column_config.TextColumn(width="small"),
-            "Row": st.column_config.NumberColumn(width="small"),
+            "Row": st.column_config.NumberColumn(pgettext("noun", "Row"), width="small"),
+            "Label": st.column_config.TextColumn(pgettext("noun", "Label"), width="small"),
+            "Score": st.column_config.NumberColumn(pgettext("noun", "Score")),
+            "Text": st.column_config.TextColumn(_("Text")),
+            "Second text": st.column_config.TextColumn(_("Second text")),
+            "Split": st.column_config.TextColumn(pgettext("noun", "Split"), width="small"),
         },
     )
     _downloads(task_id, listing, rows)
     chosen = picked.selection.rows
-    st.header("Views of a text")
+    st.header(_("Views of a text"))
     if not chosen:
-        st.caption("Select a row to see what each view makes of its text.")
+        st.caption(_("Select a row to see what each view makes of its text."))
     else:
         text_views_of(listing.texts[rows[chosen[0]]], state.widget_value("data.encoder") or BUNDLED)
+
+
+def _found(found: int, total: int) -> str:
+    """How many rows fit, and how many of them the table shows."""
+    values = {"found": f"{found:,}", "rows": counted(total, "row"), "shown": f"{MAX_SHOWN:,}"}
+    if found > MAX_SHOWN:
+        if found < total:
+            return _("{found} of {rows}; the table shows the first {shown}, a download has all.", **values)
+        return _("All {rows}; the table shows the first {shown}, a download has all.", **values)
+    return _("{found} of {rows}.", **values) if found < total else _("All {rows}.", **values)
 
 
 def _filtered(task_id: str, listing: Listing) -> list[int]:
     left, middle, right = st.columns([5, 3, 3], vertical_alignment="bottom")
     words = left.text_input(
-        "Search",
+        _("Search"),
         Data.SEARCH.text or "",
         max_chars=200,
-        placeholder="words, or a phrase in quotes",
+        placeholder=_("words, or a phrase in quotes"),
         key="data.search",
     )
     Data.SEARCH.put(words)
     splits = middle.multiselect(
-        "Splits", listing.split_names, format_func=SPLIT_LABELS.__getitem__, placeholder="All splits", key="data.splits"
+        _("Splits"),
+        listing.split_names,
+        format_func=lambda one: _(SPLIT_LABELS[one]),
+        placeholder=_("All splits"),
+        key="data.splits",
     )
     labels: list[str] = []
     if listing.classes:
-        labels = right.multiselect("Labels", listing.classes, placeholder="All labels", key=f"data.labels.{task_id}")
+        labels = right.multiselect(
+            _("Labels"), listing.classes, placeholder=_("All labels"), key=f"data.labels.{task_id}"
+        )
     number = {name: i for i, name in enumerate(listing.classes)}
     found = search(
         listing.texts,
@@ -280,18 +321,26 @@ def _only_repeated(task_id: str, listing: Listing, found: list[int]) -> list[int
     """With a toggle, where any text appears more than once."""
     groups = _duplicates(task_id, _stamp(task_id))
     if not groups:
-        st.caption("No text appears twice.")
+        st.caption(_("No text appears twice."))
         return found
     crossing = sum(len({listing.splits[row] for row in group.rows}) > 1 for group in groups)
     differing = sum(group.labels_differ for group in groups)
-    notes = [counted(len(groups), "text appears more than once", "texts appear more than once")]
-    notes += [f"{differing:,} of them with different labels"] if differing else []
-    notes += [f"{crossing:,} in more than one split"] if crossing else []
-    st.caption(", ".join(notes) + ".")
-    if not st.toggle("Only these", key="data.repeated"):
+    st.caption(_repeated(len(groups), differing, crossing))
+    if not st.toggle(_("Only these"), key="data.repeated"):
         return found
     among = set(found)
     return [row for group in groups for row in group.rows if row in among]
+
+
+def _repeated(texts: int, differing: int, crossing: int) -> str:
+    """How many texts appear more than once; of these, how many with different labels, and in more than one split."""
+    repeated = counted(texts, "text appears more than once", "texts appear more than once")
+    values = {"repeated": repeated, "differing": f"{differing:,}", "crossing": f"{crossing:,}"}
+    if differing and crossing:
+        return _("{repeated}, {differing} of them with different labels, {crossing} in more than one split.", **values)
+    if differing:
+        return _("{repeated}, {differing} of them with different labels.", **values)
+    return _("{repeated}, {crossing} in more than one split.", **values) if crossing else f"{repeated}."
 
 
 @cached(8)
@@ -302,6 +351,7 @@ def _duplicates(task_id: str, stamp: float) -> list[DuplicateGroup]:
 
 
 def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
+    """The rows under the names of columns that are translated where the table is drawn."""
     texts = [listing.texts[row] for row in rows]
     columns: dict[str, list[object]] = {"Row": [row + 1 for row in rows]}
     if listing.classes:
@@ -312,18 +362,22 @@ def _frame(listing: Listing, rows: Sequence[int]) -> pd.DataFrame:
     if listing.pairs:
         columns["Second text"] = [text[1] for text in texts]
     if len(listing.split_names) > 1:
-        columns["Split"] = [SPLIT_LABELS[listing.splits[row]] for row in rows]
+        columns["Split"] = [_(SPLIT_LABELS[listing.splits[row]]) for row in rows]
     return pd.DataFrame(columns)
 
 
 def _triplets(listing: Listing) -> None:
     st.caption(
-        f"{counted(len(listing.triplets), 'triplet')} of the training rows, as supervised SimCSE reads them: a "
-        "premise, what follows from it, and what contradicts it."
+        _(
+            "{triplets} of the training rows, as supervised SimCSE reads them: a premise, what follows from it, and "
+            "what contradicts it.",
+            triplets=counted(len(listing.triplets), "triplet"),
+        )
     )
     shown_triplets = listing.triplets[:MAX_SHOWN]
-    columns = {name.capitalize(): [getattr(t, name) for t in shown_triplets] for name in shown_triplets[0]._fields}
-    st.dataframe(pd.DataFrame(columns), hide_index=True, height=420)
+    columns = {label: [getattr(t, name) for t in shown_triplets] for name, label in TRIPLET_LABELS.items()}
+    headings = {label: st.column_config.TextColumn(_(label)) for label in columns}
+    st.dataframe(pd.DataFrame(columns), hide_index=True, height=420, column_config=headings)
 
 
 def _downloads(task_id: str, listing: Listing, rows: Sequence[int]) -> None:
@@ -335,7 +389,7 @@ def _downloads(task_id: str, listing: Listing, rows: Sequence[int]) -> None:
             file_name=f"{name}.csv",
             mime="text/csv",
             icon=":material/download:",
-            help="For a spreadsheet. A cell that it would run as a formula gets an apostrophe in front.",
+            help=_("For a spreadsheet. A cell that it would run as a formula gets an apostrophe in front."),
             on_click="ignore",
         )
         st.download_button(
@@ -344,6 +398,6 @@ def _downloads(task_id: str, listing: Listing, rows: Sequence[int]) -> None:
             file_name=f"{name}.jsonl",
             mime="application/jsonl",
             icon=":material/download:",
-            help="One row a line, every text exactly as it is.",
+            help=_("One row a line, every text exactly as it is."),
             on_click="ignore",
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
@@ -28,23 +29,25 @@ def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
     """Stop, pause or resume, whichever the run's status allows; for somebody else's run, whose it is."""
     me = visitor()
     if settings().shared and run.owner != me.id:
-        st.caption(f"Run of {escaped(whose(engine.store, run.owner))}", width="content")
+        st.caption(_("Run of {owner}", owner=escaped(whose(engine.store, run.owner))), width="content")
     if not me.may_change(run.owner):
         return
     going = run.status in (Status.RUNNING, Status.STARTING)
     with st.container(horizontal=True, width="content"):
         # After its last step a run scores and saves, and hears no more.
         over = run.last_step >= run.steps
-        if going and st.button("Pause", key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
+        if going and st.button(_("Pause"), key=f"pause.{run.id}", icon=":material/pause:", disabled=over):
             _ask(lambda: engine.pause(run.id))
-        if run.status == Status.PAUSED and st.button("Resume", key=f"continue.{run.id}", icon=":material/play_arrow:"):
+        # Translators: a button that has a run go on.
+        resume = _("Resume")
+        if run.status == Status.PAUSED and st.button(resume, key=f"continue.{run.id}", icon=":material/play_arrow:"):
             _ask(lambda: engine.unpause(run.id))
         stoppable = run.status.active or run.status == Status.QUEUED
         if stoppable and st.button(
-            "Stop", key=f"stop.{run.id}", icon=":material/stop:", disabled=run.status == Status.STOPPING
+            _("Stop"), key=f"stop.{run.id}", icon=":material/stop:", disabled=run.status == Status.STOPPING
         ):
             _ask(lambda: engine.stop(run.id))
-        if run.status.resumable and st.button("Resume", key=f"again.{run.id}", icon=":material/play_arrow:"):
+        if run.status.resumable and st.button(resume, key=f"again.{run.id}", icon=":material/play_arrow:"):
             _ask(lambda: engine.resume(run.id))
 
 
@@ -84,12 +87,12 @@ def delete_with_undo(engine: Engine, runs: list[RunSummary]) -> None:
 
 
 def delete_button(engine: Engine, runs: list[RunSummary], label: str, key: str) -> None:
-    """Delete runs, after saying how much room that makes."""
+    """Delete runs, after saying how much room that makes. Args: label: as people read it."""
     runs = [run for run in runs if visitor().may_change(run.owner)]
     sizes = engine.store.sizes()
     freed = size_text(sum(sizes[run.id].total for run in runs if run.id in sizes))
-    about = f"Frees {freed}. It can be undone for {UNDO_S / 60:.0f} minutes." if runs else None
-    if st.button(label, icon=":material/delete:", key=key, help=about, disabled=not runs):
+    about = _("Frees {size}. It can be undone for {minutes:.0f} minutes.", size=freed, minutes=UNDO_S / 60)
+    if st.button(label, icon=":material/delete:", key=key, help=about if runs else None, disabled=not runs):
         delete_with_undo(engine, runs)
 
 
@@ -102,19 +105,21 @@ def rename_button(engine: Engine, run: RunSummary, others: Sequence[RunSummary] 
     if state.remembered(SAVED, str) == run.id:
         state.forget(SAVED)
         state.set_widget(key, False)  # closed
-    popover = st.popover("Name and tags", icon=":material/edit:", key=key, on_change="rerun")
+    popover = st.popover(_("Name and tags"), icon=":material/edit:", key=key, on_change="rerun")
     with popover, st.form(f"name.{run.id}", border=False):
         # Beside the name: below the tags, the list of known ones would cover it.
         left, right = st.columns([5, 3], vertical_alignment="bottom")
-        name = left.text_input("Name", run.name, max_chars=NAME_CHARS, placeholder=f"Run {run.number}")
-        saved = right.form_submit_button("Save", type="primary", width="stretch")
+        name = left.text_input(
+            _("Name"), run.name, max_chars=NAME_CHARS, placeholder=_("Run {number}", number=run.number)
+        )
+        saved = right.form_submit_button(_("Save"), type="primary", width="stretch")
         tags = st.multiselect(
-            "Tags",
+            _("Tags"),
             known,
             list(run.tags),
             accept_new_options=True,
             max_selections=TAGS_MAX,
-            placeholder="Such as thesis, or draft",
+            placeholder=_("Such as thesis, or draft"),
         )
         if saved:
             _ask(lambda: _name_and_tag(engine, run, name, tags))
@@ -133,19 +138,22 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
     """What a run takes on disk, and whether its weights are to be kept."""
     size = engine.store.size(run.id)
     parts = [
-        f"{name} {size_text(part)}"
-        for name, part in (
-            ("weights" if run.status == Status.FINISHED else "checkpoint", size.weights),
-            ("snapshots", size.snapshots),
-            ("frames", size.frames),
-            ("maps, measures and log", size.others),
+        _(words, size=size_text(part))
+        for words, part in (
+            (N_("weights {size}") if run.status == Status.FINISHED else N_("checkpoint {size}"), size.weights),
+            (N_("snapshots {size}"), size.snapshots),
+            (N_("frames {size}"), size.frames),
+            (N_("maps, measures and log {size}"), size.others),
         )
         if part
     ]
+    on_disk = _("On disk: {size}", size=size_text(size.total))
+    if parts:
+        on_disk = _("On disk: {size} ({parts})", size=size_text(size.total), parts=", ".join(parts))
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             _keep_toggle(engine, run)
-        st.caption(f"On disk: {size_text(size.total)}" + (f" ({', '.join(parts)})" if parts else ""), width="content")
+        st.caption(on_disk, width="content")
 
 
 def _keep_toggle(engine: Engine, run: RunSummary) -> None:
@@ -160,12 +168,15 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
             leave_notice(str(error))
 
     st.toggle(
-        "Keep its weights",
+        _("Keep its weights"),
         run.keep_weights,
         key=key,
         on_change=turned,
-        help=f"When runs take more than {settings().disk_gb:g} GB (SCL_DISK_GB), finished runs lose their weights, the "
-        "oldest first. This run is spared.",
+        help=_(
+            "When runs take more than {budget:g} GB (SCL_DISK_GB), finished runs lose their weights, the oldest first. "
+            "This run is spared.",
+            budget=settings().disk_gb,
+        ),
     )
 
 
@@ -179,13 +190,18 @@ def offer_undo(engine: Engine) -> None:
         # Before the page is drawn: a button that a browser still shows is answered also when its time is over.
         state.forget("discarded")
         try:
-            for run_id, _ in discarded:
+            for run_id, _title in discarded:
                 engine.store.restore(run_id)
         except PlaygroundError as error:
             leave_notice(str(error))
 
-    names = ", ".join(f"“{escaped(title)}”" for _, title in discarded)
+    names = ", ".join(f"“{escaped(title)}”" for _run_id, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = f"This can be undone for {UNDO_S / 60:.0f} minutes; then {size_text(freed)} will be freed."
-        st.markdown(f"Deleted {names}. {words}", width="content")
-        st.button("Undo", key="undo", icon=":material/undo:", on_click=undo)
+        words = _(
+            "Deleted {names}. This can be undone for {minutes:.0f} minutes; then {size} will be freed.",
+            names=names,
+            minutes=UNDO_S / 60,
+            size=size_text(freed),
+        )
+        st.markdown(words, width="content")
+        st.button(_("Undo"), key="undo", icon=":material/undo:", on_click=undo)

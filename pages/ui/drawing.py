@@ -6,6 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.language import _
+
 _mount = st.components.v2.component(
     "drawing",
     html='<div class="drawing" role="group" aria-label="Chart" tabindex="0"></div>',
@@ -17,4 +19,4 @@ _mount = st.components.v2.component(
 
 def drawing(svg: str, *, key: str) -> None:
     """Draw an SVG element that was made here, with everything from outside escaped."""
-    _mount(key=key, data={"svg": svg}, height="content")
+    _mount(key=key, data={"svg": svg, "label": _("Chart")}, height="content")

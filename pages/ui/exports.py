@@ -13,6 +13,7 @@ from core.artifacts.replay_file import BYTES_MAX
 from core.errors import PlaygroundError
 from core.exports.entry import export_bytes, file_stem
 from core.exports.registry import EXPORTS
+from core.language import _
 from core.store import RunRecord, Store
 from pages.ui.parts import escaped
 from pages.ui.visitor import visitor
@@ -22,15 +23,15 @@ NAME_CHARS = 80
 
 def export_menu(store: Store, run: RunRecord) -> None:
     """Every form in which a run can be saved; what cannot be had now says why."""
-    with st.popover("Export", icon=":material/download:", key=f"export.{run.id}"):
+    with st.popover(_("Export"), icon=":material/download:", key=f"export.{run.id}"):
         name = st.selectbox(
-            "Export as", list(EXPORTS), format_func=lambda one: EXPORTS[one].label, key=f"export.{run.id}.form"
+            _("Export as"), list(EXPORTS), format_func=lambda one: _(EXPORTS[one].label), key=f"export.{run.id}.form"
         )
         chosen = EXPORTS[name]
         why_not = chosen.refusal(store, run)
-        st.caption(escaped(why_not or chosen.about))
+        st.caption(escaped(why_not or _(chosen.about)))
         st.download_button(
-            "Download",
+            _("Download"),
             partial(export_bytes, chosen, store, run.id),
             f"{chosen.file_name(run)}{'.zip' if chosen.folder else ''}",
             chosen.mime,
@@ -46,14 +47,15 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
     page = EXPORTS["html"]
     why_not = page.refusal(store, first) or page.refusal(store, second)
     st.download_button(
-        "Page of both",
+        # Translators: a button that saves one page about two runs.
+        _("Page of both"),
         partial(export_bytes, page, store, first.id, second.id),
         f"{file_stem(first)}-and-{page.file_name(second)}",
         page.mime,
         key="compare.page",
         icon=":material/download:",
         type="tertiary",
-        help=escaped(why_not or page.about),
+        help=escaped(why_not or _(page.about)),
         disabled=why_not is not None,
         on_click="ignore",
     )
@@ -61,10 +63,10 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
 
 def import_menu(store: Store) -> None:
     """Open a replay that somebody sent; it becomes a run of the visitor's."""
-    with st.popover("Import a replay", icon=":material/upload:"):
-        st.caption("A replay is a run without its weights. Export on a run's page makes one.")
+    with st.popover(_("Import a replay"), icon=":material/upload:"):
+        st.caption(_("A replay is a run without its weights. Export on a run's page makes one."))
         file = st.file_uploader(
-            "Replay", ["zip"], label_visibility="collapsed", max_upload_size=BYTES_MAX // 2**20, key="runs.import"
+            _("Replay"), ["zip"], label_visibility="collapsed", max_upload_size=BYTES_MAX // 2**20, key="runs.import"
         )
         if file is None:
             return

@@ -14,6 +14,7 @@ from core.config.sections import ResourcesConfig
 from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
+from core.language import N_, _
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
@@ -23,8 +24,9 @@ from pages.ui.parameter_widget import choice_field
 from pages.ui.phase_form import phases_form
 from pages.ui.task_form import task_form
 
-CLOSED = "Name, seed, precision, points, frames and processes"
-OWN = {"cls": "[CLS]", "mean": "mean"}
+CLOSED = N_("Name, seed, precision, points, frames and processes")
+CLOSED_ON_CLUSTER = N_("Name, seed, precision, points, frames, processes and cluster")
+OWN = {"cls": N_("Its own: [CLS]"), "mean": N_("Its own: mean")}
 # As many frames as `default_frame_steps` spreads.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
 
@@ -57,26 +59,26 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
 
 
 def _encoder(start: RunConfig) -> dict[str, Any]:
-    st.header("Encoder")
+    st.header(_("Encoder"))
     known = [*LISTED, *([start.encoder.id] if start.encoder.id not in LISTED else [])]
     left, middle, right = st.columns([5, 4, 3])
     fields = fields_of(EncoderConfig)
     encoder_id = left.selectbox(
-        fields["id"].label,
+        _(fields["id"].label),
         known,
         index=known.index(start.encoder.id),
         accept_new_options=True,
         format_func=_encoder_label,
-        help=fields["id"].help,
+        help=_(fields["id"].help),
         key=state.form_key("encoder"),
     )
     own = known_pooling(encoder_id or BUNDLED)
-    labels = fields["pooling"].values_in_words | ({"auto": f"Its own: {OWN[own]}"} if own else {})
+    labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
     pooling = choice_field(
         middle,
         fields["pooling"],
         start.encoder.pooling,
-        format_func=labels.__getitem__,
+        format_func=lambda one: _(labels[one]),
         key=state.form_key("pooling"),
     )
     length = number_field(
@@ -89,7 +91,7 @@ def _encoder_label(name: str) -> str:
     """A Hub name, with its language where that is not English."""
     if name not in LISTED or LISTED[name].language == ENGLISH:
         return name
-    return f"{name} ({LISTED[name].language})"
+    return f"{name} ({_(LISTED[name].language)})"
 
 
 def _frames(start: RunConfig) -> int:
@@ -101,15 +103,15 @@ def _frames(start: RunConfig) -> int:
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
     on_cluster = settings().engine != LOCAL
-    with st.expander("Name, seed, precision, points, frames, processes and cluster" if on_cluster else CLOSED):
+    with st.expander(_(CLOSED_ON_CLUSTER if on_cluster else CLOSED)):
         fields = fields_of(RunConfig)
         left, middle, right = st.columns(3)
         name = left.text_input(
-            fields["name"].label,
+            _(fields["name"].label),
             start.name,
             max_chars=80,
-            placeholder="Run and number",
-            help=fields["name"].help,
+            placeholder=_("Run and number"),
+            help=_(fields["name"].help),
             key=state.form_key("name"),
         )
         seed = number_field(middle, fields["seed"], start.seed, key=state.form_key("seed"))
@@ -132,7 +134,7 @@ def _resources(columns: Sequence[Any], start: ResourcesConfig) -> dict[str, Any]
     fields, known = fields_of(ResourcesConfig), settings()
 
     def asked(place: int, name: str, given: float | None, usual: float, step: float) -> float | None:
-        words = f"{usual:g} by default"
+        words = _("{number:g} by default", number=usual)
         key = state.form_key(name)
         number: float | None = number_field(columns[place], fields[name], given, step=step, placeholder=words, key=key)
         return number

@@ -8,6 +8,7 @@ from core.config import RunConfig, TaskConfig, parse_config
 from core.config.assign import from_settings, settings_text
 from core.config.turns import as_launched
 from core.errors import PlaygroundError
+from core.language import _
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import default_frame_steps
 from core.workers import Engine
@@ -56,7 +57,7 @@ def _from_link(texts: tuple[str, ...]) -> RunConfig:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:
-            state.complain(FineTune.SET.name, text, escaped(str(error).rstrip(".")))
+            state.complain(FineTune.SET.name, text, escaped(str(error).rstrip(".。")))
         else:
             used.append(text)
     return config
@@ -102,10 +103,12 @@ def _forget(*items: Item[str]) -> None:
 
 def open_config() -> None:
     """A small form that fills this one from a config file."""
-    with st.popover("Open a config", icon=":material/upload_file:", type="tertiary"):
-        st.caption("A JSON file, as a run's page and `python -m core export` write it. Nothing is started.")
-        file = st.file_uploader("Config", ["json"], label_visibility="collapsed", max_upload_size=1, key="config.file")
-        if file is None or not st.button("Use it", type="primary", key="config.use"):
+    with st.popover(_("Open a config"), icon=":material/upload_file:", type="tertiary"):
+        st.caption(_("A JSON file, as a run's page and `python -m core export` write it. Nothing is started."))
+        file = st.file_uploader(
+            _("Config"), ["json"], label_visibility="collapsed", max_upload_size=1, key="config.file"
+        )
+        if file is None or not st.button(_("Use it"), type="primary", key="config.use"):
             return
         try:
             config = as_launched(parse_config(file.getvalue()[: CONFIG_BYTES_MAX + 1]))
@@ -116,5 +119,5 @@ def open_config() -> None:
         _begin(config.model_copy(update={"task": task}), f"file.{hash(file.getvalue())}")
         _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
         state.put_all_in_url(FineTune.SET.name, [])
-        st.toast(f"The form has the settings of {escaped(file.name)}.")
+        st.toast(_("The form has the settings of {file}.", file=escaped(file.name)))
         st.rerun()
