@@ -63,6 +63,7 @@ POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
 COLUMNS = (9, 26, 27)
 # With the header, the scores and the player around it the map fills the screen.
 MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
+# Translators: of curves.
 CURVES = {"smooth": N_("Smooth"), "raw": N_("Raw")}
 SMOOTHING = Smoothing("exponential", 0.9)
 # How the vectors were made that a linear probe reads.
@@ -224,7 +225,7 @@ def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
 def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
     """How the run ended, or what it had to say, in English, that is not `shown` already."""
     if run.status == Status.FAILED:
-        st.error(escaped(_(run.message or "") or _("The run failed: its log has the details.")))
+        st.error(escaped(_(run.message) if run.message else _("The run failed: its log has the details.")))
     elif run.status == Status.INTERRUPTED:
         st.warning(_interrupted(run))
     elif run.message and run.message not in (*shown, _first_note(run.config)):

@@ -143,8 +143,10 @@ def _term(number: int, place: int, term: JSON, count: int) -> JSON:
     name = f"term.{place}"
     with st.container(border=True):
         left, right = st.columns([4, 1], vertical_alignment="bottom")
+        # Translators: a term of the sum that a run minimises.
+        label = _("Term {number}", number=place + 1)
         left.selectbox(
-            _("Term {number}", number=place + 1),
+            label,
             list(LOSSES),
             index=list(LOSSES).index(entry.name),
             format_func=lambda loss: _(LOSSES[loss].label),

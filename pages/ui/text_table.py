@@ -22,6 +22,7 @@ TEXT_CHARS, NAME_CHARS = 600, 80
 EXAMPLES = N_("Examples")
 # How numbers of a column are written, where it is not three decimals.
 FORMS: Mapping[str, Callable[[float], str]] = {
+    # Translators: columns of texts: shares of neighbours that two lists have in common, and that stayed.
     **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept"), N_("Accuracy")), percent),
     EXAMPLES: "{:,.0f}".format,
 }

@@ -120,9 +120,11 @@ def _way_on(at: At) -> None:
     st.space("small")
     with st.container(horizontal=True, key="lesson.way"):
         if at.number > 1:
+            # Translators: a button: to the part of the lesson before.
             st.button(_("Back"), icon=":material/arrow_back:", key="lesson.back", on_click=go_to, args=(at.go(-1),))
         if not at.is_last:
             st.button(
+                # Translators: a button: to the next part of the lesson.
                 _("Next"),
                 type="primary",
                 icon=":material/arrow_forward:",
@@ -135,6 +137,7 @@ def _way_on(at: At) -> None:
             label = _("Next lesson: {title}", title=following.lesson.title)
             st.button(label, type="primary", key="lesson.following", on_click=go_to, args=(following,))
         st.button(
+            # Translators: a button: out of the lesson.
             _("Leave"),
             type="tertiary",
             help=_("The page stays as it is."),
