@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.glossary import GLOSSARY, Term
+from core.language import _
 from pages.ui.caching import cached
 
 COLUMNS = 3
@@ -14,16 +15,16 @@ def card(name: str, before: str = "") -> str:
     """What a term means, as Markdown for the help of whatever is called so.
 
     Args:
-        before: what the help says beside that.
+        before: what the help says beside that; translated here where it is only marked.
     """
-    return "\n\n".join(filter(None, [before, _as_markdown(GLOSSARY[name])]))
+    return "\n\n".join(filter(None, [_(before), _as_markdown(GLOSSARY[name])]))
 
 
 def explained(*names: str) -> None:
     """A line of terms; each opens its card."""
     with st.container(horizontal=True, gap="small", key=f"explained_{names[0]}"):
         for name in names:
-            st.caption(GLOSSARY[name].title, help=card(name), width="content")
+            st.caption(_(GLOSSARY[name].title), help=card(name), width="content")
 
 
 def glossary() -> None:
@@ -37,5 +38,5 @@ def glossary() -> None:
 
 @cached(64)
 def _as_markdown(term: Term) -> str:
-    picture = f"![{term.picture}](app/static/glossary/{term.path.name})"
-    return f"**{term.title}**  \n{term.sentence}\n\n$${term.formula}$$\n\n{picture}"
+    picture = f"![{_(term.picture)}](app/static/glossary/{term.path.name})"
+    return f"**{_(term.title)}**  \n{_(term.sentence)}\n\n$${term.formula}$$\n\n{picture}"

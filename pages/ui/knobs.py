@@ -11,6 +11,7 @@ from core.config import RATE
 from core.config.objective import Knob
 from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.store import RunRecord
 from core.store.records import KnobState
 from core.workers import Engine
@@ -19,8 +20,10 @@ from pages.ui.controls import leave_notice
 from pages.ui.parameter_widget import Scale, slider_scale
 from pages.ui.visitor import require_own, visitor
 
-RATE_KNOB = Knob("Learning rate ×", 1.0, (0.0, 5.0), "Multiplies the rate that the schedule gives: 0 stops learning.")
-WHEN = "The next step uses it, and the curves mark it."
+RATE_KNOB = Knob(
+    N_("Learning rate ×"), 1.0, (0.0, 5.0), N_("Multiplies the rate that the schedule gives: 0 stops learning.")
+)
+WHEN = N_("The next step uses it, and the curves mark it.")
 
 
 class Drawn(NamedTuple):
@@ -49,9 +52,10 @@ def pending_words(now: KnobState) -> list[str]:
     """
     if _over(now):
         return []
-    _, launched = _used_and_launched(now)
+    launched = _used_and_launched(now)[1]
     return [
-        f"{launched[name].label} {value:g} from the next step"
+        # Translators: such as "τ 0.3 from the next step".
+        _("{knob} {value} from the next step", knob=_(launched[name].label), value=f"{value:g}")
         for name, value in now.pending.items()
         if name in launched
     ]
@@ -104,13 +108,13 @@ def _slider(
             state.remember(key, drawn._replace(shown=math.nan))
 
     st.slider(
-        knob.label,
+        _(knob.label),
         scale.low,
         scale.high,
         drawn.start,
         step=scale.step,
         format=scale.format,
-        help=f"{knob.help} {WHEN}",
+        help=f"{_(knob.help)} {_(WHEN)}",
         on_change=turned,
         disabled=over or not visitor().may_change(run.owner),
         key=drawn.key(key),

@@ -14,13 +14,15 @@ from core.encoders.counting import TokenCounts, token_counter
 from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
+from core.language import N_, _
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from core.workers import JobRecord
 from pages.ui import reads
+from pages.ui.caching import cached
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, job_status
 
 JOB = "tokens"
 POLL_S = 1.0
@@ -31,25 +33,26 @@ DEFAULT_LENGTH = EncoderConfig().max_length
 def lengths(texts: Sequence[Input]) -> str:
     """Draw the histogram and a sentence; returns the encoder that was chosen."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("**Lengths in tokens**", width="content")
+        st.markdown(f"**{_('Lengths in tokens')}**", width="content")
         picked = st.selectbox(
-            "Tokens of", list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
+            _("Tokens of"), list(LISTED), accept_new_options=True, label_visibility="collapsed", key="data.encoder"
         )
     encoder = picked or BUNDLED
     chosen = [texts[i] for i in _spread(len(texts), COUNTED)]
     try:
         counted = _counts(encoder, chosen)
     except PlaygroundError as error:
-        st.caption(escaped(str(error)) + " Showing words instead.")
+        st.caption(f"{escaped(str(error))} {_('Showing words instead.')}")
         counted = None
     found = list(counted.counts) if counted else word_counts(chosen)
-    unit = "tokens" if counted else "words"
-    mark = LengthMark(DEFAULT_LENGTH, f"{DEFAULT_LENGTH} are read by default") if counted else None
-    figure = histogram_figure(found, unit, mark)
+    # Translators: of the tokens of a text.
+    mark = LengthMark(DEFAULT_LENGTH, _("{count} are read by default", count=DEFAULT_LENGTH)) if counted else None
+    figure = histogram_figure(found, _("tokens") if counted else _("words"), mark)
     height = int(figure["layout"]["height"])
-    live_figure(figure, key="data.lengths", height=height, description=f"How many texts have how many {unit}.")
+    about = _("How many texts have how many tokens.") if counted else _("How many texts have how many words.")
+    live_figure(figure, key="data.lengths", height=height, description=about)
     if found:
-        st.caption(_sentence(found, unit, counted, all_texts=len(texts)))
+        st.caption(_sentence(found, counted, all_texts=len(texts)))
     return encoder
 
 
@@ -57,17 +60,32 @@ def _spread(rows: int, most: int) -> list[int]:
     return list(range(rows)) if rows <= most else [i * rows // most for i in range(most)]
 
 
-def _sentence(found: Sequence[int], unit: str, counted: TokenCounts | None, *, all_texts: int) -> str:
+def _sentence(found: Sequence[int], counted: TokenCounts | None, *, all_texts: int) -> str:
+    said = _middle(found, of_tokens=counted is not None)
+    if counted and counted.unknown_share:
+        share = percent(counted.unknown_share)
+        # Translators: {said} is the sentence so far; "it" is the tokenizer.
+        said = _("{said}; {share} of the tokens are unknown to it", said=said, share=share)
+    if len(found) < all_texts:
+        # Translators: {said} is the sentence so far.
+        said = _("{said}; {count} texts spread over all were counted", said=said, count=f"{len(found):,}")
+    # Translators: {said} is a sentence without its full stop.
+    return _("{said}.", said=said)
+
+
+def _middle(found: Sequence[int], *, of_tokens: bool) -> str:
+    """Between which lengths most are, as a sentence that may go on."""
     summary = length_summary(found)
     assert summary is not None
-    unknown = ""
-    if counted and counted.unknown_share:
-        unknown = f"; {percent(counted.unknown_share)} of the tokens are unknown to it"
-    seen = f"; {len(found):,} texts spread over all were counted" if len(found) < all_texts else ""
-    return (
-        f"The middle half has {summary.quartile_1:.0f} to {summary.quartile_3:.0f} {unit}, the median is "
-        f"{summary.median:.0f}, the longest {summary.longest:,}{unknown}{seen}."
-    )
+    numbers = {
+        "low": f"{summary.quartile_1:.0f}",
+        "high": f"{summary.quartile_3:.0f}",
+        "median": f"{summary.median:.0f}",
+        "longest": f"{summary.longest:,}",
+    }
+    if of_tokens:
+        return _("The middle half has {low} to {high} tokens, the median is {median}, the longest {longest}", **numbers)
+    return _("The middle half has {low} to {high} words, the median is {median}, the longest {longest}", **numbers)
 
 
 def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
@@ -78,8 +96,8 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     request = json.loads(json.dumps({"encoder": encoder, "texts": texts}))
     job = next((job for job in reads.jobs().jobs() if job.kind == JOB and job.request == request), None)
     if job is None:
-        st.caption("The tokenizer of this encoder is not here yet, so these are words.")
-        if st.button("Fetch it and count", icon=":material/download:"):
+        st.caption(_("The tokenizer of this encoder is not here yet, so these are words."))
+        if st.button(_("Fetch it and count"), icon=":material/download:"):
             reads.jobs().start(JOB, request, f"Tokens of {encoder}")
             st.rerun()
         return None
@@ -93,8 +111,8 @@ def _pending(job: JobRecord) -> None:
     if job.active:
         st.fragment(_wait, run_every=POLL_S)(job.id)
         return
-    st.caption(escaped(job.message or f"Counting was {job.status}."))
-    if st.button("Try again", icon=":material/refresh:", key="lengths.again"):
+    st.caption(escaped(_(job.message) or _("Counting was {status}.", status=job_status(job.status))))
+    if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
         reads.jobs().dismiss(job.id)
         st.rerun()
 
@@ -103,12 +121,12 @@ def _wait(job_id: str) -> None:
     job = reads.jobs().job(job_id)
     if not job.active:
         st.rerun()
-    st.caption(f"{escaped(job.message or 'Starting')} …")
-    if st.button("Cancel", icon=":material/close:", key="lengths.cancel"):
+    st.caption(f"{escaped(_(job.message) or _('Starting'))} …")
+    if st.button(_("Cancel"), icon=":material/close:", key="lengths.cancel"):
         reads.jobs().cancel(job_id)
         st.rerun()
 
 
-@st.cache_data(show_spinner="Counting tokens", max_entries=16)
+@cached(16, spinner=N_("Counting tokens"))
 def _counted(encoder: str, file: str, changed_ns: int, texts: list[Input]) -> TokenCounts:
     return token_counter(encoder)(texts)

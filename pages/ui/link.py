@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.language import _
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import EveryPage
@@ -35,7 +36,7 @@ def take_version() -> None:
     item = EveryPage.VERSION
     version = item.read(_version, VERSION)
     if version > VERSION:
-        problem = f"this app reads links up to version {VERSION}: what it does not know is left out"
+        problem = _("this app reads links up to version {version}: what it does not know is left out", version=VERSION)
         state.complain(item.name, str(version), problem, everywhere=True)
     item.forget()
 

@@ -17,7 +17,8 @@ from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.quantities import counted, percent
+from core.language import ENGLISH, N_, _, in_language, ngettext
+from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
 from core.settings import LOCAL, settings
@@ -62,10 +63,11 @@ POLL_S, SLOWEST_POLL_S, RECENT_STEPS = 1.0, 3.0, 5
 COLUMNS = (9, 26, 27)
 # With the header, the scores and the player around it the map fills the screen.
 MAP_HEIGHT = "max(18rem, 100dvh - 22rem)"
-CURVES = {"smooth": "Smooth", "raw": "Raw"}
+# Translators: of curves.
+CURVES = {"smooth": N_("Smooth"), "raw": N_("Raw")}
 SMOOTHING = Smoothing("exponential", 0.9)
 # How the vectors were made that a linear probe reads.
-POOLED = {"cls": "[CLS]", "mean": "mean of tokens", "auto": "the encoder’s own pooling"}
+POOLED = {"cls": "[CLS]", "mean": N_("mean of tokens"), "auto": N_("the encoder’s own pooling")}
 UMAP = MapSpec("umap")
 METHODS = {"pca": "PCA", "umap": "UMAP"}
 LOG_BYTES = 8_000
@@ -73,7 +75,7 @@ LOG_BYTES = 8_000
 
 def live_view(engine: Engine, run: RunRecord) -> None:
     """The page of one run. Polls while somebody works on it, and draws once more when it ends."""
-    tab_title(run.title, "Fine-tune")
+    tab_title(run.title, _("Fine-tune"))
     waiting, polling = run.probe is None, not run.status.ended
     st.fragment(_watch)(engine, run.id, polling, waiting)
 
@@ -125,8 +127,8 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
             _next_steps(run)
         else:
             draw_knobs(engine, run, knobs)
-        method = _choice("Map", METHODS, "live.method")
-        how = _choice("Curves", CURVES, "live.how")
+        method = _choice(_("Map"), METHODS, "live.method")
+        how = _choice(_("Curves"), CURVES, "live.how")
     with left:
         with st.container(horizontal=True, gap="medium"):
             _scores(run, config, scores)
@@ -140,8 +142,8 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
 
 def _choice(label: str, options: Mapping[str, str], key: str) -> str:
     """One of a few ways to look, the first at first."""
-    names = list(options)
-    return st.segmented_control(label, names, default=names[0], format_func=options.__getitem__, required=True, key=key)
+    names, words = list(options), {name: _(text) for name, text in options.items()}
+    return st.segmented_control(label, names, default=names[0], format_func=words.__getitem__, required=True, key=key)
 
 
 def _header(engine: Engine, run: RunRecord) -> None:
@@ -150,14 +152,16 @@ def _header(engine: Engine, run: RunRecord) -> None:
     objective = objective_label(run.effective if run.status.ended else config)
     parts = [task_label(config), config.encoder.id, trainable_label(config), objective]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
-    parts += [f"batch {' → '.join(map(str, batches))}", f"seed {config.seed}", *([_device(run)] if run.device else [])]
+    # Translators: the size of a batch, or those of two phases: "batch 16 → 64".
+    parts.append(_("batch {sizes}", sizes=" → ".join(map(str, batches))))
+    parts += [_("seed {number}", number=config.seed), *([_device(run)] if run.device else [])]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(escaped(run.title), anchor=False, width="content")
         status_badge(run)
         st.caption(" · ".join(escaped(part) for part in parts), width="stretch")
         run_buttons(engine, run)
         export_menu(engine.store, run)
-        if st.button("New run", icon=":material/add:", type="tertiary"):
+        if st.button(_("New run"), icon=":material/add:", type="tertiary"):
             FineTune.RUN.forget()
             st.rerun(scope="app")
     show_notice()
@@ -169,7 +173,7 @@ def _device(run: RunRecord) -> str:
     parts = [
         str(run.device),
         *([] if precision == "auto" else [precision]),
-        *([f"node {run.place}"] if run.place else []),
+        *([_("node {name}", name=run.place)] if run.place else []),
     ]
     return ", ".join(parts)
 
@@ -181,48 +185,51 @@ def _progress(store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobSt
 
 
 def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step]) -> list[str]:
-    words = [f"Step {run.last_step:,} of {run.steps:,}"]
+    words = [_("Step {step} of {steps}", step=f"{run.last_step:,}", steps=f"{run.steps:,}")]
     if len(run.config.phases) > 1:
-        words.append(f"phase {run.config.phase_at(max(1, run.last_step)) + 1} of {len(run.config.phases)}")
+        phase = run.config.phase_at(max(1, run.last_step)) + 1
+        words.append(_("phase {number} of {count}", number=phase, count=len(run.config.phases)))
     if run.started_at:
         words.append(duration(run.elapsed_s))
     found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
     if found is not None:
-        words.append(f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f} texts/s")
+        rate = f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f}"
+        words.append(_("{rate} texts/s", rate=rate))
     if run.status == Status.RUNNING:
-        words.append(_left(found, run) if run.last_step < run.steps else "scoring the test split and saving")
+        words.append(_left(found, run) if run.last_step < run.steps else _("scoring the test split and saving"))
     return words
 
 
 def _left(found: Pace | None, run: RunRecord) -> str:
     """What is said of the time to come; nothing is known before a few steps were measured."""
     if found is None:
-        return "measuring its pace"
-    phase = run.config.phase_at(max(1, run.last_step))
-    of_phase = f" of phase {phase + 1}" if phase < len(run.config.phases) - 1 else ""
-    return f"about {duration(found.remaining_s)} left{of_phase}"
+        return _("measuring its pace")
+    phase, time = run.config.phase_at(max(1, run.last_step)), duration(found.remaining_s)
+    if phase < len(run.config.phases) - 1:
+        return _("about {time} left of phase {phase}", time=time, phase=phase + 1)
+    return _("about {time} left", time=time)
 
 
 def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Warn of contrastive terms that are 0 for want of positives; returns what was said."""
+    """Warn of contrastive terms that are 0 for want of positives; returns what was said, in English."""
     used = objective_at(run.effective, max(1, run.last_step))
     batch_size = run.config.phases[used.phase].batch_size
     recent = [step.values for step in steps[-STEPS_IN_A_ROW:]]
-    sentences = starving_sentences(recent, used.objective, batch_size, run.config.task.sampler)
-    for sentence in sentences:
+    known = (recent, used.objective, batch_size, run.config.task.sampler)
+    for sentence in starving_sentences(*known):
         st.warning(escaped(sentence))
-    return sentences
+    with in_language(ENGLISH):
+        return starving_sentences(*known)
 
 
 def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
-    """How the run ended, or what it had to say that is not `shown` already."""
+    """How the run ended, or what it had to say, in English, that is not `shown` already."""
     if run.status == Status.FAILED:
-        st.error(escaped(run.message or "The run failed: its log has the details."))
+        st.error(escaped(_(run.message) if run.message else _("The run failed: its log has the details.")))
     elif run.status == Status.INTERRUPTED:
-        kept = f"from step {run.checkpoint_step:,}" if run.checkpoint_step else "from the start"
-        st.warning(f"The worker is gone. Nothing that was written is lost; Resume goes on {kept}, on the same curve.")
-    elif run.message and run.message not in (*shown, classifier_note(run.config)):  # which λ may have changed since
-        st.info(escaped(run.message))
+        st.warning(_interrupted(run))
+    elif run.message and run.message not in (*shown, _first_note(run.config)):
+        st.info(escaped(_(run.message)))
     if dropped := dropped_sentence(run):
         st.info(escaped(dropped))
     note = classifier_note(config, over=run.status.ended)
@@ -230,31 +237,60 @@ def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
         st.info(note)
 
 
+def _interrupted(run: RunRecord) -> str:
+    if not run.checkpoint_step:
+        return _(
+            "The worker is gone. Nothing that was written is lost; Resume goes on from the start, on the same curve."
+        )
+    return _(
+        "The worker is gone. Nothing that was written is lost; Resume goes on from step {step}, on the same curve.",
+        step=f"{run.checkpoint_step:,}",
+    )
+
+
+def _first_note(config: RunConfig) -> str | None:
+    """What the worker noted when the run began, which λ may have changed since."""
+    with in_language(ENGLISH):
+        return classifier_note(config)
+
+
 def _waiting(engine: Engine, run: RunRecord) -> str:
     if run.status == Status.QUEUED:
         if run.config.start is not None:
-            return f"Waiting for run {run.config.start}, from which it starts."
+            return _("Waiting for run {run}, from which it starts.", run=run.config.start)
         on_cluster = settings().engine != LOCAL
         place = places(engine.store, len(slots()), most_of_visitor()).get(run.id)
         return _in_line(place, on_cluster)
     if run.status == Status.STARTING:
         if settings().engine != LOCAL and run.place is None:
-            return "On its way to a node of the cluster."
-        return "Loading the encoder. One that was never used here is downloaded first, which can take minutes."
-    return "The run ended before its first step." if run.status.ended else "Starting."
+            return _("On its way to a node of the cluster.")
+        return _("Loading the encoder. One that was never used here is downloaded first, which can take minutes.")
+    return _("The run ended before its first step.") if run.status.ended else _("Starting.")
 
 
 def _in_line(place: Place | None, on_cluster: bool) -> str:
     """How many runs begin before this one, and when it will, by the pace of the runs so far."""
-    first = "room on the cluster" if on_cluster else "a free place"
-    if place is None or not place.before:
-        words = f"Next in line, waiting for {first}"
+    before = 0 if place is None else place.before
+    if on_cluster:  # where nobody here knows how many runs go on at a time
+        if not before:
+            return _("Next in line, waiting for room on the cluster.")
+        return ngettext(
+            "Waiting for room on the cluster; {count} run begins before it.",
+            "Waiting for room on the cluster; {count} runs begin before it.",
+            before,
+        )
+    if not before:
+        words = _("Next in line, waiting for a free place.")
     else:
-        words = f"Waiting for {first}; {counted(place.before, 'run begins', 'runs begin')} before it"
-    # Nobody here knows how many runs go on at a time there.
-    if place is None or not place.seconds or on_cluster:
-        return f"{words}."
-    return f"{words}. It begins in about {duration(place.seconds)}, by the pace of earlier runs."
+        words = ngettext(
+            "Waiting for a free place; {count} run begins before it.",
+            "Waiting for a free place; {count} runs begin before it.",
+            before,
+        )
+    if place is None or not place.seconds:
+        return words
+    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(place.seconds))
+    return f"{words} {begins}"
 
 
 def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:
@@ -262,48 +298,42 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
     last = {evaluation.split: evaluation for evaluation in evaluations}
     validation, test = last.get("validation"), last.get("test")
     probe, probe_test = last.get(BASELINE), last.get(BASELINE_TEST)
-    majority = f"The majority class alone gets {percent(run.facts.get('majority_rate', 0.0))}."
     probed = _by_probe(validation, learned=classifier_learned(config, run.last_step))
     test_probed = _by_probe(test, learned=classifier_learns_from(config) is not None)
     # The probe of a frame is fitted on fewer rows than the one to beat, so it is compared with that of frame 0.
     at_start = next((e for e in evaluations if e.split == "validation" and e.step == 0 and probed), None)
     metrics = [
         (
-            "Probe now" if probed else "Validation",
+            _("Probe now") if probed else _("Validation"),
             _percent(validation),
-            f"{_about(validation, probed)} Scored on validation at every frame{_last_at(validation)}.",
+            f"{_about(validation, probed)} {_at_frames(validation)}",
             None,
         ),
         (
             "Macro-F1",
             percent(validation.values["macro_f1"]) if validation else "–",
-            "Of the same, on validation.",
+            _("Of the same, on validation."),
             None,
         ),
         (
-            "Probe at step 0",
+            _("Probe at step 0"),
             _percent(at_start),
-            f"The same on the untrained encoder's vectors{_fitted(at_start)}. {majority}",
+            f"{_about_start(at_start)} {_majority(run)}",
             None,
         )
         if at_start is not None
         else (
-            "Probe to beat",
+            _("Probe to beat"),
             _percent(probe),
-            (
-                f"Logistic regression on the untrained encoder's vectors ({POOLED[config.encoder.pooling]})"
-                f"{_fitted(probe)}, scored on validation. {majority}"
-            ),
+            f"{_about_baseline(probe, _(POOLED[config.encoder.pooling]))} {_majority(run)}",
             None,
         ),
         (
-            "Probe, test" if test_probed else "Test",
-            _percent(test) if test or run.status == Status.FINISHED else "at the end",
-            (
-                f"{_about(test, test_probed)} The test split is scored once, at the end"
-                f"{'' if test_probed else '; next to it, the linear probe of the untrained encoder'}."
-            ),
-            f"to beat {_percent(probe_test)}" if test and probe_test and not test_probed else None,
+            _("Probe, test") if test_probed else _("Test"),
+            # Translators: when the test split is scored.
+            _percent(test) if test or run.status == Status.FINISHED else _("at the end"),
+            f"{_about(test, test_probed)} {_test_split(test_probed)}",
+            _("to beat {score}", score=_percent(probe_test)) if test and probe_test and not test_probed else None,
         ),
     ]
     for label, value, about, beside in metrics:
@@ -319,38 +349,71 @@ def _percent(evaluation: Evaluation | None) -> str:
     return "–" if evaluation is None else percent(evaluation.values["accuracy"])
 
 
-def _last_at(evaluation: Evaluation | None) -> str:
-    return "" if evaluation is None else f", last at step {evaluation.step:,}"
+def _majority(run: RunRecord) -> str:
+    return _("The majority class alone gets {share}.", share=percent(run.facts.get("majority_rate", 0.0)))
+
+
+def _at_frames(evaluation: Evaluation | None) -> str:
+    if evaluation is None:
+        return _("Scored on validation at every frame.")
+    return _("Scored on validation at every frame, last at step {step}.", step=f"{evaluation.step:,}")
+
+
+def _about_start(evaluation: Evaluation) -> str:
+    """Of the probe of frame 0, which is the same as that of the frames after it."""
+    if evaluation.probe_rows is None:
+        return _("The same on the untrained encoder's vectors.")
+    return _("The same on the untrained encoder's vectors, fitted on {rows} training rows.", rows=_fitted(evaluation))
+
+
+def _about_baseline(evaluation: Evaluation | None, pooling: str) -> str:
+    if evaluation is None or evaluation.probe_rows is None:
+        return _(
+            "Logistic regression on the untrained encoder's vectors ({pooling}), scored on validation.", pooling=pooling
+        )
+    return _(
+        "Logistic regression on the untrained encoder's vectors ({pooling}), fitted on {rows} training rows, scored on "
+        "validation.",
+        pooling=pooling,
+        rows=_fitted(evaluation),
+    )
+
+
+def _test_split(probed: bool) -> str:
+    if probed:
+        return _("The test split is scored once, at the end.")
+    return _("The test split is scored once, at the end; next to it, the linear probe of the untrained encoder.")
 
 
 def _about(evaluation: Evaluation | None, probed: bool) -> str:
     if evaluation is None:
-        return "The classifier has learned nothing, so it is not scored." if probed else ""
+        return _("The classifier has learned nothing, so it is not scored.") if probed else ""
     interval = _interval(evaluation.values)
     if evaluation.probe_rows is None:
         return interval
-    return (
-        "The classifier has learned nothing, so this scores a logistic regression on the encoder's present vectors"
-        f"{_fitted(evaluation)}. {interval}"
+    regression = _(
+        "The classifier has learned nothing, so this scores a logistic regression on the encoder's present vectors, "
+        "fitted on {rows} training rows.",
+        rows=_fitted(evaluation),
     )
+    return f"{regression} {interval}"
 
 
-def _fitted(evaluation: Evaluation | None) -> str:
-    """How many rows a linear probe was fitted on; nothing of a run that did not record it."""
-    if evaluation is None or evaluation.probe_rows is None:
-        return ""
-    return f", fitted on {evaluation.probe_rows:,} training rows"
+def _fitted(evaluation: Evaluation) -> str:
+    """How many rows a linear probe was fitted on."""
+    return f"{evaluation.probe_rows:,}"
 
 
 def _interval(values: Mapping[str, float]) -> str:
-    return f"95% Wilson interval {percent(values['accuracy_low'])} to {percent(values['accuracy_high'])}."
+    low, high = percent(values["accuracy_low"]), percent(values["accuracy_high"])
+    return _("95% Wilson interval {low} to {high}.", low=low, high=high)
 
 
 def _map(engine: Engine, run: RunRecord, method: str) -> None:
     assert run.probe is not None
     frames = frames_of(engine.store, run, None)
     if not frames.numbers:
-        st.caption("The first frame comes right after the first step.")
+        st.caption(_("The first frame comes right after the first step."))
         return
     try:
         spec, maps, about = _newest_maps(frames, MapSpec(method))
@@ -362,15 +425,15 @@ def _map(engine: Engine, run: RunRecord, method: str) -> None:
         [panel],
         key=f"live.map.{run.id}",
         height=MAP_HEIGHT,
-        description=f"Map of {len(run.probe.ids):,} texts, coloured by label.",
+        description=_("Map of {texts} texts, coloured by label.", texts=f"{len(run.probe.ids):,}"),
         trails=False,
         follow=True,
         name=f"{run.id}-{spec.method}",
     )
-    st.caption(
-        f"{probe_label(run.probe)}, by label. {about} Each frame is turned onto the one before, so points move because "
-        "the model moved."
-    )
+    # Translators: which texts are on a map, whose colours are the labels.
+    shown = _("{texts}, by label.", texts=probe_label(run.probe))
+    turned = _("Each frame is turned onto the one before, so points move because the model moved.")
+    st.caption(f"{shown} {about} {turned}")
 
 
 def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], str]:
@@ -380,8 +443,9 @@ def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Po
         if len(placed) < len(frames.numbers):
             ensure_job("map", map_request(frames.run, UMAP), "UMAP", since=complete_since(frames.run))
         if placed:
-            return UMAP, placed, f"UMAP of the normalised vectors, some frames behind. {UMAP.entry.caution}"
-    return LIVE, run_reads.maps(frames, LIVE), "First two principal components of the normalised vectors."
+            behind = _("UMAP of the normalised vectors, some frames behind.")
+            return UMAP, placed, f"{behind} {_(UMAP.entry.caution)}"
+    return LIVE, run_reads.maps(frames, LIVE), _("First two principal components of the normalised vectors.")
 
 
 def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
@@ -394,10 +458,10 @@ def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluatio
         return
     found = verdict(contrast, frames[max(frames)], frames.get(0))
     if found.outcome == Outcome.COLLAPSED:
-        st.warning(found.sentence)
+        st.warning(_(found.sentence))
     else:
-        st.markdown(found.sentence)
-    st.caption(f"Validation texts, last block's pooled vectors: {found.numbers}")
+        st.markdown(_(found.sentence))
+    st.caption(_("Validation texts, last block's pooled vectors: {numbers}", numbers=found.numbers))
 
 
 def _geometry(values: Mapping[str, float]) -> Geometry:
@@ -416,7 +480,7 @@ def _curves(
         key="live.curves",
         height=HEIGHT_PX,
         version=seen.key,
-        description="Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate.",
+        description=_("Curves over the steps: loss and its parts, validation accuracy, gradient norms, learning rate."),
     )
 
 
@@ -448,21 +512,21 @@ def _figure(seen: Seen) -> str:
 
 
 def _next_steps(run: RunRecord) -> None:
-    links = {
-        "Explore": ("explore", "scatter_plot", "run"),
-        "Tokens": ("tokens", "format_ink_highlighter", "run"),
-        "Compare": ("compare", "compare_arrows", "runs"),
-        "Use again": ("fine_tune", "replay", "from"),
-    }
+    links = [
+        (_("Explore"), "explore", "scatter_plot", "run"),
+        (_("Tokens"), "tokens", "format_ink_highlighter", "run"),
+        (_("Compare"), "compare", "compare_arrows", "runs"),
+        (_("Use again"), "fine_tune", "replay", "from"),
+    ]
     with st.container(gap="xxsmall", key="next_steps"):
-        for label, (page, icon, name) in links.items():
+        for label, page, icon, name in links:
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params={name: run.id})
 
 
 def _files(engine: Engine, run: RunRecord) -> None:
     disk_line(engine, run)
-    with st.expander("Log"):
-        st.code(log_tail(engine, run) or "The log is empty.", language=None)
+    with st.expander(_("Log")):
+        st.code(log_tail(engine, run) or _("The log is empty."), language=None)
 
 
 def log_tail(engine: Engine, run: RunSummary) -> str:

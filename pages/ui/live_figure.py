@@ -17,6 +17,7 @@ import streamlit as st
 
 from core.atomic import atomic_write
 from core.figures.template import Figure
+from core.language import language
 
 ROOT = Path(__file__).resolve().parents[2]
 # Together they are one module.
@@ -65,8 +66,8 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
         figure: or its text, where that is kept.
         height: pixels.
         description: what the figure shows, for those who cannot see it.
-        version: identifies the figure, so that an unchanged one is not drawn again; "" where that is
-            not known.
+        version: identifies the figure but for its language, so that an unchanged one is not drawn again; "" where that
+            is not known.
     """
     _mount(
         key=key,
@@ -77,7 +78,7 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
                 "height": height,
                 "description": description,
                 "plotly": plotly_url(),
-                "version": version,
+                "version": f"{language()} {version}" if version else "",
             }
         ],
         height="content",

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
+from core.language import N_, _
 from pages.ui import state
 
 MAX_PANELS = 6
@@ -185,8 +186,8 @@ def map_view(
     play: bool = False,
     follow: bool = False,
     name: str = "map",
-    unit: str = "step",
-    empty: str = "There is no frame to show yet.",
+    unit: Literal["step", "layer"] = "step",
+    empty: str = N_("There is no frame to show yet."),
 ) -> MapState:
     """Draw maps, or update those under `key` in place.
 
@@ -203,8 +204,8 @@ def map_view(
             hears nothing of it.
         follow: the newest frame is shown to whoever was at the one before, also when they went there themselves.
         name: of the files that PNG and SVG are saved to.
-        unit: what a frame is the number of, such as "step" or "layer".
-        empty: the sentence shown when no panel has a frame.
+        unit: what a frame is the number of; the browser has the words for it.
+        empty: the sentence shown when no panel has a frame; translated here where it is only marked.
     """
     if len(panels) > MAX_PANELS:
         raise ValueError(f"panels has {len(panels)} maps: give at most {MAX_PANELS}.")
@@ -227,7 +228,7 @@ def map_view(
                 "play": play,
                 "follow": follow,
                 "name": name,
-                "empty": empty,
+                "empty": _(empty),
                 "unit": unit,
                 "selected": now.selected,
                 "frame": memory["frame"].value,

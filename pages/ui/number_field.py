@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import ConfigError
+from core.language import _
 from core.parameters import Parameter
 from pages.ui import state
 from pages.ui.parts import escaped
@@ -25,12 +26,13 @@ def number_field(place: Any, parameter: Parameter, value: float | None, *, key: 
     Returns: the number, or None where the field is empty; `value` where what was typed is out of bounds, which
         `field_problem` then names.
     """
-    more = {"step": 1 if parameter.kind == "integer" else None, "help": parameter.help or None} | more
+    more = {"step": 1 if parameter.kind == "integer" else None, "help": _(parameter.help) or None} | more
     if None in parameter.words:
-        more = {"placeholder": parameter.words[None].lower()} | more
-    typed = place.number_input(parameter.label, value=value, key=key, **more)
+        more = {"placeholder": _(parameter.words[None]).lower()} | more
+    label = _(parameter.label)
+    typed = place.number_input(label, value=value, key=key, **more)
     try:
-        return None if typed is None else parameter.check(parameter.label, typed)
+        return None if typed is None else parameter.check(label, typed)
     except ConfigError as problem:
         report_problem(place, problem)
         return value

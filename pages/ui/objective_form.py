@@ -14,6 +14,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
 from core.glossary import GLOSSARY
+from core.language import N_, _
 from core.losses.entry import LossEntry
 from core.losses.registry import LOSSES
 from core.parameters import Parameter
@@ -29,8 +30,8 @@ COLUMNS = 3
 # A text view may be taken twice, as CERT does; the second one carries this mark in the widget.
 AGAIN = "#2"
 HELP = {
-    "lambda": card("weight", "How much the contrastive part counts; 0 leaves it out."),
-    "weight": "How much this term counts in the sum.",
+    "lambda": N_("How much the contrastive part counts; 0 leaves it out."),
+    "weight": N_("How much this term counts in the sum."),
 }
 
 
@@ -40,7 +41,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
     Raises: ConfigError where loss, views, level and layers cannot go together.
     """
     above = st.container()
-    with st.expander("Terms: losses, views, levels and layers"):
+    with st.expander(_("Terms: losses, views, levels and layers")):
         terms = [_term(number, i, term, len(objective["terms"])) for i, term in enumerate(objective["terms"])]
         _combine_and_add(number, objective)
     edited = {"terms": terms, "combine": objective["combine"]}
@@ -61,7 +62,7 @@ def _knobs(number: int, objective: ObjectiveConfig) -> ObjectiveConfig:
         return objective
     columns = st.columns(min(COLUMNS, max(2, len(knobs) + len(of_tokens))))
     for place, (name, knob) in enumerate(knobs.items()):
-        about = HELP.get(name.rpartition(".")[2]) or _knob_help(objective, name)
+        about = _knob_help(objective, name)
         column = columns[place % len(columns)]
         value = number_slider(column, knob, about, key(number, f"knob.{name}"))
         if value != knob.value:
@@ -83,29 +84,32 @@ def _tokens_of(number: int, objective: ObjectiveConfig, place: int, column: Delt
 
 def _knob_help(objective: ObjectiveConfig, name: str) -> str:
     setting = name.rpartition(".")[2]
+    if setting in HELP:
+        return card("weight", HELP[setting]) if setting == "lambda" else _(HELP[setting])
     parameters = (p for term in objective.terms for p in term.entry.parameters if p.name == setting)
     about = next(parameters).help
-    return card(setting, about) if setting in GLOSSARY else about
+    return card(setting, about) if setting in GLOSSARY else _(about)
 
 
 def _equation(objective: ObjectiveConfig) -> None:
     """The objective with the numbers filled in, what each term contrasts, and where it comes from."""
     st.latex(total_latex(objective))
     several = len(objective.terms) > 1
-    for _, term in objective.as_written:
+    for _key, term in objective.as_written:
         if term.entry.extras and several and len(term_latex(term)) == 1:
             continue  # everybody knows it, and the sum is above
         for line in term_latex(term):
             st.latex(line)
-    for _, term in objective.as_written:
+    for _key, term in objective.as_written:
         if words := term_words(term):
-            st.caption(f"{term.entry.label}: {words}.")
-    with st.popover("Sources, and what others compute", type="tertiary"):
+            # Translators: what a loss contrasts, such as "SupCon: the classifier's output; views: dropout."
+            st.caption(_("{loss}: {words}.", loss=_(term.entry.label), words=words))
+    with st.popover(_("Sources, and what others compute"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):
             _source(LOSSES[loss])
         for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
             entry = VIEWS[name]
-            st.markdown(f"**{entry.label}.** {entry.summary} {entry.source}. {entry.others_compute}")
+            st.markdown(f"{_sourced(entry.label, entry.summary, entry.source)} {_(entry.others_compute)}")
 
 
 def _softmax(number: int, objective: ObjectiveConfig) -> None:
@@ -113,15 +117,22 @@ def _softmax(number: int, objective: ObjectiveConfig) -> None:
     taus = [knob.value for name, knob in objective.knobs.items() if name.rpartition(".")[2] == "temperature"]
     if not taus or taus[0] <= 0:
         return
-    with st.expander("What τ does to one text"):
+    with st.expander(_("What τ does to one text")):
         example_softmax(taus[0], key=f"form.softmax.{number}")
-        st.caption("Cosines of a film review with others before any training, from a replay that comes with the app.")
+        about = _("Cosines of a film review with others before any training, from a replay that comes with the app.")
+        st.caption(about)
 
 
 def _source(entry: LossEntry) -> None:
-    st.markdown(f"**{entry.label}.** {entry.summary} {entry.source}.")
+    st.markdown(_sourced(entry.label, entry.summary, entry.source))
     if entry.others_compute:
-        st.markdown(f"*Others compute:* {entry.others_compute}")
+        st.markdown(_("*Others compute:* {words}", words=_(entry.others_compute)))
+
+
+def _sourced(label: str, summary: str, source: str) -> str:
+    """What something of a registry is and where it comes from, as Markdown."""
+    # Translators: of a loss or a view: its name, a sentence, and the papers that it comes from.
+    return _("**{label}.** {summary} {source}.", label=_(label), summary=_(summary), source=_(source))
 
 
 # Terms
@@ -132,18 +143,20 @@ def _term(number: int, place: int, term: JSON, count: int) -> JSON:
     name = f"term.{place}"
     with st.container(border=True):
         left, right = st.columns([4, 1], vertical_alignment="bottom")
+        # Translators: a term of the sum that a run minimises.
+        label = _("Term {number}", number=place + 1)
         left.selectbox(
-            f"Term {place + 1}",
+            label,
             list(LOSSES),
             index=list(LOSSES).index(entry.name),
-            format_func=lambda loss: LOSSES[loss].label,
-            help=entry.summary,
+            format_func=lambda loss: _(LOSSES[loss].label),
+            help=_(entry.summary),
             on_change=phases_state.change_loss,
             args=(number, place, key(number, f"{name}.loss")),
             key=key(number, f"{name}.loss"),
         )
         right.button(
-            "Remove",
+            _("Remove"),
             icon=":material/delete:",
             disabled=count == 1,
             on_click=phases_state.remove_term,
@@ -161,15 +174,22 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
     current = {_marked(term["views"], i): view for i, view in enumerate(term["views"])}
     options = [option for view in VIEWS if _takes(entry, view) for option in _options(view, current)]
     picked = st.multiselect(
-        "Views",
+        _("Views"),
         options,
         default=list(current),
-        format_func=lambda option: VIEWS[option.removesuffix(AGAIN)].label + (", again" if AGAIN in option else ""),
-        placeholder="The text as it is",
-        help=" · ".join(f"{view.label}: {view.summary}" for view in VIEWS.values()),
+        format_func=_called,
+        placeholder=_("The text as it is"),
+        help=" · ".join(f"{_(view.label)}: {_(view.summary)}" for view in VIEWS.values()),
         key=key(number, f"{name}.views"),
     )
     return [_view(number, name, option, current.get(option)) for option in picked]
+
+
+def _called(option: str) -> str:
+    """What people read for a view that may be picked."""
+    label = _(VIEWS[option.removesuffix(AGAIN)].label)
+    # Translators: a view that is taken a second time.
+    return _("{view}, again", view=label) if AGAIN in option else label
 
 
 def _takes(entry: LossEntry, view: str) -> bool:
@@ -194,7 +214,7 @@ def _view(number: int, name: str, option: str, given: JSON | None) -> JSON:
     values = given or build(ViewConfig, {"view": view}).model_dump(mode="json")
     if not entry.parameters:
         return values
-    st.caption(f"{entry.label}{', again' if AGAIN in option else ''}")
+    st.caption(_called(option))
     columns = st.columns(COLUMNS)
     read = {
         parameter.name: parameter_widget(
@@ -261,7 +281,7 @@ def _matters(parameter: Parameter, term: JSON, entry: LossEntry, views: list[JSO
 def _combine_and_add(number: int, objective: JSON) -> None:
     with st.container(horizontal=True):
         st.button(
-            "Add a term",
+            _("Add a term"),
             icon=":material/add:",
             disabled=len(objective["terms"]) >= MOST_TERMS,
             on_click=phases_state.add_term,
@@ -270,10 +290,10 @@ def _combine_and_add(number: int, objective: JSON) -> None:
         )
         convex = objective["combine"] == "convex"
         st.button(
-            "Weights one by one" if convex else "Bind weights by λ",
-            help="Convex weights, (1 − λ) and λ, sum to 1; one by one, each is free."
+            _("Weights one by one") if convex else _("Bind weights by λ"),
+            help=_("Convex weights, (1 − λ) and λ, sum to 1; one by one, each is free.")
             if convex
-            else "Two terms, one of them contrastive: (1 − λ) and λ.",
+            else _("Two terms, one of them contrastive: (1 − λ) and λ."),
             disabled=not convex and not _can_bind(objective["terms"]),
             on_click=phases_state.change_combine,
             args=(number,),

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from core.config.labels import value_text
 from core.config.objective import Knob
 from core.errors import ConfigError
+from core.language import N_, _
 from core.parameters import AUTO, RELATIVE_LAYERS, Parameter, Value
 from pages.ui.number_field import number_field
 
 CHOSEN = "chosen"
+CHOSEN_BLOCKS = N_("Chosen blocks")
 # A span that hundredths would leave too few places in.
 NARROW = 0.2
 # A span in which whole numbers are fine enough.
@@ -31,9 +33,9 @@ def parameter_widget(place: Any, parameter: Parameter, value: Any, key: str) -> 
         case "choice":
             return choice_field(place, parameter, value, key=key)
         case "switch":
-            return place.toggle(parameter.label, value, help=parameter.help, key=key)
+            return place.toggle(_(parameter.label), value, help=_(parameter.help), key=key)
         case "name":
-            return place.text_input(parameter.label, value, max_chars=300, help=parameter.help, key=key)
+            return place.text_input(_(parameter.label), value, max_chars=300, help=_(parameter.help), key=key)
         case "layers":
             return _layers(place, parameter, value, key)
         case "integer":
@@ -50,13 +52,13 @@ def choice_field(place: Any, parameter: Parameter, value: Any, *, key: str, **mo
     """
     more = _offered(parameter) | more
     index = more["options"].index(value)
-    return place.selectbox(parameter.label, index=index, help=parameter.help or None, key=key, **more)
+    return place.selectbox(_(parameter.label), index=index, help=_(parameter.help) or None, key=key, **more)
 
 
 def segmented_field(place: Any, parameter: Parameter, value: Any, *, key: str, **more: Any) -> Any:
     """The same for a few options, side by side; one is always chosen."""
     more = _offered(parameter) | more
-    label, about = parameter.label, parameter.help or None
+    label, about = _(parameter.label), _(parameter.help) or None
     return place.segmented_control(label, default=value, required=True, help=about, key=key, **more)
 
 
@@ -69,11 +71,11 @@ def _automatic(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
     """A number that may be left to the rest of the run, or chosen."""
     options = [AUTO, CHOSEN]
     picked = place.selectbox(
-        parameter.label,
+        _(parameter.label),
         options,
         index=options.index(AUTO if value == AUTO else CHOSEN),
-        format_func=lambda option: parameter.automatic if option == AUTO else "Chosen",
-        help=parameter.help,
+        format_func=lambda option: _(parameter.automatic) if option == AUTO else _("Chosen"),
+        help=_(parameter.help),
         key=key,
     )
     if picked == AUTO:
@@ -81,9 +83,10 @@ def _automatic(place: Any, parameter: Parameter, value: Any, key: str) -> Value:
     span = parameter.slider or (0.0, 1.0)
     start = span[0] if value == AUTO else float(value)
     if parameter.kind == "integer":
-        number = replace(parameter, label="Chosen", help="", automatic="")
+        # Translators: a number that somebody chose, where it could have been left to the app.
+        number = replace(parameter, label=N_("Chosen"), help="", automatic="")
         return int(number_field(place, number, int(start), key=f"{key}.chosen"))
-    return number_slider(place, Knob("Chosen", start, span), "", f"{key}.chosen")
+    return number_slider(place, Knob(N_("Chosen"), start, span), "", f"{key}.chosen")
 
 
 def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Callable[[], None] | None = None) -> float:
@@ -91,13 +94,13 @@ def number_slider(place: Any, knob: Knob, about: str, key: str, on_change: Calla
     scale = slider_scale(knob.slider, [knob.value])
     return float(
         place.slider(
-            knob.label,
+            _(knob.label),
             scale.low,
             scale.high,
             knob.value,
             step=scale.step,
             format=scale.format,
-            help=about or None,
+            help=_(about) or None,
             on_change=on_change,
             key=key,
         )
@@ -134,23 +137,23 @@ def _layers(place: Any, parameter: Parameter, value: Any, key: str) -> str | tup
     named = value if isinstance(value, str) else CHOSEN
     options = [*RELATIVE_LAYERS, CHOSEN]
     picked = place.selectbox(
-        parameter.label,
+        _(parameter.label),
         options,
         index=options.index(named),
-        format_func=lambda name: RELATIVE_LAYERS.get(name, "Chosen blocks"),
-        help=parameter.help,
+        format_func=lambda name: _(RELATIVE_LAYERS.get(name, CHOSEN_BLOCKS)),
+        help=_(parameter.help),
         key=key,
     )
     if picked != CHOSEN:
         return str(picked)
     typed = place.text_input(
-        "Blocks",
+        _("Blocks"),
         "" if isinstance(value, str) else ", ".join(map(str, value)),
         placeholder="1, 2",
-        help="Numbers from 1, the block behind the embeddings.",
+        help=_("Numbers from 1, the block behind the embeddings."),
         key=f"{key}.blocks",
     )
     try:
         return tuple(int(part) for part in typed.replace(",", " ").split())
     except ValueError:
-        raise ConfigError(parameter.name, typed, "give block numbers such as 2, 4.") from None
+        raise ConfigError(parameter.name, typed, _("give block numbers such as 2, 4.")) from None

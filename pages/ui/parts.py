@@ -10,9 +10,11 @@ from typing import Literal
 import streamlit as st
 
 from core.events import Probe
+from core.language import N_, _
 from core.quantities import counted
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
+from core.store.job_table import JobStatus
 from core.tasks import TASKS
 
 BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
@@ -27,6 +29,24 @@ STATUS_COLOURS: Mapping[Status, BadgeColour] = {
     Status.FAILED: "red",
     Status.FINISHED: "green",
 }
+STATUS_WORDS: Mapping[Status, str] = {
+    Status.QUEUED: N_("queued"),
+    Status.STARTING: N_("starting"),
+    Status.RUNNING: N_("running"),
+    Status.PAUSED: N_("paused"),
+    Status.STOPPING: N_("stopping"),
+    Status.INTERRUPTED: N_("interrupted"),
+    Status.STOPPED: N_("stopped"),
+    Status.FAILED: N_("failed"),
+    Status.FINISHED: N_("finished"),
+}
+JOB_WORDS: Mapping[JobStatus, str] = {
+    "running": N_("running"),
+    "done": N_("done"),
+    "failed": N_("failed"),
+    "cancelled": N_("cancelled"),
+    "interrupted": N_("interrupted"),
+}
 
 
 def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
@@ -40,13 +60,14 @@ def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
 
 def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:
     """What people call the bundled tasks and their own, by id."""
-    yours = distinct([f"{task.name} (yours)" for task in own.values()], list(own))
-    return {name: entry.label for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
+    # Translators: a task that somebody brought, in the list of all tasks.
+    yours = distinct([_("{task} (yours)", task=task.name) for task in own.values()], list(own))
+    return {name: _(entry.label) for name, entry in TASKS.items()} | dict(zip(own, yours, strict=True))
 
 
 def run_titles(runs: Sequence[RunSummary]) -> list[str]:
     """The runs' titles, each with its number where two are called alike."""
-    return distinct([run.title for run in runs], [f"run {run.number}" for run in runs])
+    return distinct([run.title for run in runs], [_("run {number}", number=run.number) for run in runs])
 
 
 def missing_weights(run: RunSummary) -> None:
@@ -57,24 +78,36 @@ def missing_weights(run: RunSummary) -> None:
 
 
 def status_badge(run: RunSummary) -> None:
-    st.badge(str(run.status), color=STATUS_COLOURS[run.status])
+    st.badge(run_status(run.status), color=STATUS_COLOURS[run.status])
+
+
+def run_status(status: Status) -> str:
+    """The status of a run, for people."""
+    return _(STATUS_WORDS[status])
+
+
+def job_status(status: JobStatus) -> str:
+    """The status of a job, for people."""
+    return _(JOB_WORDS[status])
 
 
 def duration(seconds: float) -> str:
     """Seconds as people say them: 42 s, 3 min 20 s, 2 h 5 min."""
     seconds = max(0, round(seconds))
     if seconds < 60:
-        return f"{seconds} s"
+        return _("{seconds} s", seconds=seconds)
     minutes, rest = divmod(seconds, 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s" if rest and minutes < 5 else f"{minutes} min"
+        if rest and minutes < 5:
+            return _("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
+        return _("{minutes} min", minutes=minutes)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return _("{hours} h {minutes} min", hours=hours, minutes=minutes) if minutes else _("{hours} h", hours=hours)
 
 
 def ago(moment: float) -> str:
     seconds = time.time() - moment
-    return "just now" if seconds < 60 else f"{duration(seconds // 60 * 60)} ago"
+    return _("just now") if seconds < 60 else _("{time} ago", time=duration(seconds // 60 * 60))
 
 
 def escaped(text: str) -> str:
@@ -86,4 +119,7 @@ def probe_label(probe: Probe) -> str:
     """Which texts are on a map."""
     train = len(probe.ids) - probe.held_out
     held_out = counted(probe.held_out, "validation text")
-    return f"{held_out} and {counted(train, 'training text')} (open)" if train else held_out
+    if not train:
+        return held_out
+    # Translators: the symbols of the training texts on the map are open, not filled.
+    return _("{held_out} and {train} (open)", held_out=held_out, train=counted(train, "training text"))

@@ -15,6 +15,7 @@ from core.config.presets import PRESETS, SHOWING
 from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.losses.registry import loss_entry
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from pages.ui import phases_state
@@ -28,7 +29,7 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
     "last_blocks": {"blocks": 1},
     "lora": {"lora_rank": 1, "lora_alpha": None, "lora_dropout": 0.05},
 }
-CUSTOM = "Your own"
+CUSTOM = N_("Your own")
 
 
 def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str) -> list[JSON]:
@@ -40,26 +41,28 @@ def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str) -> list[
     Raises: ConfigError for a mix that cannot go together.
     """
     phases = phases_state.start_from([_editable(phase) for phase in start], origin)
-    st.header("Objective")
+    st.header(_("Objective"))
     _preset(phases)
     shape = _shape(encoder_id)
     if len(phases) == 1:
         read = [_phase(0, phases[0], shape)]
         st.button(
-            "Train in two phases",
+            _("Train in two phases"),
             icon=":material/add:",
             type="tertiary",
-            help="A contrastive phase first, then the classifier, each with its own steps and rate.",
+            help=_("A contrastive phase first, then the classifier, each with its own steps and rate."),
             on_click=phases_state.add_phase,
             key=key(0, "add_phase"),
         )
         return read
     read = []
-    for number, tab in enumerate(st.tabs([f"Phase {i + 1} · {_kind(phase)}" for i, phase in enumerate(phases)])):
+    # Translators: the tab of a phase, such as "Phase 1 · contrast".
+    tabs = [_("Phase {number} · {kind}", number=i + 1, kind=_kind(phase)) for i, phase in enumerate(phases)]
+    for number, tab in enumerate(st.tabs(tabs)):
         with tab:
             read.append(_phase(number, phases[number], shape))
             st.button(
-                "Remove this phase",
+                _("Remove this phase"),
                 icon=":material/delete:",
                 type="tertiary",
                 on_click=phases_state.remove_phase,
@@ -76,7 +79,7 @@ def _editable(phase: PhaseConfig) -> JSON:
 
 def _kind(phase: JSON) -> str:
     read = {loss_entry(term["loss"]).reads for term in phase["objective"]["terms"]}
-    return "classifier" if "logits" in read else "contrast"
+    return _("classifier") if "logits" in read else _("contrast")
 
 
 def _preset(phases: list[JSON]) -> None:
@@ -84,16 +87,23 @@ def _preset(phases: list[JSON]) -> None:
     options = [*PRESETS, *([] if picked else [CUSTOM])]
     widget = key(0, "preset")
     chosen = st.selectbox(
-        "Preset",
+        _("Preset"),
         options,
         index=options.index(picked or CUSTOM),
-        format_func=lambda name: f"{PRESETS[name].group}: {PRESETS[name].label}" if name in PRESETS else name,
+        format_func=_called,
         on_change=phases_state.apply_preset,
         args=(widget,),
         key=widget,
     )
     if chosen in PRESETS:
-        st.caption(f"{PRESETS[chosen].summary} Source: {PRESETS[chosen].source}.")
+        preset = PRESETS[chosen]
+        st.caption(_("{summary} Source: {source}.", summary=_(preset.summary), source=_(preset.source)))
+
+
+def _called(name: str) -> str:
+    """What people read for a preset, or for a mix that is none."""
+    preset = PRESETS.get(name)
+    return _(name) if preset is None else f"{_(preset.group)}: {_(preset.label)}"
 
 
 def _recognised(phases: list[JSON]) -> str | None:
@@ -121,12 +131,12 @@ def _shape(encoder_id: str) -> EncoderShape | None:
 
 def _phase(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
     objective = objective_form(number, phase["objective"])
-    st.markdown("**What learns**")
+    st.markdown(f"**{_('What learns')}**")
     trainable = _trainable(number, phase["trainable"])
-    st.markdown("**Optimiser**")
+    st.markdown(f"**{_('Optimiser')}**")
     default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
     lengths, rate = _optimiser(number, phase, default)
-    with st.expander("More: rates, method, memory"):
+    with st.expander(_("More: rates, method, memory")):
         more, memory, drawn = _more(number, phase, str(trainable["part"]), default)
     optimiser = phase["optimiser"] | rate | more
     changed = {"objective": objective, "trainable": trainable | drawn, "optimiser": optimiser}
@@ -182,18 +192,18 @@ def _more(number: int, phase: JSON, part: str, default: Rates | None) -> tuple[J
     )
     decay = number_field(right, fields["layer_decay"], start["layer_decay"], step=0.05, key=key(number, "layer_decay"))
     correction = left.toggle(
-        fields["bias_correction"].label,
+        _(fields["bias_correction"].label),
         start["bias_correction"],
         disabled=name != "adamw",
-        help=fields["bias_correction"].help,
+        help=_(fields["bias_correction"].help),
         key=key(number, "bias_correction"),
     )
     of_phase = fields_of(PhaseConfig)
     micro = number_field(middle, of_phase["micro_batch"], phase["micro_batch"], key=key(number, "micro_batch"))
     checkpointing = right.toggle(
-        of_phase["gradient_checkpointing"].label,
+        _(of_phase["gradient_checkpointing"].label),
         phase["gradient_checkpointing"],
-        help=of_phase["gradient_checkpointing"].help,
+        help=_(of_phase["gradient_checkpointing"].help),
         key=key(number, "checkpointing"),
     )
     learns = part in ("all", "last_blocks") and number == 0

@@ -7,12 +7,13 @@ import streamlit as st
 from core.config import RunConfig
 from core.config.diff import config_differences
 from core.config.turns import as_ended, as_launched, rate_carries_over, settings_at_end
+from core.language import N_, _
 from core.store import RunRecord
 from pages.ui.address import FineTune
 from pages.ui.bound import bound_segments
 from pages.ui.parts import escaped
 
-CHOICES = {"ended": "As it ended", "launched": "As launched"}
+CHOICES = {"ended": N_("As it ended"), "launched": N_("As launched")}
 
 
 def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
@@ -24,18 +25,29 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     if ended == launched:
         return launched, run.id
     moved = config_differences([launched, ended])
-    turned = "; ".join(f"{one.label} {one.values[0]} → {one.values[1]}" for one in moved)
-    st.markdown(f"Knobs of **{escaped(run.title)}** were turned while it ran: {escaped(turned)}. Use its settings:")
-    chosen = bound_segments("Settings", FineTune.AS, CHOICES)
+    turned = "; ".join(f"{_(one.label)} {one.values[0]} → {one.values[1]}" for one in moved)
+    # Translators: below are buttons that say which of its settings: as it ended, as launched.
+    question = _(
+        "Knobs of **{title}** were turned while it ran: {turned}. Use its settings:",
+        title=escaped(run.title),
+        turned=escaped(turned),
+    )
+    st.markdown(question)
+    choices = {name: _(label) for name, label in CHOICES.items()}
+    chosen = bound_segments(_("Settings"), FineTune.AS, choices)
     st.caption(_about(run, chosen))
     return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
 
 
 def _about(run: RunRecord, chosen: str) -> str:
-    words = ["The last values count from the first step on." if chosen == "ended" else "Without the turns."]
+    words = [_("The last values count from the first step on.") if chosen == "ended" else _("Without the turns.")]
     ends = [(phase, settings_at_end(run.effective, i, run.last_step)) for i, phase in enumerate(run.config.phases)]
     kept = [used.rate_factor for phase, used in ends if not rate_carries_over(phase, used.rate_factor)]
     if chosen == "ended" and kept:
-        words.append(f"No run can be launched with its learning rate × {kept[0]:g}: the rate is the one as launched.")
-    words.append("A twin, made on Compare, repeats the turns at their steps.")
+        no_run = _(
+            "No run can be launched with its learning rate × {factor}: the rate is the one as launched.",
+            factor=f"{kept[0]:g}",
+        )
+        words.append(no_run)
+    words.append(_("A twin, made on Compare, repeats the turns at their steps."))
     return " ".join(words)

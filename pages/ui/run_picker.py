@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.config.summary import objective_label
+from core.language import _
 from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state
@@ -25,7 +26,7 @@ def pick_run(store: Store, runs: Sequence[RunSummary], named: RunRecord | None, 
     # Once it was drawn the list counts: a choice that follows soon upon another still brings the address of the first.
     place = list(labels).index(first)
     picked = st.selectbox(
-        "Run",
+        _("Run"),
         list(labels),
         place,
         format_func=labels.__getitem__,

@@ -13,6 +13,7 @@ from scipy.special import softmax
 from core.artifacts.frame_loss import batch_rows
 from core.artifacts.replay_file import read
 from core.artifacts.shipped import SHIPPED
+from core.language import _
 from core.quantities import percent
 from core.representation.geometry import normalised
 from pages.ui.caching import cached
@@ -21,10 +22,6 @@ FOLDER = Path(__file__).parent
 HEIGHT = 92
 # The replay whose first frame has the example, and how many of its texts are a batch.
 EXAMPLE, BATCH = "ce-scl", 16
-ABOUT = (
-    "Each bar is the share of one of the {others} other texts of a batch, the most similar first; together they are 1. "
-    "Full bars are positives, hatched ones negatives."
-)
 
 _mount = st.components.v2.component(
     "softmax_bars",
@@ -48,14 +45,26 @@ def softmax_bars(
         {
             "share": float(share[i]),
             "positive": bool(positives[i]),
-            "title": f"similarity {alike[i]:.2f}: {percent(float(share[i]))}",
+            "title": _("similarity {cosine}: {share}", cosine=f"{alike[i]:.2f}", share=percent(float(share[i]))),
         }
         for i in np.argsort(-alike, kind="stable").tolist()
     ]
     largest = percent(float(share.max(initial=0.0)))
-    label = f"Softmax over {len(bars)} similarities at temperature {temperature:g}; the largest share is {largest}."
+    tau = f"{temperature:g}"
+    label = _(
+        "Softmax over {count} similarities at temperature {temperature}; the largest share is {share}.",
+        count=len(bars),
+        temperature=tau,
+        share=largest,
+    )
     _mount(key=key, data=[{"bars": bars, "label": label}], height=HEIGHT)
-    st.caption(f"τ {temperature:g}: the most similar text gets {largest}. {ABOUT.format(others=len(bars))}")
+    gets = _("τ {temperature}: the most similar text gets {share}.", temperature=tau, share=largest)
+    about = _(
+        "Each bar is the share of one of the {others} other texts of a batch, the most similar first; together they "
+        "are 1. Full bars are positives, hatched ones negatives.",
+        others=len(bars),
+    )
+    st.caption(f"{gets} {about}")
 
 
 def example_softmax(temperature: float, *, key: str) -> None:

@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import shown
+from core.language import _
 from pages.ui.parts import escaped
 
 Value = TypeVar("Value")
@@ -76,10 +77,16 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
     """Say on the page what the URL has wrong under a name.
 
     Args:
-        problem: ours, or escaped.
+        problem: ours, or escaped; translated here where it is only marked.
         everywhere: whether every page has such a name, and none of them says it again by itself.
     """
-    sentence = f"The address asks for {name} = {escaped(shown(text))}, but {problem}; showing the default instead."
+    # Translators: {problem} is a clause, such as "no run has that id".
+    sentence = _(
+        "The address asks for {name} = {value}, but {problem}; showing the default instead.",
+        name=name,
+        value=escaped(shown(text)),
+        problem=_(problem),
+    )
     page = EVERY_PAGE if everywhere else _page()
     remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, page, time.monotonic())
     st.warning(sentence)

@@ -9,6 +9,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.encoders.catalogue import CHINESE, KOREAN, LISTED, knowing
 from core.encoders.source import encoder_shape
+from core.language import N_, _
 from core.quantities import percent
 from core.tasks import TaskData
 from core.tasks.dataset import Split
@@ -22,12 +23,22 @@ LANGUAGES = {"zh": CHINESE, "ko": KOREAN}
 OFFERED = 3
 CUT = 0.05
 MAX_EXAMPLES = 12
+# What the columns of the examples are called, by their names.
+COLUMNS = {
+    "Label": N_("Label"),
+    "Label was": N_("Label was"),
+    "Text": N_("Text"),
+    "Text was": N_("Text was"),
+    "Second text": N_("Second text"),
+    "Second text was": N_("Second text was"),
+}
+NARROW = ("Label", "Label was")
 
 
 def task_audit(config: RunConfig, data: TaskData) -> None:
     """Sentences on the task under this encoder; none where all is well."""
     for note in data.notes:
-        st.caption(escaped(note))
+        st.caption(escaped(_(note)))
     _language(config, data)
     _length(config, data)
     if sentence := expectation(config.task.id, data):
@@ -41,7 +52,14 @@ def _language(config: RunConfig, data: TaskData) -> None:
     listed = LISTED.get(config.encoder.id)
     if language is None or listed is None or listed.knows(language):
         return
-    st.warning(f"These texts are {language}, and {escaped(listed.name)} was trained on {listed.language}. Choose:")
+    # Translators: languages, such as Korean and English; below are buttons with the names of encoders.
+    problem = _(
+        "These texts are {language}, and {encoder} was trained on {trained_on}. Choose:",
+        language=_(language),
+        encoder=escaped(listed.name),
+        trained_on=_(listed.language),
+    )
+    st.warning(problem)
     with st.container(horizontal=True):
         for name in knowing(language)[:OFFERED]:
             st.button(name, key=f"offer.{name}", on_click=state.set_widget, args=(state.form_key("encoder"), name))
@@ -54,10 +72,17 @@ def _length(config: RunConfig, data: TaskData) -> None:
         return
     more = min(most, 2 * read)
     st.info(
-        f"About {percent(cut)} of the texts have more than {read} tokens and are cut; the encoder reads up to {most:,}."
+        _(
+            "About {share} of the texts have more than {read} tokens and are cut; the encoder reads up to {most}.",
+            share=percent(cut),
+            read=read,
+            most=f"{most:,}",
+        )
     )
     if more > read:
-        st.button(f"Read {more} tokens", on_click=state.set_widget, args=(state.form_key("max_length"), more))
+        # Translators: a button: have the encoder read that many tokens of each text.
+        label = _("Read {count} tokens", count=more)
+        st.button(label, on_click=state.set_widget, args=(state.form_key("max_length"), more))
 
 
 def noise_sentence(data: TaskData) -> str:
@@ -66,24 +91,42 @@ def noise_sentence(data: TaskData) -> str:
     rows = len(data.train)
     labels = sum(now != was for now, was in zip(data.train.labels, data.clean.labels, strict=True))
     texts = sum(now != was for now, was in zip(data.train.inputs, data.clean.inputs, strict=True))
-    counts = [(labels, "a wrong label"), (texts, "changed words")]
-    parts = [f"{count:,} with {what} ({percent(count / rows)})" for count, what in counts if count]
-    return f"Training rows: {rows:,}, " + (" and ".join(parts) if parts else "none of them noisy yet") + "."
+    numbers = {
+        "rows": f"{rows:,}",
+        "wrong": f"{labels:,}",
+        "wrong_share": percent(labels / rows),
+        "changed": f"{texts:,}",
+        "changed_share": percent(texts / rows),
+    }
+    if labels and texts:
+        return _(
+            "Training rows: {rows}, {wrong} with a wrong label ({wrong_share}) and {changed} with changed words "
+            "({changed_share}).",
+            **numbers,
+        )
+    if labels:
+        return _("Training rows: {rows}, {wrong} with a wrong label ({wrong_share}).", **numbers)
+    if texts:
+        return _("Training rows: {rows}, {changed} with changed words ({changed_share}).", **numbers)
+    return _("Training rows: {rows}, none of them noisy yet.", **numbers)
 
 
 def training_examples(data: TaskData) -> None:
     """Some training rows as they will be learned from; where noise was made, what they were."""
-    with st.expander("Some of its training rows"):
+    with st.expander(_("Some of its training rows")):
         if data.clean is None:
             rows = [_row(data, data.train, i) for i in range(min(MAX_EXAMPLES, len(data.train)))]
         else:
             changed = _changed(data, data.clean)[:MAX_EXAMPLES]
-            st.caption(noise_sentence(data) + (" Some of them:" if changed else ""))
+            st.caption(f"{noise_sentence(data)} {_('Some of them:')}" if changed else noise_sentence(data))
             rows = [_row_and_was(data, data.clean, i) for i in changed]
         st.dataframe(
             rows,
             hide_index=True,
-            column_config={name: st.column_config.TextColumn(width="small") for name in ("Label", "Label was")},
+            column_config={
+                name: st.column_config.TextColumn(_(label), width="small" if name in NARROW else None)
+                for name, label in COLUMNS.items()
+            },
         )
 
 

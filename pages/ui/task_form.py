@@ -9,6 +9,7 @@ import streamlit as st
 from core.config import FILE_TASK, TaskConfig
 from core.config.fields import fields_of
 from core.errors import shown
+from core.language import _
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS
@@ -25,16 +26,17 @@ HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0}
 
 def task_form(start: TaskConfig) -> dict[str, Any]:
     """Draw the widgets, filled from `start`, and read them."""
-    st.header("Task")
+    st.header(_("Task"))
     own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
     names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
 
     if start.id not in names:
-        st.warning(f"Task {escaped(shown(start.id))} is not here; showing {TASKS[names[0]].label}.")
+        missing, instead = escaped(shown(start.id)), _(TASKS[names[0]].label)
+        st.warning(_("Task {task} is not here; showing {instead}.", task=missing, instead=instead))
 
-    labels = task_names(own) | {FILE_TASK: f"{start.path} (a file)"}
+    labels = task_names(own) | {FILE_TASK: _("{path} (a file)", path=start.path)}
     picked = st.selectbox(
-        "What to learn",
+        _("What to learn"),
         names,
         index=names.index(start.id) if start.id in names else 0,
         format_func=labels.__getitem__,
@@ -43,8 +45,9 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
     st.caption(_about(picked, own, start))
     with st.container(horizontal=True):
         query = {"task": picked} if picked != FILE_TASK else {}
-        st.page_link("pages/data.py", label="Look at its texts", icon=":material/table_rows:", query_params=query)
-        st.page_link("pages/data.py", label="Bring your own", icon=":material/add:", query_params={"view": "file"})
+        st.page_link("pages/data.py", label=_("Look at its texts"), icon=":material/table_rows:", query_params=query)
+        # Translators: texts of one's own.
+        st.page_link("pages/data.py", label=_("Bring your own"), icon=":material/add:", query_params={"view": "file"})
     task: dict[str, Any] = {"id": picked}
     if picked == FILE_TASK:
         kept = start.model_dump(mode="json")
@@ -54,11 +57,15 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
     if picked in own:
-        return f"{counted(own[picked].rows, 'row')}. {escaped(own[picked].source.rstrip('.'))}."
+        rows, source = counted(own[picked].rows, "row"), escaped(_(own[picked].source).rstrip("."))
+        # Translators: how many rows a task has, and where they come from.
+        return _("{rows}. {source}.", rows=rows, source=source)
     if picked == FILE_TASK:
-        return f"Read from {escaped(start.path or '')}."
+        return _("Read from {path}.", path=escaped(start.path or ""))
     entry = TASKS[picked]
-    return f"{entry.summary} {entry.source[0].upper()}{entry.source[1:]}."
+    source = _(entry.source)
+    # Translators: a sentence on a task, and where it comes from.
+    return _("{summary} {source}.", summary=_(entry.summary), source=f"{source[0].upper()}{source[1:]}")
 
 
 def use_balanced_sampler() -> None:
@@ -78,7 +85,7 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
 def _noise(start: TaskConfig) -> dict[str, Any]:
     untouched = start.label_noise == start.text_noise == 0.0 and start.imbalance == 1.0
     untouched &= start.back_translation is None
-    with st.expander("Make it harder: noise and imbalance", expanded=not untouched):
+    with st.expander(_("Make it harder: noise and imbalance"), expanded=not untouched):
         read = {
             name: number_field(
                 column, fields_of(TaskConfig)[name], getattr(start, name), step=step, key=state.form_key(name)
@@ -88,5 +95,5 @@ def _noise(start: TaskConfig) -> dict[str, Any]:
         field = fields_of(TaskConfig)["back_translation"]
         key = state.form_key("back_translation")
         temperature = number_field(st, field, start.back_translation, step=0.1, key=key)
-        st.caption("Validation and test stay as they are.")
+        st.caption(_("Validation and test stay as they are."))
     return read | {"back_translation": temperature, "translators": start.translators}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from core.figures.template import class_colour
+from core.language import N_, _
 from core.quantities import percent
 
 Cell = str | float | bool | None
@@ -18,30 +19,32 @@ MAX_ROWS = 200
 # What a column of numbers takes, and the space around any; names share the rest.
 NUMBER_REM, PADDING_REM = 3.4, 1.4
 TEXT_CHARS, NAME_CHARS = 600, 80
+EXAMPLES = N_("Examples")
 # How numbers of a column are written, where it is not three decimals.
 FORMS: Mapping[str, Callable[[float], str]] = {
-    **dict.fromkeys(("Confidence", "Overlap", "Kept", "Accuracy"), percent),
-    "Examples": "{:,.0f}".format,
+    # Translators: columns of texts: shares of neighbours that two lists have in common, and that stayed.
+    **dict.fromkeys((N_("Confidence"), N_("Overlap"), N_("Kept"), N_("Accuracy")), percent),
+    EXAMPLES: "{:,.0f}".format,
 }
-WIDE = "Text"
+WIDE = N_("Text")
 
 
 def text_table(
-    columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = (), label: str = "Examples"
+    columns: Mapping[str, Sequence[Cell]], *, height: int = 460, classes: Sequence[str] = (), label: str = EXAMPLES
 ) -> None:
     """Draw columns of equal length; each text is below its other cells, over the whole width.
 
     Args:
-        columns: by name; True is a dot, False and None are empty.
+        columns: by name, in English and marked, as it is translated here; True is a dot, False and None are empty.
         height: pixels, above which the table scrolls.
         classes: names that get their colour in front, as on the map.
-        label: what the table is, for those who cannot see it.
+        label: what the table is, for those who cannot see it; marked in the same way.
     """
     names = [name for name in columns if name != WIDE]
     worded = max(1, sum(_kind(columns[name]) == "words" for name in names))
     rest = NUMBER_REM * (len(names) - worded) + PADDING_REM * (len(names) + 1)
     count = len(next(iter(columns.values()), ()))
-    head = "".join(f'<th class="{_kind(columns[name])}" scope="col">{html.escape(name)}</th>' for name in names)
+    head = "".join(f'<th class="{_kind(columns[name])}" scope="col">{html.escape(_(name))}</th>' for name in names)
     colours = {name: class_colour(label) for label, name in enumerate(classes)}
     rows = "".join(
         f"<tbody><tr>{''.join(_cell(name, columns[name][row], colours) for name in names)}<td></td></tr>"
@@ -50,11 +53,12 @@ def text_table(
     )
     st.html(
         f'<div class="text-table" style="max-height:{height}px;--word-room:calc((100cqw - {rest:.1f}rem) / {worded})" '
-        f'tabindex="0" role="region" aria-label="{html.escape(label)}">'
+        f'tabindex="0" role="region" aria-label="{html.escape(_(label))}">'
         f'<table><thead><tr>{head}<td class="rest"></td></tr></thead>{rows}</table></div>'
     )
     if count > MAX_ROWS:
-        st.caption(f"The first {MAX_ROWS:,} of {count:,} are shown; the file has them all.")
+        shown, every = f"{MAX_ROWS:,}", f"{count:,}"
+        st.caption(_("The first {shown} of {every} are shown; the file has them all.", shown=shown, every=every))
 
 
 def _kind(values: Sequence[Cell]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from core.encoders.counting import token_strings
 from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
+from core.language import N_, _
 from core.parameters import Value
 from core.tasks.dataset import Input
 from core.views.preview import text_views
@@ -18,34 +19,42 @@ from core.views.segments import Mark, Segment, ViewPreview, segments_of
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parameter_widget import parameter_widget
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, job_status
 
 POLL_S = 1.0
 TRANSLATE = "back_translation"
 # Tags say to a screen reader what colour and line say to the eye.
 TAGS = {"same": "span", "removed": "del", "added": "ins", "changed": "mark", "moved": "em"}
+# Of the words of a text, as the legend has them.
+MARKS: Mapping[Mark, str] = {
+    "changed": N_("changed"),
+    "added": N_("added"),
+    "removed": N_("removed"),
+    "moved": N_("moved"),
+}
 
 
 def text_views_of(text: Input, encoder: str) -> None:
     """Draw the views of one text or pair under the encoder whose tokens some of them need."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
-    rate = left.slider("Share of words or tokens changed", 0.0, 0.9, 0.2, 0.05, key="views.rate")
+    rate = left.slider(_("Share of words or tokens changed"), 0.0, 0.9, 0.2, 0.05, key="views.rate")
     draw: int = state.remembered("views.draw", lambda: 0)
-    if right.button("Draw again", icon=":material/casino:", width="stretch", help="Other random words, the same rate."):
+    about = _("Other random words, the same rate.")
+    if right.button(_("Draw again"), icon=":material/casino:", width="stretch", help=about):
         draw += 1
         state.remember("views.draw", draw)
     st.html(_legend())
     previews = text_views(text, seed=draw, rate=rate, tokens=_tokens(text, encoder))
-    as_it_is = ViewPreview("", "As it is", "", "text", tuple(segments_of(side, side) for side in _sides(text)))
+    as_it_is = ViewPreview("", N_("As it is"), "", "text", tuple(segments_of(side, side) for side in _sides(text)))
     st.html(_table([as_it_is, *(preview for preview in previews if preview.unit is not None)]))
     for preview in previews:
         if preview.on_request:
             _round_trip(text, preview)
     rest = [preview for preview in previews if preview.unit is None and not preview.on_request]
     if rest:
-        with st.expander("Views that change no word"):
+        with st.expander(_("Views that change no word")):
             for preview in rest:
-                st.markdown(f"**{escaped(preview.label)}.** {escaped(preview.sentence)}")
+                st.markdown(f"**{escaped(_(preview.label))}.** {escaped(_(preview.sentence))}")
 
 
 def _sides(text: Input) -> list[str]:
@@ -56,22 +65,22 @@ def _tokens(text: Input, encoder: str) -> list[str] | None:
     try:
         if tokenizer_file(encoder) is not None:
             return token_strings(encoder, text)
-        st.caption("The tokenizer of this encoder is not here, so views of tokens are only described.")
+        st.caption(_("The tokenizer of this encoder is not here, so views of tokens are only described."))
         return None
     except PlaygroundError as error:
-        st.caption(escaped(str(error)) + " Views of tokens are only described.")
+        st.caption(f"{escaped(str(error))} {_('Views of tokens are only described.')}")
         return None
 
 
 def _legend() -> str:
-    marks: tuple[Mark, ...] = ("changed", "added", "removed", "moved")
-    return f'<p class="view-legend">{" · ".join(_piece(Segment(mark, mark)) for mark in marks)}</p>'
+    pieces = [_piece(Segment(_(word), mark)) for mark, word in MARKS.items()]
+    return f'<p class="view-legend">{" · ".join(pieces)}</p>'
 
 
 def _table(previews: Sequence[ViewPreview]) -> str:
     rows = "".join(
-        f"<tr><th scope='row' title='{html.escape(preview.sentence, quote=True)}'>{html.escape(preview.label)}</th>"
-        f"<td>{_drawn(preview)}</td></tr>"
+        f"<tr><th scope='row' title='{html.escape(_(preview.sentence), quote=True)}'>{html.escape(_(preview.label))}"
+        f"</th><td>{_drawn(preview)}</td></tr>"
         for preview in previews
     )
     return f'<table class="views">{rows}</table>'
@@ -80,11 +89,9 @@ def _table(previews: Sequence[ViewPreview]) -> str:
 def _drawn(preview: ViewPreview) -> str:
     between = " " if preview.unit == "tokens" else ""
     sides = [between.join(_piece(segment) for segment in segments) for segments in preview.segments]
-    note = (
-        ""
-        if preview.changed or not preview.name
-        else ' <small class="view-note">nothing here that it could change</small>'
-    )
+    note = ""
+    if preview.name and not preview.changed:
+        note = f' <small class="view-note">{html.escape(_("nothing here that it could change"))}</small>'
     return "<br>↔ ".join(sides) + note
 
 
@@ -95,8 +102,8 @@ def _piece(segment: Segment) -> str:
 
 def _round_trip(text: Input, preview: ViewPreview) -> None:
     """Back-translation needs two models, so it is asked for and made in a process of its own."""
-    with st.expander(preview.label):
-        st.caption(preview.sentence)
+    with st.expander(_(preview.label)):
+        st.caption(_(preview.sentence))
         settings: dict[str, Value] = {
             p.name: parameter_widget(column, p, p.default, f"views.{p.name}")
             for column, p in zip(st.columns(3), view_entry(TRANSLATE).parameters, strict=True)
@@ -105,7 +112,7 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
         request = {**settings, "texts": texts, "seed": state.remembered("views.draw", lambda: 0)}
         job = next((job for job in reads.jobs().jobs() if job.kind == "translate" and job.request == request), None)
         if job is None:
-            if st.button("Translate there and back", icon=":material/translate:"):
+            if st.button(_("Translate there and back"), icon=":material/translate:"):
                 reads.jobs().start("translate", request, f"Back-translation of {shown(texts[0])}")
                 st.rerun()
             return
@@ -118,8 +125,8 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
     except PlaygroundError:
         st.rerun()  # it ended long ago and was forgotten: it is offered again
     if job.active:
-        st.caption(f"{escaped(job.message or 'Starting')} …")
-        if st.button("Cancel", key="views.cancel"):
+        st.caption(f"{escaped(_(job.message) or _('Starting'))} …")
+        if st.button(_("Cancel"), key="views.cancel"):
             reads.jobs().cancel(job_id)
             st.rerun()
         return
@@ -127,7 +134,7 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
         sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
         st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))
         return
-    st.warning(escaped(job.message or f"The translation was {job.status}."))
-    if st.button("Try again", key="views.again"):
+    st.warning(escaped(_(job.message) or _("The translation was {status}.", status=job_status(job.status))))
+    if st.button(_("Try again"), key="views.again"):
         reads.jobs().dismiss(job_id)
         st.rerun()

@@ -17,6 +17,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 
 from core.config.labels import problem_text
 from core.errors import EngineError, PlaygroundError
+from core.language import _
 from core.settings import settings
 from core.store import Store, default_folder
 from core.store.names import NAME_CHARS, new_id
@@ -73,7 +74,9 @@ def greet() -> None:
 def require_own(owner: str | None) -> None:
     """Raises: EngineError for what belongs to somebody else: a page may be older than the rule."""
     if not visitor().may_change(owner):
-        raise EngineError("This belongs to somebody else, and only they or an admin can change it: start one of yours.")
+        raise EngineError(
+            _("This belongs to somebody else, and only they or an admin can change it: start one of yours.")
+        )
 
 
 def whose(store: Store, owner: str | None) -> str:
@@ -91,15 +94,19 @@ def all_whose(store: Store, owners: list[str | None]) -> list[str]:
 
 def _named(owner: str | None, me: Visitor, names: Mapping[str, str]) -> str:
     if owner is None:
-        return "the server"
+        # Translators: whose a run is.
+        return _("the server")
     if owner == me.id:
-        return "you"
+        # Translators: whose a run is.
+        return _("you")
     return names.get(owner) or (owner.removeprefix("login:") if "@" in owner else _nameless(owner))
 
 
 def _nameless(visitor_id: str) -> str:
     """Digits: letters that are drawn by chance may spell a word."""
-    return f"visitor {int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS:04d}"
+    number = int.from_bytes(hashlib.sha256(visitor_id.encode()).digest()[:4]) % DIGITS
+    # Translators: somebody without a name, such as "visitor 0381".
+    return _("visitor {number}", number=f"{number:04d}")
 
 
 def who_am_i(store: Store) -> None:
@@ -110,16 +117,17 @@ def who_am_i(store: Store) -> None:
     name = store.visitor_names().get(me.id, "")
     with st.container(horizontal=True, vertical_alignment="center"):
         called = escaped(_named(me.id, Visitor(None, is_admin=False), {me.id: name}))
-        may = (
-            ", an admin: you may stop, turn, rename and delete what belongs to anybody"
-            if me.is_admin
-            else ". You may watch everybody’s runs, and change your own"
-        )
-        st.caption(f"You are {called}{may}.", width="content")
+        if me.is_admin:
+            may = _(
+                "You are {name}, an admin: you may stop, turn, rename and delete what belongs to anybody.", name=called
+            )
+        else:
+            may = _("You are {name}. You may watch everybody’s runs, and change your own.", name=called)
+        st.caption(may, width="content")
         _name_form(store, me.id, name)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
-        if state.remembered(ADMIN, bool) and st.button("Be an admin no longer", type="tertiary"):
+        if state.remembered(ADMIN, bool) and st.button(_("Be an admin no longer"), type="tertiary"):
             state.remember(ADMIN, False)
             st.rerun()
 
@@ -128,10 +136,10 @@ def _name_form(store: Store, me: str, name: str) -> None:
     if state.remembered(NAMED, bool):
         state.forget(NAMED)
         state.set_widget(NAME_POPOVER, False)  # closed
-    popover = st.popover("Your name", icon=":material/badge:", key=NAME_POPOVER, on_change="rerun")
+    popover = st.popover(_("Your name"), icon=":material/badge:", key=NAME_POPOVER, on_change="rerun")
     with popover, st.form("visitor.name", border=False):
-        given = st.text_input("Name", name, max_chars=NAME_CHARS, help="Others see it beside your runs.")
-        if st.form_submit_button("Save", type="primary"):
+        given = st.text_input(_("Name"), name, max_chars=NAME_CHARS, help=_("Others see it beside your runs."))
+        if st.form_submit_button(_("Save"), type="primary"):
             try:
                 store.name_visitor(me, given)
             except PlaygroundError as error:
@@ -142,16 +150,16 @@ def _name_form(store: Store, me: str, name: str) -> None:
 
 
 def _admin_form(key: str) -> None:
-    with st.popover("Admin", icon=":material/key:"), st.form("visitor.admin", border=False):
-        typed = st.text_input(
-            "Key", type="password", help="From the server’s settings. It counts until this tab is closed or reloaded."
-        )
-        if st.form_submit_button("Become an admin", type="primary"):
+    with st.popover(_("Admin"), icon=":material/key:"), st.form("visitor.admin", border=False):
+        about = _("From the server’s settings. It counts until this tab is closed or reloaded.")
+        # Translators: a secret that makes its owner an admin.
+        typed = st.text_input(_("Key"), type="password", help=about)
+        if st.form_submit_button(_("Become an admin"), type="primary"):
             if hmac.compare_digest(typed.encode(), key.encode()):
                 state.remember(ADMIN, True)
                 st.rerun()
             time.sleep(WRONG_KEY_S)
-            st.error("That is not the key: ask whoever runs the server.")
+            st.error(_("That is not the key: ask whoever runs the server."))
 
 
 def _email() -> str | None:

@@ -8,10 +8,11 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import _
 from core.store import RunSummary
 from core.workers import JobRecord
 from pages.ui import reads, state
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, job_status
 
 POLLING = "explore.polling"
 # Of a page that otherwise draws itself only when something on it is changed.
@@ -27,6 +28,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
     """Have something done that is missing, and say how far it is.
 
     Args:
+        label: marked with `N_`, and translated here.
         since: what was done before this moment was not all: ask again. Seconds since the epoch.
     Returns: whether it is still going on, or has ended since the page looked; then the page looks again by itself.
     """
@@ -46,8 +48,8 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
         _going_on(job, label)
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{escaped(label)}: {escaped(job.message)}", width="stretch")
-        if st.button("Try again", key=f"again.{job.id}", icon=":material/refresh:"):
+        st.caption(f"{escaped(_(label))}: {escaped(_(job.message))}", width="stretch")
+        if st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
             reads.jobs().dismiss(job.id)
             st.rerun()
     return False
@@ -71,7 +73,7 @@ def is_going_on(kind: str, request: dict[str, Any]) -> bool:
         st.fragment(_follow, run_every=FOLLOW_S)(job.id)
         return True
     if job.status != "done":
-        st.warning(escaped(job.message or f"This was {job.status}."))
+        st.warning(escaped(_(job.message) or _("This was {status}.", status=job_status(job.status))))
     return False
 
 
@@ -97,10 +99,12 @@ def _follow(job_id: str) -> None:
 def _going_on(job: JobRecord, label: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         share = min(1.0, job.done / job.total) if job.total else 0.0
-        count = f" · {job.done:,} of {job.total:,}" if job.total else ""
-        said = ": ".join(map(escaped, filter(None, (label, job.message or "starting"))))
-        st.progress(share, f"{said}{count}", width="stretch")
-        if st.button("Cancel", key=f"cancel.{job.id}", icon=":material/close:"):
+        said = [": ".join(map(escaped, filter(None, (_(label), _(job.message) or _("starting")))))]
+        if job.total:
+            # Translators: how far a job is.
+            said.append(_("{done} of {total}", done=f"{job.done:,}", total=f"{job.total:,}"))
+        st.progress(share, " · ".join(said), width="stretch")
+        if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
             reads.jobs().cancel(job.id)
             st.rerun()
 

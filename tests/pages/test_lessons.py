@@ -108,3 +108,38 @@ def test_beside_another_page_there_is_none(folder: Path) -> None:
     app.switch_page("pages/runs.py").run()
     assert not app.exception
     assert "Next" not in [button.label for button in app.button]
+
+
+def asked(call: str) -> AppTest:
+    """A page with nothing but a question."""
+    script = (
+        "from core.lessons.lesson import Check, Predict\n"
+        "from pages.ui.lesson.checks import draw_check\n"
+        "from pages.ui.lesson.panel import _predicted\n"
+    )
+    return AppTest.from_string(script + call, default_timeout=60).run()
+
+
+def test_a_prediction_is_kept_by_its_place() -> None:
+    """Its words are others for somebody who goes on in another language."""
+    app = asked("_predicted(Predict(question='Where?', choices=('Left', 'Right')), 'at')")
+    app.radio[0].set_value(1).run()
+    app.button[0].click().run()
+    assert not app.exception
+    assert app.markdown[-1].value == "**Where?**  \nYou predicted: Right"
+    assert app.session_state["remembered.lesson.answers"].predicted == {"at": 1}
+
+
+def test_what_is_chosen_is_graded_by_its_place() -> None:
+    app = asked(
+        "check = Check(question='Which?', hint='Look.', choices={'A': 'a', 'B': 'b'}, right='word')\n"
+        "draw_check('at', check, {}, lambda name: 'b')"
+    )
+    app.radio[0].set_value(0).run()
+    app.button[0].click().run()
+    assert [element.value for element in app.warning] == ["Not yet: A is not it. Look."]
+    app.radio[0].set_value(1).run()
+    app.button[0].click().run()
+    assert not app.exception
+    assert [element.value for element in app.success] == ["Right. The runs say: B."]
+    assert app.session_state["remembered.lesson.answers"].checked == {"at": (1, 2)}

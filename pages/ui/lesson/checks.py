@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
+from core.language import _
 from core.lessons.lesson import Check
 from core.lessons.numbers import Number
 from pages.ui import state
@@ -42,40 +43,49 @@ def is_right(check: Check, answer: float | str, value: Callable[[str], Value], n
 def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
     """Ask, and grade what was answered. Returns: whether it was answered rightly, or its answer was shown."""
     number = numbers[check.number] if check.number is not None else None
-    answered, tries = answers().checked.get(key, ("", 0))
+    held, tries = answers().checked.get(key, (0, 0))
+    answered = float(held) if check.number is not None else list(check.choices)[int(held)]
     done = tries > 0 and is_right(check, answered, value, number)
     st.markdown(f"**{check.question}**")
     if not done:
         answer = _ask(key, check, number)
+        # Translators: a button: see whether the answer is right.
+        label = _("Check")
         st.button(
-            "Check", disabled=answer is None, type="primary", key=f"{key}.check", on_click=_keep_answer, args=(key,)
+            label, disabled=answer is None, type="primary", key=f"{key}.check", on_click=_keep_answer, args=(key,)
         )
         if not tries:
             return False
     if done:
-        st.success(f"Right. {_truth(check, numbers, value)}", icon=":material/check:")
+        st.success(_("Right. {truth}", truth=_truth(check, numbers, value)), icon=":material/check:")
         return True
-    st.warning(f"Not yet: {escaped(_said(answered))} is not it. {check.hint}", icon=":material/search:")
+    # Translators: {answer} is what was answered, {hint} a sentence on where to look.
+    wrong = _("Not yet: {answer} is not it. {hint}", answer=escaped(_said(answered)), hint=check.hint)
+    st.warning(wrong, icon=":material/search:")
     if key in answers().shown:
         st.info(_truth(check, numbers, value))
         return True
     if tries >= TRIES:
-        st.button("Show the answer", type="tertiary", key=f"{key}.show", on_click=answers().shown.add, args=(key,))
+        st.button(_("Show the answer"), type="tertiary", key=f"{key}.show", on_click=answers().shown.add, args=(key,))
     return False
 
 
 def _keep_answer(key: str) -> None:
     if (answer := state.widget_value(key)) is not None:
-        _, tries = answers().checked.get(key, ("", 0))
+        tries = answers().checked.get(key, (0, 0))[1]
         answers().checked[key] = (answer, tries + 1)
 
 
-def _ask(key: str, check: Check, number: Number | None) -> float | str | None:
+def _ask(key: str, check: Check, number: Number | None) -> float | int | None:
+    """Returns: the number that was typed, or the place of what was chosen."""
     if number is None:
-        chosen = st.radio(check.question, list(check.choices), index=None, label_visibility="collapsed", key=key)
-        return None if chosen is None else str(chosen)
-    unit = {"percent": " in %", "points": " in points"}.get(number.form, "")
-    typed = st.number_input(f"Your answer{unit}", value=None, format="%g", key=key, width=220)
+        labels = list(check.choices)
+        places = range(len(labels))
+        return st.radio(
+            check.question, places, None, format_func=labels.__getitem__, label_visibility="collapsed", key=key
+        )
+    label = {"percent": _("Your answer in %"), "points": _("Your answer in points")}.get(number.form, _("Your answer"))
+    typed = st.number_input(label, value=None, format="%g", key=key, width=220)
     return None if typed is None else float(typed)
 
 
@@ -86,7 +96,7 @@ def _said(answered: float | str) -> str:
 def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
     """What the runs say, with every number that the question compares."""
     if check.number is not None:
-        return f"The run says {numbers[check.number].written(value(check.number))}."
+        return _("The run says {number}.", number=numbers[check.number].written(value(check.number)))
     if not check.by_number:
-        return f"The runs say: {' · '.join(right_choices(check, value))}."
+        return _("The runs say: {choices}.", choices=" · ".join(right_choices(check, value)))
     return " · ".join(f"{label}: {numbers[name].written(value(name))}" for label, name in check.choices.items())

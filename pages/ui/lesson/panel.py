@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.lessons.lesson import Check, Predict, Try, filled, lessons, placeholders
 from core.lessons.numbers import value_of
 from core.store import Store
@@ -43,7 +44,9 @@ def lesson_panel(page: str) -> None:
 
 def _draw(at: At) -> None:
     part = at.part
-    st.caption(f"{at.lesson.title} · {at.number} of {len(at.lesson.parts)}")
+    # Translators: the part of a lesson, such as "3 of 5".
+    part_of = _("{number} of {count}", number=at.number, count=len(at.lesson.parts))
+    st.caption(f"{at.lesson.title} · {part_of}")
     st.progress(at.number / len(at.lesson.parts))
     st.header(part.title, anchor=False)
     for number, block in enumerate(part.blocks):
@@ -78,7 +81,7 @@ def number_of(at: At, name: str) -> Value:
     return _number(reads.open_engine().store, at.lesson.name, name)
 
 
-@cached(512, spinner="Reading the runs")
+@cached(512, spinner=N_("Reading the runs"))
 def _number(store: Store, lesson: str, name: str) -> Value:
     return value_of(store, lessons()[lesson].numbers[name])
 
@@ -86,8 +89,8 @@ def _number(store: Store, lesson: str, name: str) -> Value:
 def _try(at: At, one: Try, key: str) -> None:
     st.caption(one.label)
     with st.container(horizontal=True, gap="small", key=f"{key}.try"):
-        for label, choice in one.choices.items():
-            if st.button(label, key=f"{key}.{label}"):
+        for number, (label, choice) in enumerate(one.choices.items()):
+            if st.button(label, key=f"{key}.{number}"):
                 change(choice, at.part.shown.page)
 
 
@@ -95,18 +98,21 @@ def _predicted(block: Predict, key: str) -> bool:
     """Ask for a prediction. Returns: whether somebody has made one."""
     said = answers().predicted.get(key)
     if said is not None:
-        st.markdown(f"**{block.question}**  \nYou predicted: {said}")
+        st.markdown(f"**{block.question}**  \n{_('You predicted: {answer}', answer=block.choices[said])}")
         return True
-    chosen = st.radio(block.question, list(block.choices), index=None, key=f"{key}.predicted")
+    places = range(len(block.choices))
+    chosen = st.radio(block.question, places, None, format_func=block.choices.__getitem__, key=f"{key}.predicted")
+    # Translators: a button: show what the prediction was about.
+    label = _("Reveal")
     st.button(
-        "Reveal", disabled=chosen is None, type="primary", key=f"{key}.reveal", on_click=_keep_prediction, args=(key,)
+        label, disabled=chosen is None, type="primary", key=f"{key}.reveal", on_click=_keep_prediction, args=(key,)
     )
     return False
 
 
 def _keep_prediction(key: str) -> None:
     if (chosen := state.widget_value(f"{key}.predicted")) is not None:
-        answers().predicted[key] = str(chosen)
+        answers().predicted[key] = int(chosen)
 
 
 def _way_on(at: At) -> None:
@@ -114,10 +120,12 @@ def _way_on(at: At) -> None:
     st.space("small")
     with st.container(horizontal=True, key="lesson.way"):
         if at.number > 1:
-            st.button("Back", icon=":material/arrow_back:", key="lesson.back", on_click=go_to, args=(at.go(-1),))
+            # Translators: a button: to the part of the lesson before.
+            st.button(_("Back"), icon=":material/arrow_back:", key="lesson.back", on_click=go_to, args=(at.go(-1),))
         if not at.is_last:
             st.button(
-                "Next",
+                # Translators: a button: to the next part of the lesson.
+                _("Next"),
                 type="primary",
                 icon=":material/arrow_forward:",
                 icon_position="right",
@@ -126,12 +134,13 @@ def _way_on(at: At) -> None:
                 args=(at.go(1),),
             )
         elif (following := _following(at)) is not None:
-            label = f"Next lesson: {following.lesson.title}"
+            label = _("Next lesson: {title}", title=following.lesson.title)
             st.button(label, type="primary", key="lesson.following", on_click=go_to, args=(following,))
         st.button(
-            "Leave",
+            # Translators: a button: out of the lesson.
+            _("Leave"),
             type="tertiary",
-            help="The page stays as it is.",
+            help=_("The page stays as it is."),
             key="lesson.leave",
             on_click=EveryPage.LESSON.forget,
         )

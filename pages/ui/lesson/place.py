@@ -63,11 +63,13 @@ class At:
 class Answers:
     """What was predicted and answered, by the place of the question; the latter with the tries it took.
 
-    Attributes: shown: questions whose answer somebody had shown.
+    Attributes:
+        predicted, checked: of what is chosen, its place among the choices, which is the same in every language.
+        shown: questions whose answer somebody had shown.
     """
 
-    predicted: dict[str, str] = field(default_factory=dict)
-    checked: dict[str, tuple[float | str, int]] = field(default_factory=dict)
+    predicted: dict[str, int] = field(default_factory=dict)
+    checked: dict[str, tuple[float | int, int]] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)
 
 

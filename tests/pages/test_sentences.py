@@ -1,0 +1,84 @@
+"""Sentences that are chosen or put together by what is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.artifacts.waiting_time import Place
+from core.encoders.counting import TokenCounts
+from core.tasks.dataset import Split, TaskData
+from pages.ui.lengths import _sentence
+from pages.ui.live import _in_line
+from pages.ui.task_audit import noise_sentence
+
+LENGTHS = [2, 2, 2, 3, 1000]
+CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("unknown_share", "all_texts", "expected"),
+    [
+        (None, 5, "The middle half has 2 to 3 words, the median is 2, the longest 1,000."),
+        (
+            None,
+            9,
+            (
+                "The middle half has 2 to 3 words, the median is 2, the longest 1,000; 5 texts spread over all were "
+                "counted."
+            ),
+        ),
+        (0.0, 5, "The middle half has 2 to 3 tokens, the median is 2, the longest 1,000."),
+        (
+            0.25,
+            9,
+            (
+                "The middle half has 2 to 3 tokens, the median is 2, the longest 1,000; 25.0% of the tokens are "
+                "unknown to it; 5 texts spread over all were counted."
+            ),
+        ),
+    ],
+)
+def test_lengths_are_said_with_what_is_known(unknown_share: float | None, all_texts: int, expected: str) -> None:
+    counts = None if unknown_share is None else TokenCounts(tuple(LENGTHS), unknown_share)
+    assert _sentence(LENGTHS, counts, all_texts=all_texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("place", "on_cluster", "expected"),
+    [
+        (None, False, "Next in line, waiting for a free place."),
+        (
+            Place(0, 125, None),
+            False,
+            "Next in line, waiting for a free place. It begins in about 2 min 5 s, by the pace of earlier runs.",
+        ),
+        (Place(1, None, None), False, "Waiting for a free place; 1 run begins before it."),
+        (
+            Place(2, 40, None),
+            False,
+            "Waiting for a free place; 2 runs begin before it. It begins in about 40 s, by the pace of earlier runs.",
+        ),
+        (Place(0, 125, None), True, "Next in line, waiting for room on the cluster."),
+        (Place(2, 125, None), True, "Waiting for room on the cluster; 2 runs begin before it."),
+    ],
+)
+def test_a_place_in_line_is_said(place: Place | None, on_cluster: bool, expected: str) -> None:
+    assert _in_line(place, on_cluster) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "expected"),
+    [
+        (CLEAN.texts, CLEAN.labels, "Training rows: 4, none of them noisy yet."),
+        (CLEAN.texts, (1, 1, 0, 1), "Training rows: 4, 1 with a wrong label (25.0%)."),
+        (("a", "x", "y", "d"), CLEAN.labels, "Training rows: 4, 2 with changed words (50.0%)."),
+        (
+            ("a", "x", "y", "d"),
+            (1, 1, 0, 1),
+            "Training rows: 4, 1 with a wrong label (25.0%) and 2 with changed words (50.0%).",
+        ),
+    ],
+)
+def test_noise_is_said(texts: tuple[str, ...], labels: tuple[int, ...], expected: str) -> None:
+    data = TaskData("noisy", ("no", "yes"), Split(texts, labels), CLEAN, CLEAN, clean=CLEAN)
+    assert noise_sentence(data) == expected
