@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import shown
+from core.language import _
 
 Array = NDArray[np.floating]
 Doubles = NDArray[np.float64]
@@ -125,9 +126,9 @@ def top_words(weights: Array | Sequence[float], k: int, skip: Collection[int] = 
     remark, left_out = None, set(skip)
     order = [place for place in _descending(given).tolist() if place not in left_out]
     if not order:
-        remark = "This text has no word that the encoder reads, so there is none to choose."
+        remark = _("This text has no word that the encoder reads, so there is none to choose.")
     elif k >= len(order):
-        remark = f"k = {k} takes in every word of this text ({len(order)}), so nothing is selected."
+        remark = _("k = {k} takes in every word of this text ({words}), so nothing is selected.", k=k, words=len(order))
     return TopWords(tuple(order[:k]), remark)
 
 

@@ -11,7 +11,6 @@ from core.representation.array_checks import Whole, checked_labels, checked_rows
 from core.representation.geometry import Array
 
 STARTS, SEED = 10, 0
-SETTINGS = f"{STARTS} starts, seed {SEED}, vectors as they are"
 
 
 def cluster(embeddings: ArrayLike, count: int, previous: ArrayLike | None = None) -> Whole:

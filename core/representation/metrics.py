@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.language import N_
 from core.registry import Registry
 from core.representation import geometry
 from core.representation.array_checks import Whole, checked_labels, checked_rows
-from core.representation.clusters import SETTINGS as KMEANS
 from core.representation.clusters import cluster
 from core.representation.geometry import Array, normalised
 
@@ -22,6 +22,17 @@ FOLDS, SEED, SVM_ITERATIONS = 5, 0, 10_000
 SILHOUETTE_MIB = 64
 # Numbers in one block of a matrix of all pairs: 8 MiB in float64.
 BLOCK_NUMBERS = 2**20
+
+Better = Literal["higher", "lower", "neither"]
+# Which way of a measure is better, as people read it.
+BETTER: Mapping[Better, str] = {
+    # Translators: of a measure, whose higher values are better
+    "higher": N_("higher"),
+    # Translators: of a measure, whose lower values are better
+    "lower": N_("lower"),
+    # Translators: of a measure, whose low and high values can both be bad
+    "neither": N_("neither"),
+}
 
 
 class Given:
@@ -50,7 +61,7 @@ class MetricEntry:
 
     Attributes:
         place: where it comes in lists.
-        better: which way is better; "neither" where a low and a high value can both be bad.
+        better: which way is better, in words by `BETTER`; "neither" where a low and a high value can both be bad.
         settings: one sentence that is printed beside the number.
         share: whether it is a share of examples, written as a percentage.
         measure: its value on the vectors of a frame; None for one that needs more than these.
@@ -60,7 +71,7 @@ class MetricEntry:
     name: str
     place: int
     label: str
-    better: Literal["higher", "lower", "neither"]
+    better: Better
     settings: str
     source: str
     share: bool = False
@@ -225,21 +236,27 @@ ENTRIES = (
     MetricEntry(
         "linear_svm",
         0,
-        "Linear SVM accuracy",
+        N_("Linear SVM accuracy"),
         "higher",
-        "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they are.",
-        "Cortes & Vapnik 1995; scikit-learn's LinearSVC",
+        N_(
+            "LinearSVC, C = 1, up to 10,000 iterations; mean of 5 stratified folds, shuffled, seed 0; vectors as they "
+            "are."
+        ),
+        N_("Cortes & Vapnik 1995; scikit-learn's LinearSVC"),
         share=True,
         measure=lambda given: given.fold_accuracies[0],
-        short="Linear SVM",
+        short=N_("Linear SVM"),
     ),
     MetricEntry(
         "knn1",
         1,
-        "1-NN accuracy",
+        N_("1-NN accuracy"),
         "higher",
-        "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they are.",
-        "Cover & Hart 1967; scikit-learn's KNeighborsClassifier",
+        N_(
+            "The nearest neighbour's class, euclidean; mean of the same 5 stratified folds, seed 0; vectors as they "
+            "are."
+        ),
+        N_("Cover & Hart 1967; scikit-learn's KNeighborsClassifier"),
         share=True,
         measure=lambda given: given.fold_accuracies[1],
         short="1-NN",
@@ -247,9 +264,9 @@ ENTRIES = (
     MetricEntry(
         "ari",
         2,
-        "Adjusted Rand index",
+        N_("Adjusted Rand index"),
         "higher",
-        f"KMeans with as many clusters as classes against the labels, {KMEANS}.",
+        N_("KMeans with as many clusters as classes against the labels, 10 starts, seed 0, vectors as they are."),
         "Hubert & Arabie 1985",
         measure=lambda given: given.cluster_scores[0],
         short="ARI",
@@ -257,9 +274,12 @@ ENTRIES = (
     MetricEntry(
         "nmi",
         3,
-        "Normalised mutual information",
+        N_("Normalised mutual information"),
         "higher",
-        f"KMeans with as many clusters as classes against the labels, {KMEANS}; arithmetic mean of the entropies.",
+        N_(
+            "KMeans with as many clusters as classes against the labels, 10 starts, seed 0, vectors as they are; "
+            "arithmetic mean of the entropies."
+        ),
         "Vinh, Epps & Bailey 2010",
         measure=lambda given: given.cluster_scores[1],
         short="NMI",
@@ -267,55 +287,57 @@ ENTRIES = (
     MetricEntry(
         "alignment",
         4,
-        "Alignment",
+        N_("Alignment"),
         "neither",  # equal vectors have the lowest
-        "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal.",
+        N_(
+            "Mean squared distance over all pairs of one label; normalised vectors. Also 0 where all vectors are equal."
+        ),
         "Wang & Isola 2020, arXiv:2005.10242",
         measure=lambda given: alignment(given.rows, given.labels),
     ),
     MetricEntry(
         "uniformity",
         5,
-        "Uniformity",
+        N_("Uniformity"),
         "lower",
-        "Log of the mean over all pairs of exp(−2 × squared distance); normalised vectors.",
+        N_("Log of the mean over all pairs of exp(−2 × squared distance); normalised vectors."),
         "Wang & Isola 2020, arXiv:2005.10242",
         measure=lambda given: uniformity(given.rows),
     ),
     MetricEntry(
         "silhouette",
         6,
-        "Silhouette",
+        N_("Silhouette"),
         "higher",
-        "Mean over examples, the labels as clusters, euclidean; vectors as they are.",
+        N_("Mean over examples, the labels as clusters, euclidean; vectors as they are."),
         "Rousseeuw 1987",
         measure=_silhouette,
     ),
     MetricEntry(
         "effective_rank",
         7,
-        "Effective rank",
+        N_("Effective rank"),
         "neither",
-        "exp of the entropy of the singular values' shares; normalised, then centred vectors.",
+        N_("exp of the entropy of the singular values' shares; normalised, then centred vectors."),
         "Roy & Vetterli 2007",
         measure=lambda given: geometry.effective_rank(given.rows) if len(given.rows) > 1 else None,
     ),
     MetricEntry(
         "within_between_ratio",
         8,
-        "Within / between classes",
+        N_("Within / between classes"),
         "lower",
-        "Squared distance to the own class's mean over that of this mean to the mean of all; normalised vectors.",
-        "the traces of Fisher's scatter matrices, Fisher 1936",
+        N_("Squared distance to the own class's mean over that of this mean to the mean of all; normalised vectors."),
+        N_("the traces of Fisher's scatter matrices, Fisher 1936"),
         measure=lambda given: within_between_ratio(given.rows, given.labels),
-        short="Within / between",
+        short=N_("Within / between"),
     ),
     MetricEntry(
         "spearman_similarity",
         9,
-        "Spearman on similarity",
+        N_("Spearman on similarity"),
         "higher",
-        "Spearman's rank correlation of the cosine of the two texts with the score people gave.",
+        N_("Spearman's rank correlation of the cosine of the two texts with the score people gave."),
         "Reimers et al. 2016; Cer et al. 2017, arXiv:1708.00055",
     ),
 )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from core.language import N_, _
 from core.quantities import percent, signed
 
 # A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as
@@ -38,22 +39,38 @@ class Outcome(StrEnum):
     NEAR_BOUND = "near bound"
 
 
+# Those of a loss that learns have a place for how far it has come.
 SENTENCES: Mapping[Outcome, str] = {
-    Outcome.OFF: "The contrastive loss has weight 0: it is measured, and moves nothing.",
-    Outcome.COLLAPSED: "The vectors have collapsed: they lost their spread since step 0 and now all point one way. "
-    "Raise the temperature or lower the learning rate.",
-    Outcome.SEPARATED: "Classes are tight and apart: high cosine within a class, low between classes. That is the aim, "
-    "not a collapse.",
-    Outcome.UNCHANGED_NARROW: "The contrastive loss is still at its collapse line. The vectors point in similar "
-    "directions, as they did before training: they have not collapsed, and have not learned yet.",
-    Outcome.NARROWED: "The contrastive loss is at its collapse line, and the vectors are closer together or fill fewer "
-    "directions than at step 0: watch the map.",
-    Outcome.EQUIDISTANT: "The contrastive loss is at its collapse line, yet the vectors are spread out: to this loss "
-    "they are about equally far apart. Nothing has collapsed.",
-    Outcome.AT_LINE: "The contrastive loss is at its collapse line: the vectors that it compares look alike to it.",
-    Outcome.ABOVE_LINE: "The contrastive loss is above its collapse line: it would be lower if all vectors were equal.",
-    Outcome.LEARNING: "The contrastive loss is learning.",
-    Outcome.NEAR_BOUND: "The contrastive loss is close to the lowest value that it can reach on training batches.",
+    Outcome.OFF: N_("The contrastive loss has weight 0: it is measured, and moves nothing."),
+    Outcome.COLLAPSED: N_(
+        "The vectors have collapsed: they lost their spread since step 0 and now all point one way. "
+        "Raise the temperature or lower the learning rate."
+    ),
+    Outcome.SEPARATED: N_(
+        "Classes are tight and apart: high cosine within a class, low between classes. That is the aim, not a collapse."
+    ),
+    Outcome.UNCHANGED_NARROW: N_(
+        "The contrastive loss is still at its collapse line. The vectors point in similar "
+        "directions, as they did before training: they have not collapsed, and have not learned yet."
+    ),
+    Outcome.NARROWED: N_(
+        "The contrastive loss is at its collapse line, and the vectors are closer together or fill fewer "
+        "directions than at step 0: watch the map."
+    ),
+    Outcome.EQUIDISTANT: N_(
+        "The contrastive loss is at its collapse line, yet the vectors are spread out: to this loss "
+        "they are about equally far apart. Nothing has collapsed."
+    ),
+    Outcome.AT_LINE: N_("The contrastive loss is at its collapse line: the vectors that it compares look alike to it."),
+    Outcome.ABOVE_LINE: N_(
+        "The contrastive loss is above its collapse line: it would be lower if all vectors were equal."
+    ),
+    # Translators: {covered} is "it has covered 50.0% of the way from its collapse line to its lower bound"
+    Outcome.LEARNING: N_("The contrastive loss is learning: {covered}."),
+    # Translators: {covered} is "it has covered 90.0% of the way from its collapse line to its lower bound"
+    Outcome.NEAR_BOUND: N_(
+        "The contrastive loss is close to the lowest value that it can reach on training batches: {covered}."
+    ),
 }
 
 
@@ -131,12 +148,10 @@ def verdict(contrast: Contrast, now: Geometry, start: Geometry | None) -> Verdic
         start: the frame of step 0; None where it is not there yet, and the sentence then says less.
     """
     outcome = _outcome(contrast, now, start)
-    sentence = SENTENCES[outcome]
-    if outcome in (Outcome.LEARNING, Outcome.NEAR_BOUND):
-        sentence = f"{sentence[:-1]}: {_covered(contrast)}."
+    said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
-        sentence += " The map shows other vectors than those it compares."
-    return Verdict(outcome, sentence, _numbers(now, start))
+        said.append(_("The map shows other vectors than those it compares."))
+    return Verdict(outcome, " ".join(said), _numbers(now, start))
 
 
 def _outcome(contrast: Contrast, now: Geometry, start: Geometry | None) -> Outcome:
@@ -170,24 +185,41 @@ def _separated(now: Geometry) -> bool:
 
 
 def _covered(contrast: Contrast) -> str:
-    text = f"it has covered {percent(max(0.0, contrast.covered))} of the way from its collapse line to its lower bound"
+    """A clause on how far the loss has come."""
+    share = percent(max(0.0, contrast.covered))
     if contrast.reachable < NEARLY_THERE:
-        text += f", of at most {percent(contrast.reachable)} at τ = {contrast.temperature:g}"
-    return text + (f" (mean of the last {contrast.steps} steps)" if contrast.steps > 1 else "")
+        text = _(
+            "it has covered {share} of the way from its collapse line to its lower bound, of at most {most} at τ = "
+            "{temperature:g}",
+            share=share,
+            most=percent(contrast.reachable),
+            temperature=contrast.temperature,
+        )
+    else:
+        text = _("it has covered {share} of the way from its collapse line to its lower bound", share=share)
+    if contrast.steps <= 1:
+        return text
+    # Translators: {covered} is "it has covered 50.0% of the way from its collapse line to its lower bound"
+    return _("{covered} (mean of the last {steps} steps)", covered=text, steps=contrast.steps)
 
 
 def _numbers(now: Geometry, start: Geometry | None) -> str:
     before = start or now
     measured = [
-        ("cosine within classes", now.within_cosine, before.within_cosine, 2),
-        ("between classes", now.between_cosine, before.between_cosine, 2),
-        ("effective rank", now.effective_rank, before.effective_rank, 1),
+        (_("cosine within classes"), now.within_cosine, before.within_cosine, 2),
+        # Translators: the cosine between classes, behind "cosine within classes"
+        (_("between classes"), now.between_cosine, before.between_cosine, 2),
+        (_("effective rank"), now.effective_rank, before.effective_rank, 1),
     ]
     if now.within_cosine is None and now.between_cosine is None:
-        measured.insert(0, ("mean cosine", now.mean_cosine, before.mean_cosine, 2))
+        measured.insert(0, (_("mean cosine"), now.mean_cosine, before.mean_cosine, 2))
     return " · ".join(
-        f"{name} {signed(value, decimals)}"
-        + (f" ({signed(then, decimals)} at step 0)" if start is not None and then is not None else "")
+        _number(f"{name} {signed(value, decimals)}", None if start is None or then is None else signed(then, decimals))
         for name, value, then, decimals in measured
         if value is not None
     )
+
+
+def _number(now: str, then: str | None) -> str:
+    # Translators: {now} is such as "effective rank 1.2", {then} such as 28.0
+    return now if then is None else _("{now} ({then} at step 0)", now=now, then=then)

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from core.language import N_
 from core.parameters import Parameter, Value
 from core.representation.geometry import Array
 from core.representation.projections.alignment import Points
 from core.representation.projections.before import Before
 
 Mode = Literal["each", "once"]
-MODES: Mapping[Mode, str] = {"each": "Follow the model", "once": "Fit once, place the others"}
-# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
-HIDES_SCALE = "{} shows neighbourhoods, not distances: a collapsed space can still look spread out."
-BY_A_LIBRARY = "By {} itself, each fitted frame from the one before: to compare with ours, which holds still."
+MODES: Mapping[Mode, str] = {"each": N_("Follow the model"), "once": N_("Fit once, place the others")}
 
 
 class Fit(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from core.language import N_
 from core.parameters import Value
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, align
@@ -63,7 +64,9 @@ ENTRIES = (
         "PCA",
         0,
         "Pearson 1901; Hotelling 1933",
-        "The directions in which the normalised vectors spread most: distances shrink, but nothing is torn or bent.",
+        N_(
+            "The directions in which the normalised vectors spread most: distances shrink, but nothing is torn or bent."
+        ),
         fit,
         place,
         linear=True,

@@ -9,14 +9,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from core.language import N_
 from core.parameters import Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
-from core.representation.projections.entry import BY_A_LIBRARY, HIDES_SCALE, Projection
+from core.representation.projections.entry import Projection
 from core.representation.projections.pca import pca_map
-from core.representation.projections.tsne import PARAMETERS
+from core.representation.projections.tsne import CAUTION, PARAMETERS
 
 # As the library scales its own start.
 START_WIDTH = 1e-4
@@ -61,9 +62,9 @@ ENTRIES = (
         "t-SNE (scikit-learn)",
         3,
         "scikit-learn; van der Maaten & Hinton 2008",
-        BY_A_LIBRARY.format("scikit-learn"),
+        N_("By scikit-learn itself, each fitted frame from the one before: to compare with ours, which holds still."),
         fit,
-        caution=HIDES_SCALE.format("t-SNE"),
+        caution=CAUTION,
         parameters=PARAMETERS,
         library="scikit-learn",
         same_as="tsne",

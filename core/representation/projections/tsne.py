@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from core.language import N_
 from core.parameters import Parameter, Value, number
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
@@ -17,7 +18,7 @@ from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.entry import HIDES_SCALE, Projection
+from core.representation.projections.entry import Projection
 from core.representation.projections.graph import Floats, Graph, bisected, both_ways, changed
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_student, push_by_student
 from core.representation.projections.pca import pca_map
@@ -123,12 +124,14 @@ def _forces(graph: Graph, exaggeration: float, seed: int) -> Callable[[Coordinat
     return force
 
 
+# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
+CAUTION = N_("t-SNE shows neighbourhoods, not distances: a collapsed space can still look spread out.")
 PARAMETERS = (
     Parameter(
         "perplexity",
-        "Perplexity",
+        N_("Perplexity"),
         30.0,
-        "About how many neighbours an example has; at most a third of the examples are taken.",
+        N_("About how many neighbours an example has; at most a third of the examples are taken."),
         low=2.0,
         high=200.0,
         slider=(5.0, 100.0),
@@ -141,9 +144,9 @@ ENTRIES = (
         "t-SNE",
         1,
         "van der Maaten & Hinton 2008",
-        "Keeps each example's nearest neighbours near; sizes of clusters and distances between them mean little.",
+        N_("Keeps each example's nearest neighbours near; sizes of clusters and distances between them mean little."),
         fit,
-        caution=HIDES_SCALE.format("t-SNE"),
+        caution=CAUTION,
         parameters=PARAMETERS,
     ),
 )

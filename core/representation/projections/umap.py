@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from core.language import N_
 from core.parameters import Parameter, Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.neighbours import nearest_among
@@ -23,7 +24,7 @@ from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.descent import descend, meetings, pace, reach
-from core.representation.projections.entry import HIDES_SCALE, Projection
+from core.representation.projections.entry import Projection
 from core.representation.projections.graph import Graph, both_ways, changed, memberships
 from core.representation.projections.kernels import Coordinates, compiled, pull_by_power, push_by_table
 from core.representation.projections.pca import pca_map
@@ -159,12 +160,14 @@ def _toward(
     return force
 
 
+# Neighbours are found at every scale, so that nearly equal vectors fill a map as distant ones do.
+CAUTION = N_("UMAP shows neighbourhoods, not distances: a collapsed space can still look spread out.")
 PARAMETERS = (
     Parameter(
         "neighbours",
-        "Neighbours",
+        N_("Neighbours"),
         15,
-        "How many neighbours shape the map, the example itself among them: few show small groups, many the whole.",
+        N_("How many neighbours shape the map, the example itself among them: few show small groups, many the whole."),
         kind="integer",
         low=2,
         high=200,
@@ -172,9 +175,9 @@ PARAMETERS = (
     ),
     Parameter(
         "min_dist",
-        "Minimal distance",
+        N_("Minimal distance"),
         0.1,
-        "How close neighbours may lie on the map: 0 packs them tightly.",
+        N_("How close neighbours may lie on the map: 0 packs them tightly."),
         low=0.0,
         high=0.99,
     ),
@@ -185,12 +188,14 @@ ENTRIES = (
         "umap",
         "UMAP",
         2,
-        "McInnes et al. 2018, arXiv:1802.03426; mean forces, Damrich & Hamprecht 2021, arXiv:2103.14608",
-        "Keeps each example's nearest neighbours near and pushes the others apart; distances between clusters mean "
-        "little.",
+        N_("McInnes et al. 2018, arXiv:1802.03426; mean forces, Damrich & Hamprecht 2021, arXiv:2103.14608"),
+        N_(
+            "Keeps each example's nearest neighbours near and pushes the others apart; distances between clusters mean "
+            "little."
+        ),
         fit,
         place,
-        caution=HIDES_SCALE.format("UMAP"),
+        caution=CAUTION,
         parameters=PARAMETERS,
     ),
 )

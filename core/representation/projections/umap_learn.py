@@ -10,14 +10,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from core.language import N_
 from core.parameters import Value, number, whole
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, centred, settled
 from core.representation.projections.before import Before
 from core.representation.projections.copies import find_copies
-from core.representation.projections.entry import BY_A_LIBRARY, HIDES_SCALE, Projection
+from core.representation.projections.entry import Projection
 from core.representation.projections.pca import pca_map
-from core.representation.projections.umap import PARAMETERS
+from core.representation.projections.umap import CAUTION, PARAMETERS
 
 
 def fit(embeddings: Array, dims: int, settings: Mapping[str, Value], seed: int, before: Before | None) -> Points:
@@ -53,9 +54,9 @@ ENTRIES = (
         "UMAP (umap-learn)",
         4,
         "umap-learn; McInnes et al. 2018, arXiv:1802.03426",
-        BY_A_LIBRARY.format("umap-learn"),
+        N_("By umap-learn itself, each fitted frame from the one before: to compare with ours, which holds still."),
         fit,
-        caution=HIDES_SCALE.format("UMAP"),
+        caution=CAUTION,
         parameters=PARAMETERS,
         library="umap-learn",
         same_as="umap",

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import ConfigError
+from core.language import N_, _
 from core.representation.projections import MapSpec, by_library, still
 from core.representation.projections.entry import MODES
 from core.representation.projections.registry import projection_entry
@@ -20,7 +21,7 @@ from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped, missing_weights
 
 OURS, LIBRARY = "ours", "library"
-DIMENSIONS: Mapping[str, str] = {"2": "2-D", "3": "3-D"}
+DIMENSIONS: Mapping[str, str] = {"2": N_("2-D"), "3": N_("3-D")}
 SEARCH_CHARS = 200
 
 
@@ -46,38 +47,38 @@ def choose(run: RunSummary, steps_with_weights: Sequence[int]) -> Choices:
     dims, to_dims = bound(Explore.DIMENSIONS, DIMENSIONS)
     colour, to_colour = bound(Explore.COLOUR, COLOURINGS)
     other = by_library().get(method)
-    layouts = {OURS: "This app, so that it holds still", LIBRARY: other.library if other else ""}
+    layouts = {OURS: _("This app, so that it holds still"), LIBRARY: other.library if other else ""}
     layout, to_layout = bound(Explore.LAYOUT, layouts, labels=layouts.values())
-    _, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
+    _words, to_search = bound_text(Explore.SEARCH, SEARCH_CHARS)
     mode, to_mode = bound(Explore.MODE, MODES)
     frames = _frame_options(steps_with_weights)
     layers, to_layers = bound(Explore.LAYERS, frames)
     parameters = {parameter.name: bound_parameter(method, parameter) for parameter in still()[method].parameters}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _segments("Map", {name: entry.label for name, entry in still().items()}, to_method)
-        _segments("Dimensions", DIMENSIONS, to_dims)
-        labels = {name: entry.label for name, entry in COLOURINGS.items()}
+        _segments(_("Map"), {name: entry.label for name, entry in still().items()}, to_method)
+        _segments(_("Dimensions"), DIMENSIONS, to_dims)
         st.selectbox(
-            "Colour by",
-            list(labels),
-            format_func=lambda name: f"Colour: {labels[name].lower()}",
+            _("Colour by"),
+            list(COLOURINGS),
+            format_func=lambda name: _("Colour: {what}", what=_(COLOURINGS[name].label).lower()),
             width=220,
             label_visibility="collapsed",
             **to_colour.by_index,
         )
         search = st.text_input(
-            "Find words",
+            _("Find words"),
             max_chars=SEARCH_CHARS,
-            placeholder="Find words in all texts",
+            placeholder=_("Find words in all texts"),
             label_visibility="collapsed",
             icon=":material/search:",
             width=240,
             **to_search.by_value,
         )
-        with st.popover("More", icon=":material/tune:", key="explore.more"):
+        with st.popover(_("More"), icon=":material/tune:", key="explore.more"):
             values = _more(method, layouts, layout, to_layout, to_mode, parameters)
             st.selectbox(
-                "Frames are",
+                # Translators: followed by "Steps of the run" or "Layers at step 40"
+                _("Frames are"),
                 list(frames),
                 format_func=frames.__getitem__,
                 on_change=_forget_the_frame,
@@ -110,21 +111,22 @@ def _more(
     """Draw what is seldom changed; the parameters of the map."""
     other = by_library().get(method)
     if other is not None:
-        st.radio("Laid out by", list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
+        st.radio(_("Laid out by"), list(layouts), format_func=layouts.__getitem__, **to_layout.by_index)
     entry = other if other is not None and layout == LIBRARY else still()[method]
     if len(entry.modes) > 1:
-        st.radio("Fit the map", list(MODES), format_func=MODES.__getitem__, **to_mode.by_index)
+        st.radio(_("Fit the map"), list(MODES), format_func=lambda name: _(MODES[name]), **to_mode.by_index)
     values = {
         parameter.name: parameter_widget(st, parameter, tied.start, tied.key)
         for parameter in entry.parameters
-        for _, tied in [parameters[parameter.name]]
+        for _value, tied in [parameters[parameter.name]]
     }
-    st.caption(f"{entry.about} Source: {entry.source}.")
+    st.caption(f"{_(entry.about)} {_('Source: {source}.', source=_(entry.source))}")
     return values
 
 
 def _frame_options(steps: Sequence[int]) -> dict[str, str]:
-    return {"": "Steps of the run", **{str(step): f"Layers at step {step:,}" for step in steps}}
+    layers = {str(step): _("Layers at step {step}", step=f"{step:,}") for step in steps}
+    return {"": _("Steps of the run"), **layers}
 
 
 def _forget_the_frame() -> None:
@@ -137,7 +139,7 @@ def _segments(label: str, options: Mapping[str, str], tied: Tied) -> None:
     st.segmented_control(
         label,
         list(options),
-        format_func=options.__getitem__,
+        format_func=lambda name: _(options[name]),
         required=True,
         label_visibility="collapsed",
         width="content",

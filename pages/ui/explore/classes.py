@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
+from core.language import N_, _
 from core.representation.examples import ExampleScores, confusion
 from core.representation.movement import class_centroids, margins
 from core.tasks.listing import csv_file
@@ -30,15 +31,17 @@ def classes(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, ..
     rows = [int(row) for row in np.argsort(np.where(np.isfinite(margin), margin, np.inf))[:SMALLEST]]
     rows = [row for row in rows if np.isfinite(margin[row])]
     if rows:
-        st.markdown("**Smallest margins**")
+        st.markdown(_("**Smallest margins**"))
         st.caption(
-            "Cosine to the own class's centroid, without the example itself, minus the highest to another's: below 0 "
-            "an example lies with another class."
+            _(
+                "Cosine to the own class's centroid, without the example itself, minus the highest to another's: below "
+                "0 an example lies with another class."
+            )
         )
-        first_columns: dict[str, list[Cell]] = {"Margin": [float(margin[row]) for row in rows]}
+        first_columns: dict[str, list[Cell]] = {N_("Margin"): [float(margin[row]) for row in rows]}
         columns = first_columns | example_columns(frames.probe, scores, rows)
         text_table(columns, height=280, classes=frames.probe.classes)
-        if st.button("Select these", key="explore.margins.select", icon=":material/select_all:"):
+        if st.button(_("Select these"), key="explore.margins.select", icon=":material/select_all:"):
             chosen = tuple(rows)
     return chosen
 
@@ -47,13 +50,13 @@ def _confusion(frames: Frames, scores: ExampleScores, held_out: int) -> tuple[in
     names = frames.probe.classes
     labels, predicted = np.asarray(frames.probe.labels[:held_out]), scores.predicted[:held_out]
     counts = confusion(labels, predicted, len(names))
-    st.markdown("**Confusion matrix** · rows are labels, columns predictions, validation texts")
+    st.markdown(_("**Confusion matrix** · rows are labels, columns predictions, validation texts"))
     cell = confusion_table(names, counts, key=f"explore.confusion.{frames.run.id}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        rest = f" Scroll to see all {len(names)} classes." if len(names) > SEEN_CLASSES else ""
-        st.caption(
-            f"Press a cell to select its examples on the map. Colour: its share of the row.{rest}", width="stretch"
-        )
+        about = [_("Press a cell to select its examples on the map. Colour: its share of the row.")]
+        if len(names) > SEEN_CLASSES:
+            about.append(_("Scroll to see all {classes} classes.", classes=len(names)))
+        st.caption(" ".join(about), width="stretch")
         st.download_button(
             "CSV",
             lambda: csv_file(_records(names, counts)),
@@ -79,7 +82,8 @@ def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margi
     probe = frames.probe
     centroids = class_centroids(vectors, probe.labels, len(probe.classes))
     lengths = np.linalg.norm(centroids.vectors, axis=1)
-    columns: dict[str, list[Cell]] = {"Class": [], "Examples": [], "Accuracy": [], "Mean margin": [], "Tightness": []}
+    names = (N_("Class"), N_("Examples"), N_("Accuracy"), N_("Mean margin"), N_("Tightness"))
+    columns: dict[str, list[Cell]] = {name: [] for name in names}
     for label, name in enumerate(probe.classes):
         mine = np.asarray(probe.labels) == label
         right = scores.correct[: probe.held_out][mine[: probe.held_out]]
@@ -89,8 +93,10 @@ def _per_class(frames: Frames, vectors: np.ndarray, scores: ExampleScores, margi
         columns["Accuracy"].append(float(right.mean()) if len(right) else np.nan)
         columns["Mean margin"].append(float(margin[mine][known].mean()) if known.any() else np.nan)
         columns["Tightness"].append(float(lengths[label]) if centroids.present[label] else np.nan)
-    text_table(columns, height=320, classes=probe.classes, label="Classes")
+    text_table(columns, height=320, classes=probe.classes, label=N_("Classes"))
     st.caption(
-        "Accuracy: of its validation texts. Margin: see below. Tightness: the length of the mean of its normalised "
-        "vectors, 1 when all point one way."
+        _(
+            "Accuracy: of its validation texts. Margin: see below. Tightness: the length of the mean of its normalised "
+            "vectors, 1 when all point one way."
+        )
     )

@@ -13,12 +13,14 @@ from core.events import TRAIN
 from core.figures.example_colours import correct_colours, label_colours, prediction_colours
 from core.figures.map_data import Bundle, categories_bundle, values_bundle
 from core.figures.template import ACCENT
+from core.language import N_, _
 from core.representation.examples import ExampleScores
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 
 SPLIT_COLOURS = (ACCENT, "#e69f00")
-# A loss beyond this share of all has the colour of the scale's end, so that one outlier does not hide the rest.
+# A loss beyond this share of all has the colour of the scale's end, so that one outlier does not hide the rest; its
+# colouring says so.
 LOSS_QUANTILE = 0.98
 
 
@@ -27,9 +29,9 @@ class Colouring:
     """A choice of what the colours say.
 
     Attributes:
-        label: as people read it.
+        label: as people read it, marked.
         make: the bundle of some frames.
-        about: one sentence.
+        about: one sentence, marked.
     """
 
     label: str
@@ -50,18 +52,19 @@ def _correct(frames: Frames) -> Bundle:
 
 
 def _confidence(frames: Frames) -> Bundle:
-    return values_bundle(_each(frames, lambda s: s.confidence), "Confidence", 0.0, 1.0)
+    return values_bundle(_each(frames, lambda s: s.confidence), _("Confidence"), 0.0, 1.0)
 
 
 def _loss(frames: Frames) -> Bundle:
     losses = _each(frames, lambda s: s.loss)
     high = float(np.nanquantile(losses, LOSS_QUANTILE)) if np.isfinite(losses).any() else 1.0
-    return values_bundle(losses, "Cross-entropy, nats", 0.0, max(high, 1e-6))
+    return values_bundle(losses, _("Cross-entropy, nats"), 0.0, max(high, 1e-6))
 
 
 def _split(frames: Frames) -> Bundle:
     train = [split == TRAIN for split in frames.probe.splits] or [False] * len(frames.probe.ids)
-    return categories_bundle(np.asarray(train, np.int64), ("validation", "training"), "Split", SPLIT_COLOURS)
+    names = (_("validation"), _("training"))
+    return categories_bundle(np.asarray(train, np.int64), names, _("Split"), SPLIT_COLOURS)
 
 
 def _cluster(frames: Frames) -> Bundle:
@@ -69,20 +72,20 @@ def _cluster(frames: Frames) -> Bundle:
     known = run_reads.clusters(frames)
     unknown: NDArray[np.int64] = np.full(len(frames.probe.ids), -1)
     codes = np.stack([known.get(number, unknown) for number in frames.numbers])
-    names = [f"cluster {i + 1}" for i in range(max(count, int(codes.max(initial=0)) + 1))]
-    return categories_bundle(codes, names, "Cluster")
+    names = [_("cluster {number}", number=i + 1) for i in range(max(count, int(codes.max(initial=0)) + 1))]
+    return categories_bundle(codes, names, _("Cluster"))
 
 
 COLOURINGS: Mapping[str, Colouring] = {
-    "label": Colouring("Label", _label, "Colour and symbol: the label."),
-    "prediction": Colouring("Prediction", _prediction, "Colour: what is predicted at this step."),
-    "correct": Colouring("Correct or wrong", _correct, "Colour: whether the prediction is right at this step."),
-    "confidence": Colouring("Confidence", _confidence, "Colour: the probability of the prediction."),
-    "loss": Colouring(
-        "Loss", _loss, f"Colour: cross-entropy of the label; the highest {100 * (1 - LOSS_QUANTILE):g}% alike."
+    "label": Colouring(N_("Label"), _label, N_("Colour and symbol: the label.")),
+    "prediction": Colouring(N_("Prediction"), _prediction, N_("Colour: what is predicted at this step.")),
+    "correct": Colouring(N_("Correct or wrong"), _correct, N_("Colour: whether the prediction is right at this step.")),
+    "confidence": Colouring(N_("Confidence"), _confidence, N_("Colour: the probability of the prediction.")),
+    "loss": Colouring(N_("Loss"), _loss, N_("Colour: cross-entropy of the label; the highest 2% alike.")),
+    "split": Colouring(N_("Training or validation"), _split, N_("Colour: whether an example was trained on.")),
+    "cluster": Colouring(
+        N_("Cluster"), _cluster, N_("Colour: k-means with as many clusters as classes, numbered by label.")
     ),
-    "split": Colouring("Training or validation", _split, "Colour: whether an example was trained on."),
-    "cluster": Colouring("Cluster", _cluster, "Colour: k-means with as many clusters as classes, numbered by label."),
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.figures.template import class_colour
+from core.language import _
 from core.quantities import counted
 from pages.ui.cell_table import Head, TableCell, cell_table
 
@@ -22,13 +23,20 @@ def confusion_table(names: Sequence[str], counts: NDArray[np.integer], *, key: s
     """
     heads = [Head(name, class_colour(label)) for label, name in enumerate(names)]
     cells = [[_cell(names, counts, row, column) for column in range(len(names))] for row in range(len(names))]
-    return cell_table(heads, heads, cells, label="Confusion matrix", corner="label ↓  prediction →", key=key)
+    # Translators: rows of a table are labels, its columns predictions
+    corner = _("label ↓  prediction →")
+    return cell_table(heads, heads, cells, label=_("Confusion matrix"), corner=corner, key=key)
 
 
 def _cell(names: Sequence[str], counts: NDArray[np.integer], label: int, prediction: int) -> TableCell | None:
     count = int(counts[label, prediction])
     if not count:
         return None
-    about = f"Label {names[label]}, predicted {names[prediction]}: {counted(count, 'example')}"
+    about = _(
+        "Label {label}, predicted {prediction}: {examples}",
+        label=names[label],
+        prediction=names[prediction],
+        examples=counted(count, "example"),
+    )
     share = count / int(counts[label].sum())
     return TableCell(str(count), about, share, kind="right" if label == prediction else "wrong")

@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from core.artifacts.projector import example_records, spread, write_projector
+from core.language import _
 from core.representation.projections import MapSpec, Points
 from core.tasks.listing import csv_file
 from pages.ui.explore.run_reads import Frames
@@ -20,23 +21,23 @@ def downloads(frames: Frames, spec: MapSpec, maps: Mapping[int, Points], number:
     """Draw the buttons; files are made when they are asked for."""
     with st.container(horizontal=True):
         st.download_button(
-            "Frame as CSV",
+            _("Frame as CSV"),
             lambda: _frame_csv(frames, maps.get(number), number),
             f"{frames.run.id}-{spec.method}-{number}.csv",
             "text/csv",
             key="explore.frame.csv",
             icon=":material/download:",
-            help="Every example with its place on this map, label, prediction and confidence.",
+            help=_("Every example with its place on this map, label, prediction and confidence."),
         )
         if frames.layers_at is None:
             st.download_button(
-                "Vectors for TensorBoard",
+                _("Vectors for TensorBoard"),
                 lambda: _projector(frames),
                 f"{frames.run.id}-projector.zip",
                 "application/zip",
                 key="explore.projector",
                 icon=":material/download:",
-                help="Files of the Embedding Projector: vectors and metadata of up to 24 frames.",
+                help=_("Files of the Embedding Projector: vectors and metadata of up to 24 frames."),
             )
 
 

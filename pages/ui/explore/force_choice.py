@@ -12,6 +12,7 @@ import streamlit as st
 from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, shown_contrast
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.losses.law import ForceLaw
 from core.parameters import Parameter
 from pages.ui.address import Explore
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 VARIANTS = {"out": "L_out", "in": "L_in"}
 TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
-DRAW = Parameter("draw", "Draw", 0, "Another batch.", "integer", low=0, high=999)
+# Translators: the number of a batch that is drawn by chance
+DRAW = Parameter("draw", N_("Draw"), 0, N_("Another batch."), "integer", low=0, high=999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,14 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
     size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size))
-    left.selectbox("Batch", sizes, help="Texts of the map, drawn by chance.", **to_size.by_index)
-    _, to_draw = bound_parameter("forces", DRAW)
+    left.selectbox(_("Batch"), sizes, help=_("Texts of the map, drawn by chance."), **to_size.by_index)
+    _draw, to_draw = bound_parameter("forces", DRAW)
     draw = int(number_field(middle, DRAW, to_draw.start, key=to_draw.key))
     law = shown.law
     if law.by_label and law.kind in VARIANTS:
         variant, to_variant = bound(Explore.VARIANT, VARIANTS, law.kind)
         right.segmented_control(
-            "Arrows from", list(VARIANTS), format_func=VARIANTS.__getitem__, required=True, **to_variant.by_default
+            _("Arrows from"), list(VARIANTS), format_func=VARIANTS.__getitem__, required=True, **to_variant.by_default
         )
         law = law._replace(kind="in" if variant == "in" else "out")
     return ForceChoice(shown, law, temperature, size, draw)
@@ -110,18 +112,22 @@ def _choose_temperature(shown: ShownContrast) -> float:
     taus = sorted({*(round(float(tau), 3) for tau in temperatures()), own})
     temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own)
     st.select_slider(
-        "Temperature τ",
+        _("Temperature τ"),
         taus,
         format_func=lambda tau: f"{tau:g}",
-        help=card(
-            "temperature",
-            f"Recomputed from the vectors of this frame, with no training. This step used τ {own:g}."
-            if shown.own
-            else "Computed from the vectors of this frame, with no training.",
-        ),
+        help=card("temperature", _about_temperature(shown)),
         **to_temperature.by_value,
     )
     return temperature
+
+
+def _about_temperature(shown: ShownContrast) -> str:
+    if not shown.own:
+        return _("Computed from the vectors of this frame, with no training.")
+    return _(
+        "Recomputed from the vectors of this frame, with no training. This step used τ {temperature:g}.",
+        temperature=shown.temperature,
+    )
 
 
 def temperatures() -> np.ndarray:

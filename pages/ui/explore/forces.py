@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from core.figures.map_data import Arrow
 from core.figures.push_spread import spread_figure
-from core.quantities import counted, percent
+from core.language import N_, _, ngettext
+from core.quantities import percent
 from pages.ui.explore.force_choice import Acting, temperatures
 from pages.ui.explore.run_reads import Frames
 from pages.ui.glossary import explained
@@ -49,7 +50,7 @@ def forces(frames: Frames, acting: Acting) -> None:
     """Draw the anchor, the numbers, the table and the curves over τ."""
     _anchor(frames, acting)
     if not acting.found.has_positive[acting.place]:
-        st.info("The anchor has no positive in this batch, so nothing acts on it. Draw another batch.")
+        st.info(_("The anchor has no positive in this batch, so nothing acts on it. Draw another batch."))
     _shares(acting)
     _numbers(acting)
     explained("anchor", "positive", "negative", "effective_negatives", "l_out", "l_in")
@@ -64,11 +65,13 @@ def _anchor(frames: Frames, acting: Acting) -> None:
     probe, row = frames.probe, acting.anchor
     text = " ".join(probe.texts[row].split())
     cut = text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]} …"
-    st.markdown(f"**Anchor** · {escaped(probe.classes[probe.labels[row]])} · {escaped(cut)}")
+    st.markdown(f"**{_('Anchor')}** · {escaped(probe.classes[probe.labels[row]])} · {escaped(cut)}")
     if acting.by_default:
         st.caption(
-            "No text is selected, so the anchor is the one with the highest loss in this batch. Click a point on the "
-            "map to choose another; the anchor's ring has four ticks."
+            _(
+                "No text is selected, so the anchor is the one with the highest loss in this batch. Click a point on "
+                "the map to choose another; the anchor's ring has four ticks."
+            )
         )
 
 
@@ -99,17 +102,18 @@ def _numbers(acting: Acting) -> None:
     own, batch = spread(anchor=place), spread()
     negatives = int(acting.found.negatives[place].sum())
     rows = [
-        *zip([f"{name}, nats" for name in chosen.law.losses], own.losses, batch.losses, strict=True),
-        ("Entropy of p, nats", own.entropy, batch.entropy),
+        *zip([_("{loss}, nats", loss=name) for name in chosen.law.losses], own.losses, batch.losses, strict=True),
+        (_("Entropy of p, nats"), own.entropy, batch.entropy),
     ]
     cells = [(name, _number(mine, ".3f"), _number(mean, ".3f")) for name, mine, mean in rows]
-    effective = f"Effective negatives, of {negatives:,}"
+    effective = _("Effective negatives, of {negatives}", negatives=f"{negatives:,}")
     cells.append((effective, _number(own.effective_negatives, ".1f"), _number(batch.effective_negatives, ".1f")))
-    cells.append(("Push from the top 5%", percent(own.top_share), percent(batch.top_share)))
+    cells.append((_("Push from the top 5%"), percent(own.top_share), percent(batch.top_share)))
     with st.container(key="explore_force_numbers"):
         st.dataframe(
             [{"": name, "This anchor": mine, "Batch mean": mean} for name, mine, mean in cells],
             hide_index=True,
+            column_config={"This anchor": _("This anchor"), "Batch mean": _("Batch mean")},
             key="explore.force.numbers",
         )
 
@@ -126,10 +130,12 @@ def _near_positives(acting: Acting) -> str:
     count = int(pushing.sum())
     if not count:
         return ""
-    which = counted(count, "positive pushes", "positives push")
-    return (
-        f"{which}: the loss asks for a share X from each positive, and where p is above it already, the anchor is "
-        "moved away from that positive and towards the others."
+    return ngettext(
+        "{count} positive pushes: the loss asks for a share X from each positive, and where p is above it already, the "
+        "anchor is moved away from that positive and towards the others.",
+        "{count} positives push: the loss asks for a share X from each positive, and where p is above it already, the "
+        "anchor is moved away from that positive and towards the others.",
+        count,
     )
 
 
@@ -139,31 +145,37 @@ def _own_view(acting: Acting) -> str:
     if not acting.chosen.law.has_own_view:
         return ""
     others = max(1, acting.chosen.law.views - 1)  # SimCSE's views are always two
-    which = "Its own other view has" if others == 1 else f"Its {others} own other views together have"
-    same = "Both are" if others == 1 else "All are"
-    return (
-        f"{which} p {found.p[place, place]:.3f} where the loss asks for {found.X[place, place]:.3f}. "
-        f"{same} one vector here, so that force turns nothing and has no arrow."
+    return ngettext(
+        "Its own other view has p {p:.3f} where the loss asks for {X:.3f}. Both are one vector here, so that force "
+        "turns nothing and has no arrow.",
+        "Its {count} own other views together have p {p:.3f} where the loss asks for {X:.3f}. All are one vector here, "
+        "so that force turns nothing and has no arrow.",
+        others,
+        p=float(found.p[place, place]),
+        X=float(found.X[place, place]),
     )
 
 
 def _table(frames: Frames, acting: Acting) -> None:
     strength, found, place = _strength(acting), acting.found, acting.place
     order = [int(i) for i in np.argsort(-np.abs(strength), kind="stable") if i != place]
-    similarity = "Cosine" if acting.chosen.law.normalize else "Dot product"
+    similarity = N_("Cosine") if acting.chosen.law.normalize else N_("Dot product")
     columns: dict[str, list[Cell]] = {
-        "Acts": ["pulls" if strength[i] > 0 else "pushes" if strength[i] < 0 else "–" for i in order],
-        "Strength": [float(abs(strength[i])) for i in order],
+        # Translators: a column that says of each text that it pulls or pushes
+        N_("Acts"): [_("pulls") if strength[i] > 0 else _("pushes") if strength[i] < 0 else "–" for i in order],
+        N_("Strength"): [float(abs(strength[i])) for i in order],
         "p": [float(found.p[place, i]) for i in order],
         "X": [float(found.X[place, i]) for i in order],
         similarity: [float(found.similarity[place, i]) for i in order],
-        "Label": [frames.probe.classes[frames.probe.labels[acting.rows[i]]] for i in order],
-        "Text": [frames.probe.texts[acting.rows[i]] for i in order],
+        N_("Label"): [frames.probe.classes[frames.probe.labels[acting.rows[i]]] for i in order],
+        N_("Text"): [frames.probe.texts[acting.rows[i]] for i in order],
     }
     text_table(columns, height=320, classes=frames.probe.classes)
     st.caption(
-        "Strength: |p − X|/τ, the size of a text's part in the gradient on the anchor, before the weight of the loss. "
-        "p: its share among all candidates; X: the share that the loss asks for, 0 for a negative."
+        _(
+            "Strength: |p − X|/τ, the size of a text's part in the gradient on the anchor, before the weight of the "
+            "loss. p: its share among all candidates; X: the share that the loss asks for, 0 for a negative."
+        )
     )
 
 
@@ -179,14 +191,25 @@ def _curves(frames: Frames, acting: Acting) -> None:
         spread_figure(taus, curves, losses, chosen.temperature, own, revision=f"{frames.run.id}.{'.'.join(losses)}"),
         key="explore.spread",
         height=SPREAD_HEIGHT,
-        description="Loss, entropy, effective number of negatives and share of the push over the temperature.",
+        description=_("Loss, entropy, effective number of negatives and share of the push over the temperature."),
     )
-    dotted = "this run's τ at this step" if chosen.shown.own else "a usual τ"
-    st.caption(
-        f"Means over the anchors of this batch of {len(acting.rows)}, at this frame. The dotted line is {dotted}; "
-        "another τ is recomputed from the same vectors, which training with it would have changed."
+    st.caption(_about_curves(len(acting.rows), own=chosen.shown.own))
+
+
+def _about_curves(size: int, *, own: bool) -> str:
+    if own:
+        return _(
+            "Means over the anchors of this batch of {size}, at this frame. The dotted line is this run's τ at this "
+            "step; another τ is recomputed from the same vectors, which training with it would have changed.",
+            size=size,
+        )
+    return _(
+        "Means over the anchors of this batch of {size}, at this frame. The dotted line is a usual τ; another τ is "
+        "recomputed from the same vectors, which training with it would have changed.",
+        size=size,
     )
 
 
 def _in_words(strength: float) -> str:
-    return f"{'pulls' if strength > 0 else 'pushes'} with {abs(strength):.3f}"
+    said = N_("pulls with {strength:.3f}") if strength > 0 else N_("pushes with {strength:.3f}")
+    return _(said, strength=abs(strength))

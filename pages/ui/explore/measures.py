@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -12,8 +13,9 @@ from core.artifacts.similarity import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.measure_curves import measures_figure
+from core.language import N_, _, pgettext
 from core.quantities import counted, percent
-from core.representation.metrics import METRICS
+from core.representation.metrics import BETTER, METRICS
 from pages.ui import reads
 from pages.ui.address import ON, Explore
 from pages.ui.explore import run_reads
@@ -25,30 +27,38 @@ from pages.ui.waiting import complete_since, ensure_job
 
 SIMILARITY = "spearman_similarity"
 ROW_PX, COLUMNS = 170, 3
+HEADS = (N_("Measure"), N_("Better"), N_("First"), N_("Last"), N_("Settings"), N_("Source"))
+LOOKS: Mapping[str, dict[str, Any]] = {
+    "First": {"alignment": "right"},
+    "Last": {"alignment": "right"},
+    "Settings": {"width": "large"},
+}
 # Above a small curve there is little room.
 SHARES = frozenset(name for name, entry in METRICS.items() if entry.share)
 
 
 def measures(frames: Frames, number: int) -> bool:
     """Draw the section; returns whether something is still being computed."""
-    st.header("How good is the representation?")
+    st.header(_("How good is the representation?"))
     if frames.layers_at is not None:
-        st.caption("Measures are those of the run's frames: choose them under More.")
+        st.caption(_("Measures are those of the run's frames: choose them under More."))
         return False
     wanted = Explore.MEASURES.text == ON
     found = {step: known for step in frames.numbers if (known := run_reads.measures(frames, step)) is not None}
     if not found and not wanted:
         st.caption(
-            "Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of the "
-            "validation texts at up to 24 frames. It takes from seconds to minutes, and is kept."
+            _(
+                "Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
+                "the validation texts at up to 24 frames. It takes from seconds to minutes, and is kept."
+            )
         )
-        if st.button("Measure this run", icon=":material/straighten:", key="explore.measure"):
+        if st.button(_("Measure this run"), icon=":material/straighten:", key="explore.measure"):
             Explore.MEASURES.put(True)
             st.rerun()
         return False
     busy = False
     if len(found) < len(frames.numbers):
-        busy = ensure_job("measures", measures_request(frames.run), "Measures", since=complete_since(frames.run))
+        busy = ensure_job("measures", measures_request(frames.run), N_("Measures"), since=complete_since(frames.run))
     busy = _similarity_task(frames) or busy
     explained("alignment", "uniformity", "effective_rank", "linear_probe")
     _draw(frames, number, sorted(step for step, known in found.items() if known.values))
@@ -65,60 +75,54 @@ def _draw(frames: Frames, number: int, steps: Sequence[int]) -> None:
             column.append(known.values.get(name) if known is not None else None)
     task = Explore.SIMILARITY.text
     scores = read_similarity(frames.folder, task) if task else None
-    labels = {name: (entry.short or entry.label, entry.better) for name, entry in METRICS.items()}
+    labels = {name: (_(entry.short or entry.label), entry.better) for name, entry in METRICS.items()}
     drawn = [name for name in values if any(value is not None for value in values[name])]
+    axis = pgettext("axis", "step")
     live_figure(
-        measures_figure(steps, values, labels, number, axis="step", revision=frames.run.id, shares=SHARES),
+        measures_figure(steps, values, labels, number, axis=axis, revision=frames.run.id, shares=SHARES),
         key="explore.measures",
         height=-(-len(drawn) // COLUMNS) * ROW_PX + 60,
-        description="Representation measures over the steps of the run.",
+        description=_("Representation measures over the steps of the run."),
     )
-    rows = [
-        {
-            "Measure": METRICS[name].label,
-            "Better": METRICS[name].better,
-            "First": _cell(name, values[name][0]),
-            "Last": _cell(name, values[name][-1]),
-            "Settings": METRICS[name].settings,
-            "Source": METRICS[name].source,
-        }
-        for name in values
-    ]
+    rows = [_row(name, column[0], column[-1]) for name, column in values.items()]
     if scores is not None:
         by_step = sorted(scores.values.items())
-        entry = METRICS[SIMILARITY]
-        rows.append(
-            {
-                "Measure": entry.label,
-                "Better": entry.better,
-                "First": _cell(SIMILARITY, by_step[0][1]),
-                "Last": _cell(SIMILARITY, by_step[-1][1]),
-                "Settings": f"{entry.settings} {counted(scores.pairs, 'pair')}.",
-                "Source": entry.source,
-            }
-        )
-    right = st.column_config.TextColumn(alignment="right")
+        rows.append(_row(SIMILARITY, by_step[0][1], by_step[-1][1], counted(scores.pairs, "pair")))
+    table = pd.DataFrame([dict(zip(HEADS, row, strict=True)) for row in rows])
     st.dataframe(
-        pd.DataFrame(rows),
+        table,
         hide_index=True,
         key="explore.measures.table",
-        column_config={
-            "First": right,
-            "Last": right,
-            "Settings": st.column_config.TextColumn(width="large"),
-        },
+        column_config={name: st.column_config.TextColumn(_(name), **LOOKS.get(name, {})) for name in HEADS},
     )
-    held_out = frames.probe.held_out
-    texts, at = counted(held_out, "validation text"), counted(len(steps), "frame")
-    st.caption(f"Of {texts}, at {at} from step {steps[0]:,} to {steps[-1]:,}.")
+    st.caption(
+        _(
+            "Of {texts}, at {frames} from step {first} to {last}.",
+            texts=counted(frames.probe.held_out, "validation text"),
+            frames=counted(len(steps), "frame"),
+            first=f"{steps[0]:,}",
+            last=f"{steps[-1]:,}",
+        )
+    )
     st.download_button(
-        "Measures as CSV",
+        _("Measures as CSV"),
         lambda: pd.DataFrame({"step": list(steps), **values}).to_csv(index=False),
         f"{frames.run.id}-measures.csv",
         "text/csv",
         key="explore.measures.csv",
         icon=":material/download:",
     )
+
+
+def _row(name: str, first: float | None, last: float | None, pairs: str = "") -> tuple[str, ...]:
+    """A line of the table, under HEADS. Args: pairs: how many pairs were measured, behind the settings."""
+    entry = METRICS[name]
+    settings = _(entry.settings)
+    if pairs:
+        # Translators: two sentences, the second is such as "1,080 pairs."
+        settings = _("{settings} {pairs}.", settings=settings, pairs=pairs)
+    cells = _cell(name, first), _cell(name, last)
+    return _(entry.label), _(BETTER[entry.better]), *cells, settings, _(entry.source)
 
 
 def _cell(name: str, value: float | None) -> str:
@@ -134,20 +138,26 @@ def _similarity_task(frames: Frames) -> bool:
     tasks = dict(zip(ids, distinct([task.name for task in own], ids), strict=True))
     if not tasks:
         st.caption(
-            "Spearman on similarity needs a task with scores: fetch STS-B on the Data page, or add a file of pairs "
-            "with scores there."
+            _(
+                "Spearman on similarity needs a task with scores: fetch STS-B on the Data page, or add a file of pairs "
+                "with scores there."
+            )
         )
         return False
-    options = {"": "None", **tasks}
+    # Translators: no similarity task
+    options = {"": _("None"), **tasks}
     start = Explore.SIMILARITY.choice(options, "")
     names = list(options)
     task = st.selectbox(
-        "Similarity task",
+        _("Similarity task"),
         names,
         names.index(start),
         format_func=lambda name: options[name],
         key="explore.scores",
-        help=f"Spearman of cosines with the scores people gave, on up to {PAIRS_MAX:,} pairs, where weights are kept.",
+        help=_(
+            "Spearman of cosines with the scores people gave, on up to {pairs} pairs, where weights are kept.",
+            pairs=f"{PAIRS_MAX:,}",
+        ),
         width=320,
     )
     Explore.SIMILARITY.put(task)
@@ -163,11 +173,12 @@ def _similarity_task(frames: Frames) -> bool:
     busy = False
     if known is None or not all_known(frames.run, stamps, known.stamps):
         request = {"run": frames.run.id, "what": "similarity", "task": task}
-        busy = ensure_job("inspect", request, "Reading the pairs", since=complete_since(frames.run))
+        busy = ensure_job("inspect", request, N_("Reading the pairs"), since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)
     if known is not None:
         values = ", ".join(
-            f"step {step:,}: {'–' if value is None else format(value, '.3f')}" for step, value in known.values.items()
+            _("step {step}: {value}", step=f"{step:,}", value=_cell(SIMILARITY, value))
+            for step, value in known.values.items()
         )
-        st.markdown(f"**Spearman on {escaped(tasks[task])}** · {values}")
+        st.markdown(_("**Spearman on {task}** · {values}", task=escaped(tasks[task]), values=values))
     return busy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from core.language import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.representation.movement import moved
@@ -24,9 +25,9 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     """Draw them; those that are to be selected, None for no change."""
     earlier = [other for other in frames.numbers if other < number]
     if not earlier:
-        st.caption("This is the first frame: move on to see which examples have moved.")
+        st.caption(_("This is the first frame: move on to see which examples have moved."))
         return None
-    what = "Since layer" if frames.layers_at is not None else "Since step"
+    what = _("Since layer") if frames.layers_at is not None else _("Since step")
     since = earlier[0]
     if len(earlier) > 1:
         since, to_since = bound_nearest(Explore.SINCE, earlier, since, known=frames.numbers)
@@ -36,19 +37,25 @@ def movement(frames: Frames, number: int, scores: ExampleScores) -> tuple[int, .
     before = run_reads.scores(frames, since)
     rows = np.argsort(-turned, kind="stable")[:LISTED].tolist()
     st.caption(
-        f"Turned: 1 − cosine of an example's vectors in the two frames; mean {turned.mean():.3f}. Kept: "
-        f"share of its {min(K, len(turned) - 1)} nearest that stayed; mean {percent(kept.mean())}."
+        _(
+            "Turned: 1 − cosine of an example's vectors in the two frames; mean {turned:.3f}. Kept: share of its {k} "
+            "nearest that stayed; mean {kept}.",
+            turned=float(turned.mean()),
+            k=min(K, len(turned) - 1),
+            kept=percent(kept.mean()),
+        )
     )
     known = example_columns(frames.probe, scores, rows)
     columns: dict[str, list[Cell]] = {
-        "Turned": [float(turned[row]) for row in rows],
-        "Kept": [float(kept[row]) for row in rows],
-        "Before": [frames.probe.classes[before.predicted[row]] for row in rows],
+        N_("Turned"): [float(turned[row]) for row in rows],
+        N_("Kept"): [float(kept[row]) for row in rows],
+        # Translators: what was predicted at the earlier of two frames
+        N_("Before"): [frames.probe.classes[before.predicted[row]] for row in rows],
         # With more beside them, three classes of long names would not fit.
         **{name: known[name] for name in ("Label", "Prediction", "Text")},
     }
     text_table(columns, classes=frames.probe.classes)
-    if st.button("Select these", key="explore.moved.select", icon=":material/select_all:"):
+    if st.button(_("Select these"), key="explore.moved.select", icon=":material/select_all:"):
         return tuple(rows)
     return None
 

@@ -8,6 +8,7 @@ from typing import cast
 
 import streamlit as st
 
+from core.language import N_, _
 from core.quantities import counted, percent
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Metric
@@ -19,7 +20,7 @@ from pages.ui.explore.texts import example_columns
 from pages.ui.parts import escaped
 from pages.ui.text_table import Cell, text_table
 
-METRICS: Mapping[Metric, str] = {"cosine": "Cosine", "euclidean": "Euclidean"}
+METRICS: Mapping[Metric, str] = {"cosine": N_("Cosine"), "euclidean": N_("Euclidean")}
 DEFAULT_K, MAX_K = 10, 100
 
 
@@ -35,14 +36,13 @@ def choose_near(frames: Frames) -> Near:
     """Draw the controls and read them."""
     most = max(1, min(MAX_K, len(frames.probe.ids) - 1))
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    k, to_k = bound_nearest(
-        Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), f"it is 1 to {most} here", range(1, MAX_K + 1)
-    )
+    problem = _("it is 1 to {most} here", most=most)
+    k, to_k = bound_nearest(Explore.NEIGHBOURS, range(1, most + 1), min(most, DEFAULT_K), problem, range(1, MAX_K + 1))
     metric, to_metric = bound(Explore.METRIC, METRICS)
     if most > 1:
-        left.slider("Neighbours k", 1, most, **to_k.by_value)
+        left.slider(_("Neighbours k"), 1, most, **to_k.by_value)
     right.segmented_control(
-        "Distance", list(METRICS), format_func=METRICS.__getitem__, required=True, **to_metric.by_default
+        _("Distance"), list(METRICS), format_func=lambda name: _(METRICS[name]), required=True, **to_metric.by_default
     )
     return Near(k, cast("Metric", metric))
 
@@ -79,30 +79,53 @@ def find_near(frames: Frames, number: int, anchor: int | None, near: Near) -> Ne
 def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, selected: int = 1) -> None:
     """Draw the nearest examples of the one that was clicked last. Args: selected: how many examples are."""
     if found is None:
-        st.caption("Click a point to see which examples are nearest to it, in all dimensions of this frame.")
+        st.caption(_("Click a point to see which examples are nearest to it, in all dimensions of this frame."))
         return
     rows, anchor = found.rows, found.anchor
     stayed = sum(row in found.before for row in rows)
     if selected > 1:
-        st.caption(f"Of {selected:,} selected texts, the one that was clicked last, or the first:")
+        st.caption(_("Of {texts} selected texts, the one that was clicked last, or the first:", texts=f"{selected:,}"))
     st.markdown(_about(frames, scores, anchor))
-    first = "the first layer" if frames.layers_at is not None else f"step {frames.numbers[0]:,}"
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
-    st.caption(
-        f"Of its {len(rows)} nearest, {stayed} were among them at {first}; {same} have its label. Out of "
-        f"{counted(len(frames.probe.ids), 'example')}, vectors as they are, {found.dimensions} dimensions."
-    )
+    st.caption(f"{_how_near(frames, len(rows), stayed, same)} {_out_of(frames, found)}")
     first_columns: dict[str, Sequence[Cell]] = {
-        "Cosine" if found.metric == "cosine" else "Distance": found.values,
-        "New": [row not in found.before for row in rows],
+        N_("Cosine") if found.metric == "cosine" else N_("Distance"): found.values,
+        # Translators: a column that marks neighbours that were none at the start
+        N_("New"): [row not in found.before for row in rows],
     }
     text_table(first_columns | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
+
+
+def _how_near(frames: Frames, count: int, stayed: int, same: int) -> str:
+    if frames.layers_at is not None:
+        return _(
+            "Of its {k} nearest, {stayed} were among them at the first layer; {same} have its label.",
+            k=count,
+            stayed=stayed,
+            same=same,
+        )
+    return _(
+        "Of its {k} nearest, {stayed} were among them at step {step}; {same} have its label.",
+        k=count,
+        stayed=stayed,
+        step=f"{frames.numbers[0]:,}",
+        same=same,
+    )
+
+
+def _out_of(frames: Frames, found: NearOne) -> str:
+    return _(
+        "Out of {examples}, vectors as they are, {dimensions} dimensions.",
+        examples=counted(len(frames.probe.ids), "example"),
+        dimensions=found.dimensions,
+    )
 
 
 def _about(frames: Frames, scores: ExampleScores, anchor: int) -> str:
     probe = frames.probe
     label, prediction = probe.classes[probe.labels[anchor]], probe.classes[scores.predicted[anchor]]
-    said = f"predicted {escaped(prediction)}, {percent(scores.confidence[anchor])}"
+    share = percent(scores.confidence[anchor])
+    said = _("predicted {label}, {confidence}", label=escaped(prediction), confidence=share)
     return f"**{escaped(label)}** · {said} · {escaped(_short(probe.texts[anchor]))}"
 
 

@@ -15,6 +15,7 @@ from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
 from core.figures.prediction_history import confidence_figure
+from core.language import N_, _, ngettext
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
@@ -45,17 +46,17 @@ class Own:
 def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
     """Draw the field; the text at every frame once it is known, and whether the model is still reading."""
     if frames.layers_at is not None:
-        st.caption("A sentence is placed on the frames of the run: choose them under More.")
+        st.caption(_("A sentence is placed on the frames of the run: choose them under More."))
         return None, False
     pair = takes_pairs(frames.store, frames.run)
     with st.form("explore.sentence", border=False):
         given, given_second = Explore.SENTENCE.text or "", Explore.SECOND.text or ""
         most = settings().max_text_chars
-        text = st.text_area("Your sentence", given, max_chars=most, height=80, key=f"{OWN}.text")
+        text = st.text_area(_("Your sentence"), given, max_chars=most, height=80, key=f"{OWN}.text")
         second = None
         if pair:
-            second = st.text_area("Second text", given_second, max_chars=most, height=80, key=f"{OWN}.second")
-        asked = st.form_submit_button("Place it", type="primary", icon=":material/add_location_alt:")
+            second = st.text_area(_("Second text"), given_second, max_chars=most, height=80, key=f"{OWN}.second")
+        asked = st.form_submit_button(_("Place it"), type="primary", icon=":material/add_location_alt:")
     missing_weights(frames.run)
     if asked:
         state.remember(OWN, (text, second))
@@ -64,7 +65,7 @@ def ask_sentence(frames: Frames) -> tuple[Own | None, bool]:
         Explore.SECOND.put(second if fits else None)
     text, second = state.remembered(OWN, lambda: (given, given_second if pair else None))
     if not text.strip():
-        st.caption("Type a sentence, and see where the model puts it, from the first frame to the last.")
+        st.caption(_("Type a sentence, and see where the model puts it, from the first frame to the last."))
         return None, False
     return _read(frames, text, second if pair else None, pair)
 
@@ -81,7 +82,7 @@ def _read(frames: Frames, text: str, second: str | None, pair: bool) -> tuple[Ow
     busy = False
     if not known:
         request = {"run": frames.run.id, "what": "sentence", "text": text, "second": second}
-        busy = ensure_job("inspect", request, "Reading your sentence", since=complete_since(frames.run))
+        busy = ensure_job("inspect", request, N_("Reading your sentence"), since=complete_since(frames.run))
         found = inspected(frames.folder, text, second)
     if found is None:
         return None, busy
@@ -106,7 +107,7 @@ def _life(
 def own_point(own: Own, frames: Frames, maps: Mapping[int, Points], spec: MapSpec) -> OwnPoint:
     """The sentence on every frame's map; frames without a map have none."""
     places = _path(frames, spec, tuple(maps), own.text, own.second, own.life.exact, own, maps)
-    return OwnPoint("Your sentence", own.text, tuple(places), own.life.exact)
+    return OwnPoint(_("Your sentence"), own.text, tuple(places), own.life.exact)
 
 
 @run_reads.kept(max_entries=16)
@@ -129,20 +130,15 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
     """Draw what is known of the sentence at a frame, and its biography."""
     life, probe = own.life, frames.probe
     at = life.steps.index(number)
-    start = f"step {life.steps[0]:,}"
-    known = [step for step, exact in zip(life.steps, life.exact, strict=True) if exact]
-    exact = f"{'step' if len(known) == 1 else 'steps'} {', '.join(f'{step:,}' for step in known)}"
     predicted = predicted_steps(frames, life)
-    changed = ""
+    said = [_stayed(life, at), _where_exact(life)]
     if number in predicted:
-        changed = _prediction(life, at, life.steps.index(predicted[0]), probe.classes)
+        since = life.steps.index(predicted[0])
+        st.markdown(_prediction(life, at, probe.classes))
+        said.insert(0, _since(life, at, since, probe.classes))
     else:
-        st.markdown("The classifier had learned nothing at this step, so it predicts nothing for your sentence.")
-    st.caption(
-        f"{changed}Of its {life.neighbours.shape[1]} nearest examples, {life.stayed[at]} were among them at {start}. "
-        f"Exact at {exact}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
-        "(hollow star)."
-    )
+        st.markdown(_("The classifier had learned nothing at this step, so it predicts nothing for your sentence."))
+    st.caption(" ".join(said))
     if predicted:
         since = life.steps.index(predicted[0])
         live_figure(
@@ -156,19 +152,19 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
             ),
             key="explore.biography",
             height=CURVE_HEIGHT,
-            description="Probability of each class for your sentence over the steps.",
+            description=_("Probability of each class for your sentence over the steps."),
         )
     old = set(life.neighbours[0].tolist())
     rows = life.neighbours[at].tolist()
     columns: dict[str, list[Cell]] = {
-        "New": [row not in old for row in rows],
-        "Label": [probe.classes[probe.labels[row]] for row in rows],
-        "Text": [probe.texts[row] for row in rows],
+        N_("New"): [row not in old for row in rows],
+        N_("Label"): [probe.classes[probe.labels[row]] for row in rows],
+        N_("Text"): [probe.texts[row] for row in rows],
     }
     text_table(columns, height=320, classes=probe.classes)
     st.page_link(
         "pages/tokens.py",
-        label="Its words, and what [CLS] attends to",
+        label=_("Its words, and what [CLS] attends to"),
         icon=":material/format_ink_highlighter:",
         query_params=_address(frames.run.id, own),
     )
@@ -182,13 +178,42 @@ def predicted_steps(frames: Frames, life: Biography) -> tuple[int, ...]:
     return () if since is None else tuple(step for step in life.steps if step >= since)
 
 
-def _prediction(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
-    """Say what is predicted; a sentence about what was at the first step that counts."""
-    first, last = classes[life.predictions[since]], classes[life.predictions[at]]
-    how = "as the model of that step reads it" if life.exact[at] else "estimated from the examples near it"
-    st.markdown(f"Predicted **{escaped(last)}**, {percent(life.probabilities[at].max())}, {how}.")
-    start = f"step {life.steps[since]:,}"
-    return f"The same as at {start}. " if first == last else f"At {start} it was {escaped(first)}. "
+def _prediction(life: Biography, at: int, classes: Sequence[str]) -> str:
+    """What is predicted, and how that is known."""
+    label = escaped(classes[life.predictions[at]])
+    share = percent(life.probabilities[at].max())
+    if life.exact[at]:
+        return _("Predicted **{label}**, {share}, as the model of that step reads it.", label=label, share=share)
+    return _("Predicted **{label}**, {share}, estimated from the examples near it.", label=label, share=share)
+
+
+def _since(life: Biography, at: int, since: int, classes: Sequence[str]) -> str:
+    """What was predicted at the first step that counts."""
+    step = f"{life.steps[since]:,}"
+    if classes[life.predictions[since]] == classes[life.predictions[at]]:
+        return _("The same as at step {step}.", step=step)
+    return _("At step {step} it was {label}.", step=step, label=escaped(classes[life.predictions[since]]))
+
+
+def _stayed(life: Biography, at: int) -> str:
+    return _(
+        "Of its {k} nearest examples, {stayed} were among them at step {step}.",
+        k=life.neighbours.shape[1],
+        stayed=life.stayed[at],
+        step=f"{life.steps[0]:,}",
+    )
+
+
+def _where_exact(life: Biography) -> str:
+    known = [step for step, exact in zip(life.steps, life.exact, strict=True) if exact]
+    return ngettext(
+        "Exact at step {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
+        "(hollow star).",
+        "Exact at steps {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
+        "(hollow star).",
+        len(known),
+        steps=", ".join(f"{step:,}" for step in known),
+    )
 
 
 def _address(run_id: str, own: Own) -> dict[str, str]:

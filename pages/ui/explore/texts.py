@@ -10,6 +10,7 @@ import streamlit as st
 from core.artifacts.maps import KeptHonesty
 from core.artifacts.projector import example_table_csv
 from core.events import Probe
+from core.language import N_, _
 from core.representation.examples import ExampleScores
 from pages.ui.address import Explore
 from pages.ui.bound import bound_switch
@@ -18,7 +19,7 @@ from pages.ui.parts import probe_label
 from pages.ui.text_table import Cell, text_table
 
 HARDEST = 8
-TRUST_HELP = (
+TRUST_HELP = N_(
     "For each point: trustworthiness falls the farther away its neighbours on the map really are; overlap is the share "
     "of its neighbours on the map that are neighbours in the original space."
 )
@@ -31,16 +32,16 @@ def texts(
     if not rows:
         return _hardest(frames, scores)
     left, right = st.columns([3, 2], vertical_alignment="center")
-    left.markdown(f"**{len(rows):,} selected**")
+    left.markdown(_("**{texts} selected**", texts=f"{len(rows):,}"))
     per_point, to_trust = bound_switch(Explore.TRUST)
-    right.toggle("Trust per point", disabled=honesty is None, help=TRUST_HELP, **to_trust.by_value)
+    right.toggle(_("Trust per point"), disabled=honesty is None, help=_(TRUST_HELP), **to_trust.by_value)
     table: dict[str, list[Cell]] = {}
     if per_point and honesty is not None:
-        table["Trust"] = [float(honesty.per_point_trustworthiness[row]) for row in rows]
-        table["Overlap"] = [float(honesty.per_point_overlap[row]) for row in rows]
+        table[N_("Trust")] = [float(honesty.per_point_trustworthiness[row]) for row in rows]
+        table[N_("Overlap")] = [float(honesty.per_point_overlap[row]) for row in rows]
     text_table(example_columns(frames.probe, scores, rows) | table, classes=frames.probe.classes)
     st.download_button(
-        "Selection as CSV",
+        _("Selection as CSV"),
         lambda: example_table_csv(frames.probe, frames.store.logits(frames.run.id, frames.step_of(number)), rows),
         f"{frames.run.id}-step-{frames.step_of(number)}.csv",
         "text/csv",
@@ -53,17 +54,20 @@ def texts(
 def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
     """What there is to read before anything is selected."""
     st.caption(
-        f"{probe_label(frames.probe)} are on the map. Click a point, or drag a box or a lasso around some, to read "
-        "them here; hold Shift to add to them."
+        _(
+            "{texts} are on the map. Click a point, or drag a box or a lasso around some, to read them here; hold "
+            "Shift to add to them.",
+            texts=probe_label(frames.probe),
+        )
     )
     losses = scores.loss[: frames.probe.held_out]
     rows = [int(row) for row in np.argsort(-losses, kind="stable")[:HARDEST] if np.isfinite(losses[row])]
     if not rows:
         return None
-    st.markdown("**Highest loss at this frame** · validation texts")
-    first: dict[str, list[Cell]] = {"Loss": [float(losses[row]) for row in rows]}
+    st.markdown(_("**Highest loss at this frame** · validation texts"))
+    first: dict[str, list[Cell]] = {N_("Loss"): [float(losses[row]) for row in rows]}
     text_table(first | example_columns(frames.probe, scores, rows), classes=frames.probe.classes)
-    if st.button("Select these", key="explore.hardest.select", icon=":material/select_all:"):
+    if st.button(_("Select these"), key="explore.hardest.select", icon=":material/select_all:"):
         return tuple(rows)
     return None
 
@@ -71,11 +75,11 @@ def _hardest(frames: Frames, scores: ExampleScores) -> tuple[int, ...] | None:
 def example_columns(probe: Probe, scores: ExampleScores, rows: Sequence[int]) -> dict[str, list[Cell]]:
     """Label, prediction, confidence and text of some examples; those that were trained on are marked."""
     columns: dict[str, list[Cell]] = {
-        "Label": [probe.classes[probe.labels[row]] for row in rows],
-        "Prediction": [probe.classes[scores.predicted[row]] for row in rows],
-        "Confidence": [float(scores.confidence[row]) for row in rows],
-        "Text": [probe.texts[row] for row in rows],
+        N_("Label"): [probe.classes[probe.labels[row]] for row in rows],
+        N_("Prediction"): [probe.classes[scores.predicted[row]] for row in rows],
+        N_("Confidence"): [float(scores.confidence[row]) for row in rows],
+        N_("Text"): [probe.texts[row] for row in rows],
     }
     if any(row >= probe.held_out for row in rows):
-        columns["Trained on"] = [row >= probe.held_out for row in rows]
+        columns[N_("Trained on")] = [row >= probe.held_out for row in rows]
     return columns

@@ -9,11 +9,12 @@ import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
 from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
+from core.language import N_, _
 from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from core.tasks.survey import search
 from pages.ui.explore import run_reads
-from pages.ui.explore.choices import Choices
+from pages.ui.explore.choices import DIMENSIONS, Choices
 from pages.ui.explore.colouring import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
 from pages.ui.map_view import MapState, Panel, map_view
@@ -21,6 +22,8 @@ from pages.ui.waiting import complete_since, ensure_job
 
 # With the page's header, the controls and the player around it the map fills the screen.
 HEIGHT = "max(18rem, 100dvh - 17.5rem)"
+# What a map's settings are called within a sentence; one from outside goes by its name.
+SETTINGS = {"perplexity": N_("perplexity"), "neighbours": N_("neighbours"), "min_dist": N_("min dist")}
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
@@ -83,7 +86,11 @@ def draw(
         selected=on_map.selected,
         view=on_map.view,
         height=HEIGHT,
-        description=f"Map of {len(frames.probe.ids):,} texts, {COLOURINGS[choices.colour].label.lower()} as colour.",
+        description=_(
+            "Map of {texts} texts, {what} as colour.",
+            texts=f"{len(frames.probe.ids):,}",
+            what=_(COLOURINGS[choices.colour].label).lower(),
+        ),
         lit=lit,
         name=f"{frames.run.id}-{spec.method}",
         unit="layer" if frames.layers_at is not None else "step",
@@ -101,36 +108,57 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> None:
     """How far the map of a frame can be believed."""
     known = run_reads.honesty(frames, spec, number)
     if known is None:
-        st.caption("How far this map can be believed is being measured.")
+        st.caption(_("How far this map can be believed is being measured."))
         return
     st.caption(
-        f"**Trustworthiness {known.trustworthiness:.2f} · {known.k}-NN overlap {percent(known.overlap)}** · at 1 and "
-        "100%, neighbours on this map would be exactly the neighbours in all dimensions (cosine)."
+        _(
+            "**Trustworthiness {trust:.2f} · {k}-NN overlap {overlap}** · at 1 and 100%, neighbours on this map would "
+            "be exactly the neighbours in all dimensions (cosine).",
+            trust=known.trustworthiness,
+            k=known.k,
+            overlap=percent(known.overlap),
+        )
     )
 
 
 def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices) -> str:
     """What the map shows, in a sentence or two."""
     entry = PROJECTIONS[spec.method]
-    what = "layer" if frames.layers_at is not None else "frame"
-    how = (
-        "fitted on the last frame, the others placed"
-        if spec.mode == "once"
-        else f"each {what} is turned onto the one before, so points move because the vectors moved"
-    )
-    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in spec.parameters)
-    waiting = (
-        f"**{PROJECTIONS[wanted.method].label} is being computed; until then, this is PCA.**" if spec != wanted else ""
-    )
-    made = f"{entry.label}, {spec.dims}-D{f' ({settings})' if settings else ''}, normalised vectors; {how}."
-    words = [waiting, COLOURINGS[choices.colour].about, made, entry.caution, "Open symbols were trained on."]
+    waiting = ""
+    if spec != wanted:
+        waiting = _("**{map} is being computed; until then, this is PCA.**", map=_(PROJECTIONS[wanted.method].label))
+    about = _(COLOURINGS[choices.colour].about)
+    words = [waiting, about, _how_made(frames, spec), _(entry.caution), _("Open symbols were trained on.")]
     return " ".join(word for word in words if word)
+
+
+def _how_made(frames: Frames, spec: MapSpec) -> str:
+    """A sentence on the map's method, and why its points move."""
+    settings = ", ".join(f"{_setting(name)} {value:g}" for name, value in spec.parameters)
+    name = f"{_(spec.entry.label)}, {_(DIMENSIONS[str(spec.dims)])}{f' ({settings})' if settings else ''}"
+    if spec.mode == "once":
+        return _("{map}, normalised vectors; fitted on the last frame, the others placed.", map=name)
+    if frames.layers_at is not None:
+        return _(
+            "{map}, normalised vectors; each layer is turned onto the one before, so points move because the vectors "
+            "moved.",
+            map=name,
+        )
+    return _(
+        "{map}, normalised vectors; each frame is turned onto the one before, so points move because the vectors "
+        "moved.",
+        map=name,
+    )
+
+
+def _setting(name: str) -> str:
+    return _(SETTINGS[name]) if name in SETTINGS else name.replace("_", " ")
 
 
 def _notes(frames: Frames) -> tuple[str, ...]:
     """What is shown beside each frame's number on the scrubber."""
     if frames.layers_at is not None:
-        return tuple(f"step {frames.layers_at:,}" for _ in frames.numbers)
+        return (_("step {step}", step=f"{frames.layers_at:,}"),) * len(frames.numbers)
     return run_reads.score_notes(frames)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import N_, _
 from core.quantities import counted
 from core.representation.examples import ExampleScores
 from core.representation.projections import MapSpec, Points
@@ -35,12 +36,13 @@ from pages.ui.waiting import POLLING, ensure_job, poll_while
 
 POLL_S = 1.0
 SIDES = {
-    "texts": "Texts",
-    "neighbours": "Neighbours",
-    "classes": "Classes",
-    "moved": "Moved",
-    "forces": "Forces",
-    "sentence": "Sentence",
+    "texts": N_("Texts"),
+    "neighbours": N_("Neighbours"),
+    "classes": N_("Classes"),
+    # Translators: examples that have moved
+    "moved": N_("Moved"),
+    "forces": N_("Forces"),
+    "sentence": N_("Sentence"),
 }
 # More of them would cover the points.
 MOST_CENTROIDS = 12
@@ -101,7 +103,7 @@ def _frames(store: Store, run: RunRecord, layers_at: int | None) -> tuple[Frames
         return frames_of(store, run, layers_at), False
     except PlaygroundError:
         request = {"run": run.id, "what": "layers", "step": layers_at}
-        busy = ensure_job("inspect", request, "Reading the layers")
+        busy = ensure_job("inspect", request, N_("Reading the layers"))
         return frames_of(store, run, None), busy
 
 
@@ -137,7 +139,7 @@ def _draw(frames: Frames, choices: Choices) -> bool:
 
 def _choose_beside(frames: Frames, looked: Looked) -> Beside:
     """Draw the controls of the panel beside the map and read them: the map shows what they ask for."""
-    side = bound_segments("Beside the map", Explore.PANEL, SIDES)
+    side = bound_segments(_("Beside the map"), Explore.PANEL, SIDES)
     if side == "sentence":
         warm_up()
     own, reading = ask_sentence(frames) if side == "sentence" else (None, False)
@@ -173,8 +175,9 @@ def _offer_found(frames: Frames, ids: list[int] | None) -> None:
     if ids is None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"Found in {len(ids):,} of {counted(len(frames.probe.ids), 'text')}.", width="content")
-        if ids and st.button("Select them", key="explore.found", type="tertiary", icon=":material/select_all:"):
+        texts = counted(len(frames.probe.ids), "text")
+        st.caption(_("Found in {found} of {texts}.", found=f"{len(ids):,}", texts=texts), width="content")
+        if ids and st.button(_("Select them"), key="explore.found", type="tertiary", icon=":material/select_all:"):
             state.remember("explore.select", tuple(ids))
             st.rerun()
 
@@ -223,7 +226,7 @@ def _follow(frames: Frames, on_map: MapState, looked: Looked) -> None:
 
 
 def _acting(frames: Frames, looked: Looked, chosen: ForceChoice) -> Acting:
-    with st.spinner("Computing forces", show_time=False):  # torch is imported for the first of them
+    with st.spinner(_("Computing forces"), show_time=False):  # torch is imported for the first of them
         return acting(frames, looked.number, looked.anchor, chosen)
 
 

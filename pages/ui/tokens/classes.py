@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.language import N_, _, ngettext
 from core.quantities import counted
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
@@ -24,7 +25,10 @@ WORD_CHARS = 60
 ALL = "all"
 LEAST_MAX = 30
 LEAST_PX, CLASS_PX = 240, 340
-COUNTS = ("Selected", "Occurs", "In all classes", "Before", "After")
+# What the columns of both tables are called, and those of counts.
+# Translators: of a word, in how many texts it was selected, and in how many it occurs at all
+COUNTS = (N_("Selected"), N_("Occurs"), N_("In all classes"), N_("Before"), N_("After"))
+WORD, LIFT, CLASS, CHANGE = N_("Word"), N_("Lift"), N_("Class"), N_("Change")
 
 
 def over_the_classes(place: Place, chosen: Settings) -> None:
@@ -34,7 +38,7 @@ def over_the_classes(place: Place, chosen: Settings) -> None:
     steps = (chosen.before, chosen.after)
     without = next((step for step in steps if reads.selected(known, step, rule) is None), None)
     if without is not None:
-        st.info(f"The frame of step {without:,} holds no attention: choose another step.")
+        st.info(_("The frame of step {step} holds no attention: choose another step.", step=f"{without:,}"))
         return
     least, label = _least_and_class(place)
     st.caption(_about(place, chosen))
@@ -51,21 +55,26 @@ def _least_and_class(place: Place) -> tuple[int, int | None]:
     """How many texts a word has to be selected in, and the class that is looked at, None for all."""
     classes = place.probe.classes
     most = max(2, min(LEAST_MAX, len(place.known.ids)))
-    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), f"it goes from 1 to {most} here")
+    problem = _("it goes from 1 to {most} here", most=most)
+    least, to_least = bound(Tokens.LEAST, range(1, most + 1), min(AT_LEAST, most), problem)
     options = [ALL, *map(str, range(len(classes)))]
     label, to_class = bound(Tokens.CLASS, options)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        help_text = "Leave out words that are selected in fewer texts than this: rare words have wild lifts."
-        st.slider("Fewest texts", 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
+        help_text = _("Leave out words that are selected in fewer texts than this: rare words have wild lifts.")
+        st.slider(_("Fewest texts"), 1, most, width=LEAST_PX, help=help_text, **to_least.by_value)
         st.selectbox(
-            "Class", options, format_func=lambda name: _class_label(place, name), width=CLASS_PX, **to_class.by_index
+            _("Class"),
+            options,
+            format_func=lambda name: _class_label(place, name),
+            width=CLASS_PX,
+            **to_class.by_index,
         )
     return least, None if label == ALL else int(label)
 
 
 def _class_label(place: Place, name: str) -> str:
     if name == ALL:
-        return "All, each word with the class of its greatest lift"
+        return _("All, each word with the class of its greatest lift")
     return f"{place.probe.classes[int(name)]} · {counted(place.known.labels.count(int(name)), 'text')}"
 
 
@@ -73,46 +82,67 @@ def _about(place: Place, chosen: Settings) -> str:
     known = place.known
     words = ([text.surface(word) for word in text.words] for text in known.texts)
     all_in = sum(len(of_text) - len(chosen.skipped(of_text)) <= chosen.k for of_text in words)
-    remark = f" In {all_in:,} of them k takes in every word, so nothing is selected there." if all_in else ""
-    return f"{counted(len(known.ids), 'text')}, {chosen.sentence}; counted without regard to capitals.{remark}"
+    texts = counted(len(known.ids), "text")
+    said = [_("{texts}, {settings}; counted without regard to capitals.", texts=texts, settings=chosen.sentence)]
+    if all_in:
+        count = f"{all_in:,}"
+        said.append(_("In {texts} of them k takes in every word, so nothing is selected there.", texts=count))
+    return " ".join(said)
 
 
 def _selected(place: Place, chosen: Settings, label: int | None, found: WordStatistics) -> None:
-    st.markdown(f"**Selected words by class, step {chosen.after:,}**")
+    st.markdown(_("**Selected words by class, step {step}**", step=f"{chosen.after:,}"))
     classes = place.probe.classes
     rows = found.rows if label is None else found.of_class(label)
     if rows:
         table = _all_table(rows, classes) if label is None else _class_table(rows, label)
-        _table(table, f"tokens.selected.{label}", {"Lift": st.column_config.NumberColumn(format="%.2f", width="small")})
+        lift = st.column_config.NumberColumn(_(LIFT), format="%.2f", width="small")
+        _table(table, f"tokens.selected.{label}", {LIFT: lift})
     else:
-        st.info(f"No word is selected in {counted(found.at_least, 'text')} or more: lower that number, or raise k.")
-    left_out = f" {counted(found.left_out, 'rarer word is', 'rarer words are')} left out." if found.left_out else ""
-    st.caption(
-        "Lift: how much more often a text with the word selected has this label than any text has; 1 is no relation. "
-        f"Smoothed by {PRIOR_EXAMPLES:g} example. Occurs: texts that have the word at all.{left_out}"
+        texts = counted(found.at_least, "text")
+        st.info(_("No word is selected in {texts} or more: lower that number, or raise k.", texts=texts))
+    about = [
+        _(
+            "Lift: how much more often a text with the word selected has this label than any text has; 1 is no "
+            "relation. Smoothed by {prior:g} example. Occurs: texts that have the word at all.",
+            prior=PRIOR_EXAMPLES,
+        )
+    ]
+    if found.left_out:
+        about.append(ngettext("{count} rarer word is left out.", "{count} rarer words are left out.", found.left_out))
+    st.caption(" ".join(about))
+    _download(
+        "words",
+        _("Words as CSV"),
+        _statistics_records(found.rows, classes),
+        f"{place.run.id}-words-step-{chosen.after}",
     )
-    _download("Words as CSV", _statistics_records(found.rows, classes), f"{place.run.id}-words-step-{chosen.after}")
 
 
 def _table(table: pd.DataFrame, key: str, columns: dict[str, Any]) -> None:
-    counts = {name: st.column_config.NumberColumn(width="small") for name in COUNTS if name in table}
+    counts = {name: st.column_config.NumberColumn(_(name), width="small") for name in COUNTS if name in table}
     st.dataframe(
         table.head(ROWS_MAX),
         hide_index=True,
         height=min(TABLE_PX, 38 + 35 * len(table)),
         key=key,
-        column_config={"Word": st.column_config.TextColumn(width="medium"), **counts, **columns},
+        column_config={
+            WORD: st.column_config.TextColumn(_(WORD), width="medium"),
+            CLASS: _(CLASS),
+            **counts,
+            **columns,
+        },
     )
 
 
 def _all_table(rows: Sequence[SelectedWord], classes: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "Word": [_short(row.word) for row in rows],
-            "Lift": [row.lift for row in rows],
+            WORD: [_short(row.word) for row in rows],
+            LIFT: [row.lift for row in rows],
             "Selected": [row.count for row in rows],
             "Occurs": [row.occurs for row in rows],
-            "Class": [classes[row.label] for row in rows],
+            CLASS: [classes[row.label] for row in rows],
         }
     )
 
@@ -120,8 +150,8 @@ def _all_table(rows: Sequence[SelectedWord], classes: Sequence[str]) -> pd.DataF
 def _class_table(rows: Sequence[SelectedWord], label: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "Word": [_short(row.word) for row in rows],
-            "Lift": [row.lifts[label] for row in rows],
+            WORD: [_short(row.word) for row in rows],
+            LIFT: [row.lifts[label] for row in rows],
             "Selected": [row.counts[label] for row in rows],
             "Occurs": [row.occurrences[label] for row in rows],
             "In all classes": [row.count for row in rows],
@@ -130,35 +160,44 @@ def _class_table(rows: Sequence[SelectedWord], label: int) -> pd.DataFrame:
 
 
 def _changes(place: Place, chosen: Settings, moved: Sequence[WordChange]) -> None:
-    st.markdown(f"**Entered and left, step {chosen.before:,} to {chosen.after:,}**")
+    first, last = f"{chosen.before:,}", f"{chosen.after:,}"
+    st.markdown(_("**Entered and left, step {first} to {last}**", first=first, last=last))
     changed = [change for change in moved if change.change]
     if changed:
         table = pd.DataFrame(
             {
-                "Word": [_short(change.word) for change in changed],
-                "Change": [change.change for change in changed],
+                WORD: [_short(change.word) for change in changed],
+                CHANGE: [change.change for change in changed],
                 "Before": [change.before for change in changed],
                 "After": [change.after for change in changed],
                 "Occurs": [change.occurs for change in changed],
             }
         )
-        _table(table, "tokens.changes", {"Change": st.column_config.NumberColumn(format="%+d", width="small")})
+        signed = st.column_config.NumberColumn(_(CHANGE), format="%+d", width="small")
+        _table(table, "tokens.changes", {CHANGE: signed})
         st.caption(_most_moved(changed))
     else:
-        st.info("The same words are selected as often at both steps: choose two steps that lie farther apart.")
-    _download("Changes as CSV", _change_records(moved), f"{place.run.id}-changes-{chosen.before}-{chosen.after}")
+        st.info(_("The same words are selected as often at both steps: choose two steps that lie farther apart."))
+    _download(
+        "changes", _("Changes as CSV"), _change_records(moved), f"{place.run.id}-changes-{chosen.before}-{chosen.after}"
+    )
 
 
 def _most_moved(changed: Sequence[WordChange]) -> str:
     """The words at the top of the table in a sentence, entered and left apart."""
     entered = [change for change in changed if change.change > 0][:5]
     left = [change for change in changed if change.change < 0][:5]
-    parts = [
-        f"{sign}: {', '.join(f'“{escaped(_short(change.word))}”' for change in some)}."
-        for sign, some in (("Entered more texts' top k", entered), ("Dropped out of more", left))
-        if some
-    ]
-    return " ".join(parts)
+    said = []
+    if entered:
+        said.append(_("Entered more texts' top k: {words}.", words=_quoted(entered)))
+    if left:
+        # Translators: words that are no longer among the top k of more texts than before
+        said.append(_("Dropped out of more: {words}.", words=_quoted(left)))
+    return " ".join(said)
+
+
+def _quoted(changes: Sequence[WordChange]) -> str:
+    return ", ".join(f"“{escaped(_short(change.word))}”" for change in changes)
 
 
 def _statistics_records(rows: Sequence[SelectedWord], classes: Sequence[str]) -> list[dict[str, str]]:
@@ -191,13 +230,13 @@ def _change_records(moved: Sequence[WordChange]) -> list[dict[str, str]]:
     ]
 
 
-def _download(label: str, records: list[dict[str, str]], name: str) -> None:
+def _download(what: str, label: str, records: list[dict[str, str]], name: str) -> None:
     st.download_button(
         label,
         lambda: csv_file(records),
         f"{name}.csv",
         "text/csv",
-        key=f"tokens.csv.{label}",
+        key=f"tokens.csv.{what}",
         icon=":material/download:",
         disabled=not records,
         on_click="ignore",

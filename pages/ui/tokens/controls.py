@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.language import _
 from core.representation.attention import punctuation
 from pages.ui.address import Item, Tokens
 from pages.ui.bound import Tied, bound, bound_nearest, bound_switch
@@ -46,12 +47,19 @@ class Settings:
     @property
     def sentence(self) -> str:
         """As it is shown beside numbers."""
-        return f"{self.where}, k {self.k}{'' if self.punctuation else ', punctuation left out'}"
+        if self.punctuation:
+            return _("{where}, k {k}", where=self.where, k=self.k)
+        return _("{where}, k {k}, punctuation left out", where=self.where, k=self.k)
 
     @property
     def where(self) -> str:
-        heads = _mean_of(self.heads) if self.head is None else f"head {self.head + 1} of {self.heads}"
-        return f"layer {self.layer} of {self.layers}, {heads}"
+        return _("layer {layer} of {layers}, {head}", layer=self.layer, layers=self.layers, head=self.which_head)
+
+    @property
+    def which_head(self) -> str:
+        if self.head is None:
+            return _mean_of(self.heads)
+        return _("head {head} of {heads}", head=self.head + 1, heads=self.heads)
 
 
 def choose(
@@ -78,28 +86,35 @@ def choose(
     most = min(K_MAX, max(longest, first))
     head_names = [MEAN, *(str(number) for number in range(1, heads + 1) if heads > 1)]
     # All are read before any is drawn: what the address has wrong is said above the row.
-    layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, f"this encoder has layers 1 to {layers}")
-    head, to_head = bound(Tokens.HEAD, head_names, problem=f"this encoder has heads 1 to {heads}")
-    k, to_k = bound_nearest(Tokens.K, range(1, most + 1), first, f"k goes from 1 to {most} here", range(1, K_MAX + 1))
+    problem = _("this encoder has layers 1 to {layers}", layers=layers)
+    layer, to_layer = bound(Tokens.LAYER, range(1, layers + 1), layers, problem)
+    head, to_head = bound(Tokens.HEAD, head_names, problem=_("this encoder has heads 1 to {heads}", heads=heads))
+    problem = _("k goes from 1 to {most} here", most=most)
+    k, to_k = bound_nearest(Tokens.K, range(1, most + 1), first, problem, range(1, K_MAX + 1))
     before, to_before = _step(Tokens.BEFORE, steps, steps[0], known_steps) if with_before else (steps[0], None)
     after, to_after = _step(Tokens.AFTER, steps, steps[-1], known_steps)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if layers > 1:
-            _slider("Layer", layers, "The output of that block, the last by default.", to_layer)
+            _slider(_("Layer"), layers, _("The output of that block, the last by default."), to_layer)
         st.selectbox(
-            "Head", head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head.by_index
+            _("Head"), head_names, format_func=lambda n: _head_label(n, heads), width=CONTROL_PX, **to_head.by_index
         )
-        _slider("Top k words", most, "How many words the selection takes.", to_k)
+        _slider(_("Top k words"), most, _("How many words the selection takes."), to_k)
         if to_before is not None:
-            _step_slider("Before, step", steps, to_before)
-        _step_slider("After, step" if with_before else "Step", steps, to_after)
+            _step_slider(_("Before, step"), steps, to_before)
+        _step_slider(_("After, step") if with_before else _("Step"), steps, to_after)
         marks, to_marks = bound_switch(Tokens.PUNCTUATION)
         st.toggle(
-            "Punctuation", help="Let the selection take marks, too. Special tokens never count.", **to_marks.by_value
+            _("Punctuation"),
+            help=_("Let the selection take marks, too. Special tokens never count."),
+            **to_marks.by_value,
         )
     if len(steps) == 1:
-        same = ", so before and after are the same" if with_before else ""
-        st.caption(f"Step {steps[0]:,} is the only one so far{same}.")
+        only = f"{steps[0]:,}"
+        if with_before:
+            st.caption(_("Step {step} is the only one so far, so before and after are the same.", step=only))
+        else:
+            st.caption(_("Step {step} is the only one so far.", step=only))
     return Settings(layers, heads, layer, None if head == MEAN else int(head) - 1, k, before, after, marks)
 
 
@@ -108,12 +123,12 @@ def _step(item: Item[int], steps: Sequence[int], default: int, known: Collection
 
 
 def _head_label(name: str, heads: int) -> str:
-    return _mean_of(heads).capitalize() if name == MEAN else f"Head {name}"
+    return _mean_of(heads).capitalize() if name == MEAN else _("Head {head}", head=name)
 
 
 def _mean_of(heads: int) -> str:
     """A replay holds the mean alone, and no longer of how many it is."""
-    return f"mean of {heads} heads" if heads > 1 else "mean of all heads"
+    return _("mean of {heads} heads", heads=heads) if heads > 1 else _("mean of all heads")
 
 
 def _slider(label: str, most: int, about: str, tied: Tied) -> None:

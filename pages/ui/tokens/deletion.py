@@ -13,6 +13,7 @@ from core.artifacts.sentence import Deletions, deletions
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
+from core.language import N_, _, ngettext
 from core.quantities import counted, percent, signed
 from core.representation.attention import (
     RankAgreement,
@@ -37,11 +38,13 @@ SCATTER_PX = 420
 # How many words of each ranking are compared; of a short text at most half of its words.
 COMPARED = 5
 FLIPS_SHOWN = 12
-SOURCES = (
+SOURCES = N_(
     "Sources: [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186), which compares attention with leaving words "
     "out, and [Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626), which says what such a comparison does "
     "not show."
 )
+WORD, ATTENTION, RANK, DROP = N_("Word"), N_("Attention"), N_("Rank"), N_("Drop")
+RANK_OF_CHANGE, PREDICTION = N_("Rank of change"), N_("Prediction without")
 
 
 def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
@@ -53,7 +56,7 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
         return
     both = [step for step in reading.steps if step in stamps]
     if not both:
-        st.info("At no step are both attention and weights of this text known, so nothing can be compared.")
+        st.info(_("At no step are both attention and weights of this text known, so nothing can be compared."))
         missing_weights(place.run)
         return
     step = nearest(both, chosen.after)
@@ -67,30 +70,38 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     if found is None:
         _offer(request, reading)
     elif len(found.read.words) != len(reading.words):
-        st.warning("This text is split into other words by now, so nothing can be compared.")
+        st.warning(_("This text is split into other words by now, so nothing can be compared."))
     else:
         _draw(place, reading, chosen, step, found)
 
 
 def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
     if step == chosen.after:
-        return f"Step {step:,}, whose weights are kept."
-    steps = "step" if len(kept) == 1 else "steps"
-    listed = ", ".join(f"{known:,}" for known in kept)
-    return (
-        f"**Step {step:,}**, not {chosen.after:,}: the model has to read the text again, and its weights are kept of "
-        f"{steps} {listed} only."
+        return _("Step {step}, whose weights are kept.", step=f"{step:,}")
+    return ngettext(
+        "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of step "
+        "{steps} only.",
+        "**Step {step}**, not {wanted}: the model has to read the text again, and its weights are kept of steps "
+        "{steps} only.",
+        len(kept),
+        step=f"{step:,}",
+        wanted=f"{chosen.after:,}",
+        steps=", ".join(f"{known:,}" for known in kept),
     )
 
 
 def _offer(request: dict[str, Any], reading: Reading) -> None:
-    count = len(reading.words)
     st.markdown(
-        f"Which words does the prediction hang on? The model reads the text again without each of its {count:,} "
-        f"word{'' if count == 1 else 's'} in turn."
+        ngettext(
+            "Which words does the prediction hang on? The model reads the text again without each of its {count} word "
+            "in turn.",
+            "Which words does the prediction hang on? The model reads the text again without each of its {count} words "
+            "in turn.",
+            len(reading.words),
+        )
     )
-    if st.button("Delete each word in turn", icon=":material/content_cut:", type="primary", key="tokens.delete"):
-        ask("inspect", request, f"Deleting words of {shown(request['text'])}")
+    if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
+        ask("inspect", request, _("Deleting words of {text}", text=shown(request["text"])))
 
 
 def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
@@ -106,15 +117,13 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
             highlighted_html(
                 reading.read,
                 effects,
-                title=f"Drop of “{classes[target]}” without each word, step {step:,}",
-                measure="drop",
+                title=_("Drop of “{label}” without each word, step {step}", label=classes[target], step=f"{step:,}"),
+                # Translators: how far a probability falls, in front of its value
+                measure=_("drop"),
                 chosen=top_words(attention, chosen.k, chosen.skipped(reading.words)).words,
             )
         )
-        st.caption(
-            "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top "
-            f"{chosen.k} by attention ({chosen.where}).{_cut_note(reading)}"
-        )
+        st.caption(_colours(reading, chosen))
         _note(attention, effects, agreement, chosen)
     with right:
         figure = attention_against_effect_figure(
@@ -124,46 +133,85 @@ def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: De
             figure,
             key="tokens.effect",
             height=SCATTER_PX,
-            description="Attention to each word against what deleting it does.",
+            description=_("Attention to each word against what deleting it does."),
         )
-        st.caption("The correlations compare attention with the size of the change, whichever way it goes.")
+        st.caption(_("The correlations compare attention with the size of the change, whichever way it goes."))
     _table(place, reading, step, found, attention, effects)
 
 
 def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> str:
     target = int(found.base.argmax())
-    said = f"Predicted: **{escaped(classes[target])}** {percent(found.base[target])}."
+    said = _("Predicted: **{label}** {share}.", label=escaped(classes[target]), share=percent(found.base[target]))
     flips = changed_predictions(found.base, found.deleted)
     if not flips:
-        return f"{said} No single word turns that when it is deleted."
+        return f"{said} {_('No single word turns that when it is deleted.')}"
     listed = ", ".join(
         f"**{escaped(_short(reading.words[w]))}** ({escaped(classes[int(found.deleted[w].argmax())])})"
         for w in flips[:FLIPS_SHOWN]
     )
-    more = f" and {len(flips) - FLIPS_SHOWN:,} more" if len(flips) > FLIPS_SHOWN else ""
-    words = "this word" if len(flips) == 1 else f"any of these {len(flips):,} words"
-    return f"{said} It turns without {words}: {listed}{more}."
+    if len(flips) > FLIPS_SHOWN:
+        listed = _("{words} and {more} more", words=listed, more=f"{len(flips) - FLIPS_SHOWN:,}")
+    turns = ngettext(
+        "It turns without this word: {words}.",
+        "It turns without any of these {count} words: {words}.",
+        len(flips),
+        words=listed,
+    )
+    return f"{said} {turns}"
 
 
 def _note(attention: Doubles, effects: Doubles, agreement: RankAgreement, chosen: Settings) -> None:
     with st.container(border=True):
-        st.markdown("**Attention is not explanation**")
+        st.markdown(_("**Attention is not explanation**"))
         st.markdown(evidence(attention, effects, agreement))
-        st.caption(f"{chosen.where[:1].upper()}{chosen.where[1:]}. {SOURCES}")
+        st.caption(f"{chosen.where[:1].upper()}{chosen.where[1:]}. {_(SOURCES)}")
 
 
 def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
     """What this very text says of it, in plain words."""
     most = min(COMPARED, len(attention) // 2)
     if most < 1 or agreement.kendall is None or agreement.spearman is None:
-        return "This text has too few words, or they are all alike, so it cannot say how far the two agree."
+        return _("This text has too few words, or they are all alike, so it cannot say how far the two agree.")
     shared = set(top_words(attention, most).words) & set(top_words(np.abs(effects), most).words)
-    these, those = ("word", "the one") if most == 1 else (f"{most} words", f"the {most}")
-    return (
-        f"Of the {these} that [CLS] attends to most, {len(shared) or 'none'} {'is' if len(shared) == 1 else 'are'} "
-        f"among {those} whose deletion matters most ({_chance(most, len(attention))} by chance). "
-        f"Kendall τ = {signed(agreement.kendall, 2)}, Spearman ρ = {signed(agreement.spearman, 2)} over "
-        f"{counted(agreement.words, 'word')}. 1 is the same order, 0 no relation."
+    correlations = _(
+        "Kendall τ = {kendall}, Spearman ρ = {spearman} over {words}. 1 is the same order, 0 no relation.",
+        kendall=signed(agreement.kendall, 2),
+        spearman=signed(agreement.spearman, 2),
+        words=counted(agreement.words, "word"),
+    )
+    return f"{_overlap(most, len(shared), _chance(most, len(attention)))} {correlations}"
+
+
+def _overlap(most: int, shared: int, chance: str) -> str:
+    """How many of the words of greatest attention are among as many of greatest effect."""
+    if most == 1:
+        said = (
+            N_(
+                "Of the word that [CLS] attends to most, 1 is among the one whose deletion matters most ({chance} by "
+                "chance)."
+            )
+            if shared
+            else N_(
+                "Of the word that [CLS] attends to most, none are among the one whose deletion matters most ({chance} "
+                "by chance)."
+            )
+        )
+        return _(said, chance=chance)
+    if not shared:
+        return _(
+            "Of the {most} words that [CLS] attends to most, none are among the {most} whose deletion matters most "
+            "({chance} by chance).",
+            most=most,
+            chance=chance,
+        )
+    return ngettext(
+        "Of the {most} words that [CLS] attends to most, {count} is among the {most} whose deletion matters most "
+        "({chance} by chance).",
+        "Of the {most} words that [CLS] attends to most, {count} are among the {most} whose deletion matters most "
+        "({chance} by chance).",
+        shared,
+        most=most,
+        chance=chance,
     )
 
 
@@ -172,40 +220,55 @@ def _chance(most: int, words: int) -> str:
     return f"{most * most / words:.1f}"
 
 
-def _cut_note(reading: Reading) -> str:
+def _colours(reading: Reading, chosen: Settings) -> str:
+    about = _(
+        "Blue: less certain without the word. Orange, underlined: more certain. Framed: the top {k} by attention "
+        "({where}).",
+        k=chosen.k,
+        where=chosen.where,
+    )
+    if not _is_cut(reading):
+        return about
+    note = _("Where a text is cut off, another word may take the place of the deleted one.")
+    return f"{about} {note}"
+
+
+def _is_cut(reading: Reading) -> bool:
     """Deleting a word of a text that was cut off lets another one in."""
     ends = [0] * len(reading.read.sides)
     for word in reading.read.words:
         ends[word.side] = max(ends[word.side], word.end)
-    is_cut = any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True))
-    return " Where a text is cut off, another word may take the place of the deleted one." if is_cut else ""
+    return any(side[end:].strip() for side, end in zip(reading.read.sides, ends, strict=True))
 
 
 def _table(place: Place, reading: Reading, step: int, found: Deletions, attention: Doubles, effects: Doubles) -> None:
     labels = found.deleted.argmax(1)
     table = pd.DataFrame(
         {
-            "Word": [_short(word) for word in reading.words],
-            "Attention": attention,
-            "Rank": _ranks(attention),
-            "Drop": effects,
-            "Rank of change": _ranks(np.abs(effects)),
-            "Prediction without": [place.probe.classes[label] for label in labels],
+            WORD: [_short(word) for word in reading.words],
+            ATTENTION: attention,
+            RANK: _ranks(attention),
+            DROP: effects,
+            RANK_OF_CHANGE: _ranks(np.abs(effects)),
+            PREDICTION: [place.probe.classes[label] for label in labels],
         }
-    ).sort_values("Rank of change", kind="stable")
-    with st.expander(f"All {counted(len(table), 'word')} as a table"):
+    ).sort_values(RANK_OF_CHANGE, kind="stable")
+    with st.expander(_("All {words} as a table", words=counted(len(table), "word"))):
         st.dataframe(
             table,
             hide_index=True,
             column_config={
-                "Attention": st.column_config.NumberColumn(format="%.4f", help="Share that [CLS] gives to the word."),
-                "Drop": st.column_config.NumberColumn(
-                    format="%.4f", help="How far the predicted class's probability falls without the word."
+                **{name: _(name) for name in (WORD, RANK, RANK_OF_CHANGE, PREDICTION)},
+                ATTENTION: st.column_config.NumberColumn(
+                    _(ATTENTION), format="%.4f", help=_("Share that [CLS] gives to the word.")
+                ),
+                DROP: st.column_config.NumberColumn(
+                    _(DROP), format="%.4f", help=_("How far the predicted class's probability falls without the word.")
                 ),
             },
         )
         st.download_button(
-            "Deletions as CSV",
+            _("Deletions as CSV"),
             lambda: csv_file(_records(table, reading)),
             f"{place.run.id}-deletions-step-{step}.csv",
             "text/csv",
@@ -220,9 +283,9 @@ def _records(table: pd.DataFrame, reading: Reading) -> list[dict[str, str]]:
         {
             "position": str(int(str(place)) + 1),
             "word": reading.words[int(str(place))],
-            "attention": f"{row['Attention']:.6f}",
-            "drop": f"{row['Drop']:.6f}",
-            "prediction_without": str(row["Prediction without"]),
+            "attention": f"{row[ATTENTION]:.6f}",
+            "drop": f"{row[DROP]:.6f}",
+            "prediction_without": str(row[PREDICTION]),
         }
         for place, row in table.iterrows()
     ]

@@ -10,6 +10,7 @@ from scipy.special import softmax
 from core.figures.highlight import before_and_after_html
 from core.figures.template import Figure
 from core.figures.words import top_words_figure, word_heatmap_figure
+from core.language import ENGLISH, N_, _, in_language, pgettext
 from core.quantities import percent
 from core.representation.attention import (
     WordAttention,
@@ -31,7 +32,7 @@ from pages.ui.tokens.reads import Reading
 HEAT_WORDS_MAX = 40
 # A longer text scrolls by itself, so that what is below it stays in reach.
 LONG_CHARS, LONG_PX = 2_500, 700
-OVER = {"steps": "Over the steps", "layers": "Over the layers"}
+OVER = {"steps": N_("Over the steps"), "layers": N_("Over the layers")}
 
 
 def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name: str) -> None:
@@ -42,7 +43,10 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
     left, right = st.columns([3, 2], gap="large")
     with left:
         long = sum(map(len, reading.read.sides)) > LONG_CHARS
-        titles = (f"Before, step {chosen.before:,}", f"After, step {chosen.after:,}")
+        titles = (
+            _("Before, step {step}", step=f"{chosen.before:,}"),
+            _("After, step {step}", step=f"{chosen.after:,}"),
+        )
         with st.container(height=LONG_PX if long else "content", border=False):
             st.html(before_and_after_html(reading.read, before.words, after.words, chosen.k, titles=titles, skip=skip))
         st.caption(_shares(before, after, chosen))
@@ -54,10 +58,10 @@ def one_text(reading: Reading, chosen: Settings, classes: tuple[str, ...], name:
             after.words,
             chosen.k,
             revision=reading.key,
-            names=(f"step {chosen.before:,}", f"step {chosen.after:,}"),
+            names=(_("step {step}", step=f"{chosen.before:,}"), _("step {step}", step=f"{chosen.after:,}")),
             skip=skip,
         )
-        _draw(figure, "tokens.top", f"The top {chosen.k} words by attention, before and after.")
+        _draw(figure, "tokens.top", _("The top {k} words by attention, before and after.", k=chosen.k))
         _download(reading, chosen, before, after, name)
 
 
@@ -68,12 +72,15 @@ def _attention(reading: Reading, chosen: Settings, step: int) -> WordAttention:
 def outcome(reading: Reading, chosen: Settings, classes: tuple[str, ...]) -> str:
     """What the classifier says before and after, as Markdown; the true label where there is one."""
     said = [
-        f"**{escaped(classes[label])}** {percent(share)} at step {step:,}"
+        _("**{label}** {share} at step {step}", label=escaped(classes[label]), share=percent(share), step=f"{step:,}")
         for step in dict.fromkeys((chosen.before, chosen.after))
         for label, share in [_prediction(reading, step)]
     ]
-    label = "" if reading.label is None else f" · labelled **{escaped(classes[reading.label])}**"
-    return f"Predicted: {' → '.join(said)}{label}"
+    predictions = " → ".join(said)
+    if reading.label is None:
+        return _("Predicted: {predictions}", predictions=predictions)
+    label = escaped(classes[reading.label])
+    return _("Predicted: {predictions} · labelled **{label}**", predictions=predictions, label=label)
 
 
 def _prediction(reading: Reading, step: int) -> tuple[int, float]:
@@ -82,11 +89,15 @@ def _prediction(reading: Reading, step: int) -> tuple[int, float]:
 
 
 def _shares(before: WordAttention, after: WordAttention, chosen: Settings) -> str:
-    special = f"{_percent(before.special_share)} before, {_percent(after.special_share)} after"
-    spread = f"{effective_words(before.words):.1f} before, {effective_words(after.words):.1f} after"
-    return (
-        f"{_capital(chosen.sentence)}. Share that goes to special tokens such as [CLS] and [SEP]: {special}. The rest "
-        f"is spread over an effective number of words of {spread}."
+    return _(
+        "{settings}. Share that goes to special tokens such as [CLS] and [SEP]: {special_before} before, "
+        "{special_after} after. The rest is spread over an effective number of words of {words_before:.1f} before, "
+        "{words_after:.1f} after.",
+        settings=_capital(chosen.sentence),
+        special_before=_percent(before.special_share),
+        special_after=_percent(after.special_share),
+        words_before=effective_words(before.words),
+        words_after=effective_words(after.words),
     )
 
 
@@ -101,33 +112,45 @@ def _capital(sentence: str) -> str:
 
 def _heat(reading: Reading, chosen: Settings) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        over = bound_segments("Heat map", Tokens.HEAT_MAP, OVER)
+        over = bound_segments(_("Heat map"), Tokens.HEAT_MAP, OVER)
         st.caption(_heat_caption(chosen, over), width="stretch")
     weights: NDArray[np.float64]
     if over == "steps":
         weights = attention_over_steps(reading.attention, reading.places, layer=chosen.layer, head=chosen.head)
         columns = list(reading.steps)
+        column = pgettext("axis", "step")
+        description = _("Attention of [CLS] to each word, over the steps.")
     else:
         weights = attention_over_layers(reading.at(chosen.after), reading.places, head=chosen.head)
         columns = list(range(1, chosen.layers + 1))
+        column = pgettext("axis", "layer")
+        description = _("Attention of [CLS] to each word, over the layers.")
     places = list(most_attended(weights, HEAT_WORDS_MAX))
     figure = word_heatmap_figure(
         [reading.words[place] for place in places],
         weights[:, places],
         columns,
-        column=over[:-1],
+        column=column,
         revision=f"{reading.key}.{over}",
         chosen=in_top(weights, chosen.k, chosen.skipped(reading.words))[:, places],
     )
-    _draw(figure, f"tokens.heat.{over}", f"Attention of [CLS] to each word, over the {over}.")
+    _draw(figure, f"tokens.heat.{over}", description)
     if len(places) < len(reading.words):
-        st.caption(f"The {len(places)} words with the most attention anywhere here, of {len(reading.words):,}.")
+        st.caption(
+            _(
+                "The {shown} words with the most attention anywhere here, of {words}.",
+                shown=len(places),
+                words=f"{len(reading.words):,}",
+            )
+        )
 
 
 def _heat_caption(chosen: Settings, over: str) -> str:
-    heads = chosen.where.split(", ", 1)[1]
-    what = chosen.where if over == "steps" else f"step {chosen.after:,}, {heads}"
-    return f"{_capital(what)}; a dot marks the top {chosen.k} of a column."
+    if over == "steps":
+        what = chosen.where
+    else:
+        what = _("step {step}, {head}", step=f"{chosen.after:,}", head=chosen.which_head)
+    return _("{what}; a dot marks the top {k} of a column.", what=_capital(what), k=chosen.k)
 
 
 def _draw(figure: Figure, key: str, description: str) -> None:
@@ -136,7 +159,7 @@ def _draw(figure: Figure, key: str, description: str) -> None:
 
 def _download(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention, name: str) -> None:
     st.download_button(
-        "Words as CSV",
+        _("Words as CSV"),
         lambda: csv_file(_records(reading, chosen, before, after)),
         f"{name}-words.csv",
         "text/csv",
@@ -147,6 +170,8 @@ def _download(reading: Reading, chosen: Settings, before: WordAttention, after: 
 
 
 def _records(reading: Reading, chosen: Settings, before: WordAttention, after: WordAttention) -> list[dict[str, str]]:
+    with in_language(ENGLISH):
+        settings = chosen.where
     tops = in_top(np.stack([before.words, after.words]), chosen.k, chosen.skipped(reading.words))
     return [
         {
@@ -156,7 +181,7 @@ def _records(reading: Reading, chosen: Settings, before: WordAttention, after: W
             f"attention_step_{chosen.after}_after": f"{after.words[i]:.6f}",
             f"in_top_{chosen.k}_before": str(int(tops[0, i])),
             f"in_top_{chosen.k}_after": str(int(tops[1, i])),
-            "settings": chosen.where,
+            "settings": settings,
         }
         for i, word in enumerate(reading.words)
     ]

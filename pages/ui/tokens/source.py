@@ -12,6 +12,7 @@ from core.artifacts.sentence import check_text, inspected
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.events import Probe
+from core.language import N_, _, ngettext
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
@@ -26,8 +27,8 @@ from pages.ui.waiting import ask, is_going_on, job_of
 OWN_CHARS_MAX = 4_000
 OPTION_CHARS = 200
 EXAMPLE, OWN = "example", "own"
-SOURCES = {EXAMPLE: "An example", OWN: "Your own text"}
-NOT_KEPT = (
+SOURCES = {EXAMPLE: N_("An example"), OWN: N_("Your own text")}
+NOT_KEPT = N_(
     "This run kept no attention of its examples: it is older than that, or its encoder's tokenizer does not say where "
     "words are."
 )
@@ -56,11 +57,12 @@ class Place:
 def choose_text(place: Place) -> Reading | None:
     """Draw the choice and read it; None where there is nothing to show yet, which is said."""
     if not place.known.texts:
-        st.info(f"{NOT_KEPT} A text of your own can be looked at wherever weights are kept.")
+        own = _("A text of your own can be looked at wherever weights are kept.")
+        st.info(f"{_(NOT_KEPT)} {own}")
         return _own(place)
     default = OWN if Tokens.TEXT.text is not None else EXAMPLE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        source = bound_segments("Text", Tokens.SOURCE, SOURCES, default)
+        source = bound_segments(_("Text"), Tokens.SOURCE, SOURCES, default)
         position = _pick(place) if source == EXAMPLE else None
     return _own(place) if position is None else _example(place, position)
 
@@ -71,11 +73,14 @@ def _pick(place: Place) -> int:
     position = {example: i for i, example in enumerate(known.ids)}
     value, tied = bound(Tokens.EXAMPLE, known.ids, known.ids[0])
     left_out = len(place.probe.ids) - len(known.ids)
+    about = [_("Type to search.")]
+    if left_out:
+        about.append(_("There was no room to keep that of {examples} more.", examples=f"{left_out:,}"))
     st.selectbox(
-        f"Example, one of {len(known.ids):,} whose attention is kept",
+        _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
         known.ids,
         format_func=dict(zip(known.ids, _options(place), strict=True)).__getitem__,
-        help="Type to search." + (f" There was no room to keep that of {left_out:,} more." if left_out else ""),
+        help=" ".join(about),
         **tied.by_index,
     )
     return position[value]
@@ -86,13 +91,13 @@ def _example(place: Place, position: int) -> Reading | None:
     if problem is not None:
         st.warning(escaped(problem))
     if reading is None and problem is None:
-        st.info("The frames so far hold no attention of this example.")
+        st.info(_("The frames so far hold no attention of this example."))
     return reading
 
 
 def _options(place: Place) -> list[str]:
     labels = [_option(place, position) for position in range(len(place.known.ids))]
-    return distinct(labels, [f"example {example}" for example in place.known.ids])
+    return distinct(labels, [_("example {number}", number=example) for example in place.known.ids])
 
 
 def _option(place: Place, position: int) -> str:
@@ -119,11 +124,11 @@ def _own(place: Place) -> Reading | None:
     if found is None:
         return None
     if not all_known(place.run, stamps, dict(zip(found.steps, found.stamps, strict=True))):
-        st.caption("This run keeps weights of more steps by now.")
-        if st.button("Read the text with them too", icon=":material/refresh:", key="tokens.more_steps"):
-            ask("inspect", request, f"Reading {shown(asked[0])}")
+        st.caption(_("This run keeps weights of more steps by now."))
+        if st.button(_("Read the text with them too"), icon=":material/refresh:", key="tokens.more_steps"):
+            ask("inspect", request, _("Reading {text}", text=shown(asked[0])))
     if not found.read.words:
-        st.info("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word.")
+        st.info(_("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word."))
         return None
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
     return reads.own_reading(found, f"{place.run.id}.own.{key}")
@@ -136,7 +141,7 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
     with st.form("tokens.own", border=False):
         typed = [
             st.text_area(
-                "Second text" if item is Tokens.SECOND else "First text" if pair else "Your text",
+                _("Second text") if item is Tokens.SECOND else _("First text") if pair else _("Your text"),
                 item.text or "",
                 max_chars=most,
                 height=90,
@@ -145,8 +150,8 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
             for item in items
         ]
         with st.container(horizontal=True, vertical_alignment="center"):
-            pressed = st.form_submit_button("Read it", icon=":material/visibility:", type="primary")
-            st.caption(f"Read with the weights that this run keeps: {_steps(stamps)}.", width="stretch")
+            pressed = st.form_submit_button(_("Read it"), icon=":material/visibility:", type="primary")
+            st.caption(_read_with(stamps), width="stretch")
     missing_weights(place.run)
     # What was asked for is remembered too: a press right behind it still brings the address from before.
     asked: list[str | None] = state.remembered(f"tokens.asked.{place.run.id}", list)
@@ -165,7 +170,7 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
         request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
-            ask("inspect", request, f"Reading {shown(sides[0])}")
+            ask("inspect", request, _("Reading {text}", text=shown(sides[0])))
     return sides
 
 
@@ -175,6 +180,10 @@ def _checked(sides: Sequence[str | None], pair: bool, most: int) -> tuple[str, s
     return (checked, None) if isinstance(checked, str) else checked
 
 
-def _steps(stamps: Mapping[int, int]) -> str:
-    listed = ", ".join(f"{step:,}" for step in stamps)
-    return f"step{'' if len(stamps) == 1 else 's'} {listed}"
+def _read_with(stamps: Mapping[int, int]) -> str:
+    return ngettext(
+        "Read with the weights that this run keeps: step {steps}.",
+        "Read with the weights that this run keeps: steps {steps}.",
+        len(stamps),
+        steps=", ".join(f"{step:,}" for step in stamps),
+    )
