@@ -6,6 +6,9 @@ the command line can show it as it is.
 
 from __future__ import annotations
 
+from core.language import _
+from core.quantities import counted
+
 SHOWN_CHARS = 60
 
 
@@ -14,7 +17,8 @@ def shown(value: object) -> str:
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     if len(text) <= SHOWN_CHARS:
         return text
-    return f"{text[:SHOWN_CHARS]}… ({len(value) if isinstance(value, str) else len(text):,} characters)"
+    length = counted(len(value) if isinstance(value, str) else len(text), "character")
+    return _("{start}… ({length})", start=text[:SHOWN_CHARS], length=length)
 
 
 class PlaygroundError(Exception):
@@ -26,7 +30,8 @@ class ConfigError(PlaygroundError, ValueError):
 
     def __init__(self, field: str, value: object, remedy: str) -> None:
         self.field, self.value, self.remedy = field, value, remedy
-        super().__init__(f"{field} = {shown(value)} cannot be used: {remedy}")
+        message = _("{field} = {value} cannot be used: {remedy}", field=field, value=shown(value), remedy=remedy)
+        super().__init__(message)
 
 
 class TaskError(PlaygroundError):
