@@ -6,8 +6,7 @@ the command line can show it as it is.
 
 from __future__ import annotations
 
-from core.language import _
-from core.quantities import counted
+from core.language import _, ngettext
 
 SHOWN_CHARS = 60
 
@@ -17,8 +16,8 @@ def shown(value: object) -> str:
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     if len(text) <= SHOWN_CHARS:
         return text
-    length = counted(len(value) if isinstance(value, str) else len(text), "character")
-    return _("{start}… ({length})", start=text[:SHOWN_CHARS], length=length)
+    length = len(value) if isinstance(value, str) else len(text)
+    return ngettext("{start}… ({count} character)", "{start}… ({count} characters)", length, start=text[:SHOWN_CHARS])
 
 
 class PlaygroundError(Exception):

@@ -51,6 +51,7 @@ class Setting:
 
 def settings(config: RunConfig) -> tuple[Setting, ...]:
     """Everything that matters of a run, in the order in which people read it; all phases, drafts too."""
+    seed = fields_of(RunConfig)["seed"]
     phases = [part for number in range(len(config.phases)) for part in phase_settings(config, number)]
     return (
         *_task(config),
@@ -61,7 +62,7 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
         *_probe(config),
         *_plain(config, "", "device", "precision", "processes"),
         # Not grouped by thousands: it is a name more than a number.
-        Setting("seed", _(fields_of(RunConfig)["seed"].label), config.seed, str(config.seed)),
+        Setting("seed", _(seed.label), config.seed, str(config.seed)),
     )
 
 
@@ -151,8 +152,9 @@ def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
     texts = [labels.ABSENT if setting is None else setting.text for _step, setting in changes]
     later = zip(changes[1:], texts[1:], strict=True)
     listed = [texts[0], *(_("{value} at step {step:,}", value=text, step=step) for (step, _setting), text in later)]
-    if len(listed) > TURNS_SHOWN + 1:
-        last = ngettext("{value} ({count} turn)", "{value} ({count} turns)", len(listed) - 1, value=listed[-1])
+    turns = len(listed) - 1
+    if turns > TURNS_SHOWN:
+        last = ngettext("{value} ({count} turn)", "{value} ({count} turns)", turns, value=listed[-1])
         listed = [*listed[:2], "…", last]
     value = tuple((step, setting and setting.value) for step, setting in changes)
     return replace(known, value=value, text=" → ".join(listed), listed=True)

@@ -29,8 +29,10 @@ def term_latex(term: TermConfig) -> list[str]:
     entry, settings = term.entry, term.parameters
     equation = entry.latex_variants.get(str(settings.get("variant")), entry.latex)
     defaults = {parameter.name: parameter.default for parameter in entry.parameters}
-    notes = [line for name, line in entry.latex_notes.items() if settings[name] != defaults[name]]
-    return [_filled(line if isinstance(line, str) else line(), settings) for line in (equation, *notes)]
+    changed = [name for name in entry.latex_notes if settings[name] != defaults[name]]
+    words = {name: entry.latex_words[name]() for name in changed if name in entry.latex_words}
+    notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
+    return [_filled(line, settings) for line in (equation, *notes)]
 
 
 def term_words(term: TermConfig) -> str:

@@ -69,7 +69,8 @@ OUT_OF_BOUNDS = {
 def _plain_bound(error: ErrorDetails) -> str:
     """For a number that is no described field, such as a step of a list."""
     bounds = {name: bound_text(bound) for name, bound in error.get("ctx", {}).items() if not isinstance(bound, str)}
-    return _(OUT_OF_BOUNDS[error["type"]], **bounds)
+    remedy = OUT_OF_BOUNDS[error["type"]]
+    return _(remedy, **bounds)
 
 
 def _structural(model: type[BaseModel], error: ErrorDetails) -> str:

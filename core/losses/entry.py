@@ -90,8 +90,8 @@ class LossEntry:
         place: where it comes in lists.
         symbol, latex: its short name, and its equation with `{name}` where a parameter's value goes.
         latex_variants: the equation by the value of its parameter "variant", where it has one.
-        latex_notes: further lines, each shown where the parameter that it explains is not at its default; one that has
-            words is made when it is shown.
+        latex_notes: further lines, each shown where the parameter that it explains is not at its default.
+        latex_words: what `{words}` stands for in the note of a parameter, translated.
         reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
         views: fewest and most views of a text that it takes (None: any number).
         first_view: the view that it is given at first where it needs one.
@@ -126,7 +126,8 @@ class LossEntry:
     pieces: Mapping[str, str] = field(default_factory=dict)
     others_compute: str = ""
     latex_variants: Mapping[str, str] = field(default_factory=dict)
-    latex_notes: Mapping[str, str | Callable[[], str]] = field(default_factory=dict)
+    latex_notes: Mapping[str, str] = field(default_factory=dict)
+    latex_words: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
     @property
     def contrastive(self) -> bool:

@@ -116,13 +116,8 @@ def _law(settings: Settings, views: int) -> ForceLaw:
 
 
 def _all_others() -> str:
-    """Words around a number, each part as LaTeX has words."""
-    words = _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
-    return rf"\sum_j\;\to\;\text{{{words}}}"
-
-
-def _symmetric() -> str:
-    return rf"z\;\leftrightarrow\;z'\quad\text{{{_('both directions, averaged')}}}"
+    """Words of a formula, left for the number among them."""
+    return _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
 
 
 ENTRIES = (
@@ -167,9 +162,10 @@ ENTRIES = (
             "second views."
         ),
         latex_notes={
-            "candidates": _all_others,
-            "symmetric": _symmetric,
+            "candidates": r"\sum_j\;\to\;\text{{words}}",
+            "symmetric": r"z\;\leftrightarrow\;z'\quad\text{{words}}",
         },
+        latex_words={"candidates": _all_others, "symmetric": lambda: _("both directions, averaged")},
         place=3,
         colour="#56b4e9",
         compute=_compute,
