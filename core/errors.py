@@ -6,6 +6,8 @@ the command line can show it as it is.
 
 from __future__ import annotations
 
+from core.language import _, ngettext
+
 SHOWN_CHARS = 60
 
 
@@ -14,7 +16,8 @@ def shown(value: object) -> str:
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     if len(text) <= SHOWN_CHARS:
         return text
-    return f"{text[:SHOWN_CHARS]}… ({len(value) if isinstance(value, str) else len(text):,} characters)"
+    length = len(value) if isinstance(value, str) else len(text)
+    return ngettext("{start}… ({count} character)", "{start}… ({count} characters)", length, start=text[:SHOWN_CHARS])
 
 
 class PlaygroundError(Exception):
@@ -26,7 +29,8 @@ class ConfigError(PlaygroundError, ValueError):
 
     def __init__(self, field: str, value: object, remedy: str) -> None:
         self.field, self.value, self.remedy = field, value, remedy
-        super().__init__(f"{field} = {shown(value)} cannot be used: {remedy}")
+        message = _("{field} = {value} cannot be used: {remedy}", field=field, value=shown(value), remedy=remedy)
+        super().__init__(message)
 
 
 class TaskError(PlaygroundError):

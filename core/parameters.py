@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.errors import ConfigError
+from core.language import N_, _
 from core.quantities import counted
 
 Value = float | int | bool | str | tuple[int, ...]
@@ -15,7 +16,14 @@ Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
 
 LONGEST_NAME = 300
 # Layers by place, because encoders have 4 to 24 blocks.
-RELATIVE_LAYERS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
+RELATIVE_LAYERS = {
+    # Translators: the last layer of an encoder.
+    "last": N_("Last"),
+    # Translators: of an encoder's layers.
+    "last_third": N_("Last third"),
+    # Translators: every third of an encoder's layers.
+    "every_third": N_("Every third"),
+}
 # A number that follows from the rest of a run, and is there once the run is prepared.
 AUTO = "auto"
 
@@ -23,6 +31,8 @@ AUTO = "auto"
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One setting, with the bounds a form may offer.
+
+    Its texts stand here in English and are translated where they are shown.
 
     Attributes:
         default: None for a field that may be empty.
@@ -55,10 +65,11 @@ class Parameter:
 
     @property
     def values_in_words(self) -> dict[Any, str]:
-        """What people read for its values; those that are not there are read as they are."""
+        """What people read for its values, translated; those that are not there are read as they are."""
         layers = RELATIVE_LAYERS if self.kind == "layers" else {}
         left_open = {AUTO: self.automatic} if self.automatic else {}
-        return {**layers, **left_open, **(self.choices or {}), **self.words}
+        words = {**layers, **left_open, **(self.choices or {}), **self.words}
+        return {value: _(word) for value, word in words.items()}
 
     @property
     def options(self) -> list[Any]:
@@ -77,11 +88,11 @@ class Parameter:
                 return self._choice(field, value)
             case "switch":
                 if not isinstance(value, bool):
-                    raise ConfigError(field, value, "give true or false.")
+                    raise ConfigError(field, value, _("give true or false."))
                 return value
             case "name":
                 if not isinstance(value, str) or not 0 < len(value.strip()) <= LONGEST_NAME:
-                    raise ConfigError(field, value, f"give a name of 1 to {LONGEST_NAME} characters.")
+                    raise ConfigError(field, value, _("give a name of 1 to {most} characters.", most=LONGEST_NAME))
                 return value.strip()
             case "layers":
                 return self._layers(field, value)
@@ -91,7 +102,7 @@ class Parameter:
     def _choice(self, field: str, value: object) -> str:
         choices = self.choices or {}
         if not isinstance(value, str) or value not in choices:
-            raise ConfigError(field, value, f"choose one of {', '.join(choices)}.")
+            raise ConfigError(field, value, _("choose one of {names}.", names=", ".join(choices)))
         return value
 
     def _layers(self, field: str, value: object) -> str | tuple[int, ...]:
@@ -99,9 +110,9 @@ class Parameter:
             return value
         numbers = tuple(value) if isinstance(value, list | tuple) else ()
         if not numbers or not all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= 100 for n in numbers):
-            raise ConfigError(
-                field, value, f"choose {', '.join(RELATIVE_LAYERS)}, or give block numbers such as [2, 4]."
-            )
+            names = ", ".join(RELATIVE_LAYERS)
+            remedy = _("choose {names}, or give block numbers such as [2, 4].", names=names)
+            raise ConfigError(field, value, remedy)
         return tuple(sorted(set(numbers)))
 
     def _number(self, field: str, value: object) -> float | int:
@@ -116,27 +127,48 @@ class Parameter:
         return int(value) if whole else float(value)
 
     @property
-    def _noun(self) -> str:
-        noun = "whole number" if self.kind == "integer" else "number"
-        return f"{noun} of {self.unit}" if self.unit else noun
+    def bounds(self) -> str:
+        """What it may be: "from 1 up to 4,096", "above 0 or auto"."""
+        found = self._range
+        if not self.automatic:
+            return found
+        return _("{bounds} or {automatic}", bounds=found, automatic=AUTO) if found else _("or {name}", name=AUTO)
 
     @property
-    def bounds(self) -> str:
-        parts = []
-        if self.low is not None:
-            parts.append(f"{'above' if self.above else 'from'} {bound_text(self.low)}")
-        if self.high is not None:
-            parts.append(f"{'below' if self.below else 'up to'} {bound_text(self.high)}")
-        elif self.low is not None and not self.above:
-            parts.append("up")
-        if self.automatic:
-            parts.append(f"or {AUTO}")
-        return " ".join(parts)
+    def _range(self) -> str:
+        if self.low is None and self.high is None:
+            return ""
+        if self.low is None:
+            assert self.high is not None
+            high = bound_text(self.high)
+            return _("below {high}", high=high) if self.below else _("up to {high}", high=high)
+        low = bound_text(self.low)
+        if self.high is None:
+            return _("above {low}", low=low) if self.above else _("from {low} up", low=low)
+        return _(RANGES[self.above, self.below], low=low, high=bound_text(self.high))
 
     @property
     def remedy(self) -> str:
         """What works instead of a value that does not: "give a whole number of texts from 1 up to 4,096."."""
-        return f"give a {self._noun} {self.bounds}."
+        whole_number = self.kind == "integer"
+        if not self.unit:
+            known = {"bounds": self.bounds}
+            return (
+                _("give a whole number {bounds}.", **known) if whole_number else _("give a number {bounds}.", **known)
+            )
+        known = {"bounds": self.bounds, "unit": _(self.unit)}
+        if whole_number:
+            return _("give a whole number of {unit} {bounds}.", **known)
+        return _("give a number of {unit} {bounds}.", **known)
+
+
+# By whether the lower bound is excluded, and whether the upper one is.
+RANGES = {
+    (False, False): N_("from {low} up to {high}"),
+    (True, False): N_("above {low} up to {high}"),
+    (False, True): N_("from {low} below {high}"),
+    (True, True): N_("above {low} below {high}"),
+}
 
 
 def bound_text(bound: float) -> str:
@@ -158,7 +190,7 @@ def checked(
     unknown = sorted(set(given) - by_name.keys() - set(known))
     if unknown:
         takes = ", ".join([*known, *by_name])
-        raise ConfigError(unknown[0], given[unknown[0]], f"{owner} takes {takes}.")
+        raise ConfigError(unknown[0], given[unknown[0]], _("{owner} takes {names}.", owner=owner, names=takes))
     return {**given, **{name: p.check(name, given.get(name, p.default)) for name, p in by_name.items()}}
 
 
@@ -175,7 +207,8 @@ def resolve_layers(choice: str | Sequence[int], blocks: int, field: str = "layer
         return tuple(range((blocks - 1) % 3 + 1, blocks + 1, 3))
     numbers = tuple(int(n) for n in choice)
     if max(numbers) > blocks:
-        raise ConfigError(field, max(numbers), f"the encoder has {counted(blocks, 'block')}; give 1 to {blocks}.")
+        remedy = _("the encoder has {blocks}; give 1 to {last}.", blocks=counted(blocks, "block"), last=blocks)
+        raise ConfigError(field, max(numbers), remedy)
     return numbers
 
 

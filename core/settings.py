@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from core.errors import ConfigError
+from core.language import _
 
 PREFIX = "SCL_"
 LOCAL, AUTO = "local", "auto"
@@ -90,14 +91,14 @@ class Settings(BaseSettings):
     @classmethod
     def _is_address(cls, given: str | None) -> str | None:
         if given is not None and not SERVER.fullmatch(given):
-            raise ValueError("give http:// or https:// with a host, such as http://192.168.1.20:8501")
+            raise ValueError(_("give http:// or https:// with a host, such as http://192.168.1.20:8501."))
         return given
 
     @field_validator("engine")
     @classmethod
     def _is_engine(cls, given: str) -> str:
         if given not in (LOCAL, AUTO) and not ADDRESS.fullmatch(given):
-            raise ValueError("give local, auto, or HOST:PORT of a Ray cluster's head")
+            raise ValueError(_("give local, auto, or HOST:PORT of a Ray cluster's head."))
         return given
 
 
@@ -114,11 +115,13 @@ def settings() -> Settings:
     try:
         return _settings(_environment(), _file())
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError("settings", str(settings_file()), f"{error}: give a TOML file.") from None
+        raise ConfigError("settings", str(settings_file()), _("{problem}: give a TOML file.", problem=error)) from None
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
-        raise ConfigError(name, first["input"], f"{first['msg'].removeprefix('Value error, ')}.") from None
+        # What is checked here says what would work; pydantic's own words are English.
+        remedy = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"{first['msg']}."
+        raise ConfigError(name, first["input"], remedy) from None
 
 
 @lru_cache(maxsize=16)

@@ -13,6 +13,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, preset
 from core.config.validation import build
 from core.errors import ConfigError
+from core.language import N_, _
 
 JSON = dict[str, Any]
 DEFAULT_PRESET = "ce-scl"
@@ -47,7 +48,7 @@ def from_settings(texts: Sequence[str]) -> RunConfig:
     for text in texts:
         path = text.partition("=")[0].strip()
         if path == "task" or path.startswith(NOT_LINKED):
-            raise ConfigError("set", text, "a link does not name the task or its file here; leave it out.")
+            raise ConfigError("set", text, _("a link does not name the task or its file here; leave it out."))
         if not text.startswith(PRESET):
             assign(given, text)
     return parse_config(given)
@@ -85,7 +86,7 @@ def with_full_objective(phase: dict[str, Any]) -> dict[str, Any]:
 
 
 PHASE_FIELDS = tuple(PhaseConfig.model_fields)
-HOW = "give FIELD=VALUE, such as objective.terms.0.temperature=0.1."
+HOW = N_("give FIELD=VALUE, such as objective.terms.0.temperature=0.1.")
 
 
 def assign(config: dict[str, Any], setting: str) -> None:
@@ -100,7 +101,7 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     """The path and the value of `path=value`. Raises: ConfigError."""
     path, equals, text = setting.partition("=")
     if not equals:
-        raise ConfigError("set", setting, HOW)
+        raise ConfigError("set", setting, _(HOW))
     return path, _value(text)
 
 
@@ -111,7 +112,7 @@ def put(config: dict[str, Any], path: str, value: Any) -> None:
     """
     names = path.strip().split(".")
     if not all(names):
-        raise ConfigError("set", path, HOW)
+        raise ConfigError("set", path, _(HOW))
     if names[0] in PHASE_FIELDS:
         names = ["phases", _phase_with(config["phases"], names, path), *names]
     place: Any = config
@@ -131,7 +132,8 @@ def _phase_with(phases: Any, names: list[str], path: str) -> str:
         return "0"
     having = [str(number) for number, phase in enumerate(phases) if _has(phase, names)]
     if len(having) != 1:
-        raise ConfigError("set", path, f"there are two phases; give phases.0.{path} or phases.1.{path}.")
+        remedy = _("there are two phases; give phases.0.{path} or phases.1.{path}.", path=path)
+        raise ConfigError("set", path, remedy)
     return having[0]
 
 
@@ -154,10 +156,12 @@ def _inside(place: Any, name: str, path: str) -> Any:
     above = path.rpartition(".")[0]
     if isinstance(place, list):
         if not place:
-            raise ConfigError("set", path, f"{above} is empty; give the whole list, such as {above}={_example(above)}.")
+            example = f"{above}={_example(above)}"
+            remedy = _("{field} is empty; give the whole list, such as {example}.", field=above, example=example)
+            raise ConfigError("set", path, remedy)
         return place[_place(place, name, path)]
     if not isinstance(place, dict):
-        raise ConfigError("set", path, f"{above} has no fields; leave out what follows it.")
+        raise ConfigError("set", path, _("{field} has no fields; leave out what follows it.", field=above))
     return place.setdefault(name, {})
 
 
@@ -168,9 +172,15 @@ def _place(items: list[Any], name: str, path: str) -> int:
     keys = numbered(str(item.get("loss", item.get("view"))) for item in items if isinstance(item, dict))
     if name in keys:
         return keys.index(name)
-    last = len(items) - 1
-    numbers = f"a number from 0 to {last}" if last else "0"
-    remedy = f"{path.rpartition('.')[0]} has {len(items)}; give {numbers}, or the whole list as JSON."
+    above, last = path.rpartition(".")[0], len(items) - 1
+    remedy = _("{field} has 1; give 0, or the whole list as JSON.", field=above)
+    if last:
+        remedy = _(
+            "{field} has {count}; give a number from 0 to {last}, or the whole list as JSON.",
+            field=above,
+            count=len(items),
+            last=last,
+        )
     raise ConfigError("set", path, remedy)
 
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from core.config import OptimiserConfig, PhaseConfig, ProbeConfig, RunConfig, TaskConfig, TrainableConfig, labels
 from core.config.fields import fields_of
 from core.config.labels import value_text
-from core.config.objective import ObjectiveConfig
+from core.config.objective import ObjectiveConfig, setting_of
 from core.config.term import TermConfig
 from core.config.turns import stages
 from core.config.validation import Section
+from core.language import _, ngettext
 from core.parameters import Parameter
 
 TURNS_SHOWN = 3
@@ -34,7 +35,8 @@ class Setting:
 
     Attributes:
         path: dotted names; a term or a view is listed under its key, as `phases.0.objective.terms.supcon.temperature`.
-        value: what is compared; `text` is what people read. Of a knob that was turned, the values and their steps.
+        label, text: what people read, in their language.
+        value: what is compared. Of a knob that was turned, the values and their steps.
         listed: whether it is listed where another run has no such setting; if not, it is at its default.
         follows: what it may merely follow from. Runs that differ there say nothing by differing here.
     """
@@ -49,17 +51,18 @@ class Setting:
 
 def settings(config: RunConfig) -> tuple[Setting, ...]:
     """Everything that matters of a run, in the order in which people read it; all phases, drafts too."""
+    seed = fields_of(RunConfig)["seed"]
     phases = [part for number in range(len(config.phases)) for part in phase_settings(config, number)]
     return (
         *_task(config),
         *_plain(config.encoder, "encoder"),
         *_plain(config, "", "start"),
-        Setting("phases", "Phases", len(config.phases), str(len(config.phases))),
+        Setting("phases", _("Phases"), len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),
         *_plain(config, "", "device", "precision", "processes"),
         # Not grouped by thousands: it is a name more than a number.
-        Setting("seed", fields_of(RunConfig)["seed"].label, config.seed, str(config.seed)),
+        Setting("seed", _(seed.label), config.seed, str(config.seed)),
     )
 
 
@@ -111,9 +114,11 @@ def _task(config: RunConfig) -> list[Setting]:
     # Of a draft the rows are not known yet, which is no difference.
     hashes = [task.content_hash] if task.content_hash else []
     follows = row_source(task, config.seed)
-    rows = [Setting("task.content_hash", "Rows of the task", h, h[:8], listed=False, follows=follows) for h in hashes]
+    rows = [
+        Setting("task.content_hash", _("Rows of the task"), h, h[:8], listed=False, follows=follows) for h in hashes
+    ]
     return [
-        Setting("task.id", "Task", (task.id, task.path), name),
+        Setting("task.id", _("Task"), (task.id, task.path), name),
         *_plain(task, "task", *SOURCE),
         *_plain(task.reading, "task.reading"),
         *rows,
@@ -131,7 +136,7 @@ def _over_steps(found: Sequence[tuple[int, Sequence[Setting]]]) -> list[Setting]
     if len(found) == 1:
         return list(found[0][1])
     by_path = [(step, {setting.path: setting for setting in of_stage}) for step, of_stage in found]
-    paths = dict.fromkeys(setting.path for _, of_stage in found for setting in of_stage)
+    paths = dict.fromkeys(setting.path for _step, of_stage in found for setting in of_stage)
     return [_turned([(step, of_stage.get(path)) for step, of_stage in by_path]) for path in paths]
 
 
@@ -141,32 +146,36 @@ def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
     for step, setting in history[1:]:
         if (setting and setting.value) != (changes[-1][1] and changes[-1][1].value):
             changes.append((step, setting))
-    known = next(setting for _, setting in history if setting is not None)
+    known = next(setting for _step, setting in history if setting is not None)
     if len(changes) == 1:
         return known
-    texts = [labels.ABSENT if setting is None else setting.text for _, setting in changes]
-    listed = [texts[0], *(f"{text} at step {step:,}" for (step, _), text in zip(changes[1:], texts[1:], strict=True))]
-    if len(listed) > TURNS_SHOWN + 1:
-        listed = [*listed[:2], "…", f"{listed[-1]} ({len(listed) - 1} turns)"]
+    texts = [labels.ABSENT if setting is None else setting.text for _step, setting in changes]
+    later = zip(changes[1:], texts[1:], strict=True)
+    listed = [texts[0], *(_("{value} at step {step:,}", value=text, step=step) for (step, _setting), text in later)]
+    turns = len(listed) - 1
+    if turns > TURNS_SHOWN:
+        last = ngettext("{value} ({count} turn)", "{value} ({count} turns)", turns, value=listed[-1])
+        listed = [*listed[:2], "…", last]
     value = tuple((step, setting and setting.value) for step, setting in changes)
     return replace(known, value=value, text=" → ".join(listed), listed=True)
 
 
 def _rate_factor(factor: float, path: str) -> Setting:
     """What the learning-rate knob multiplies the schedule by."""
-    return Setting(f"{path}.rate_factor", "Learning rate ×", factor, value_text(factor), listed=False)
+    return Setting(f"{path}.rate_factor", _("Learning rate ×"), factor, value_text(factor), listed=False)
 
 
 def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
     names = term_names(objective)
-    found = [Setting(f"{path}.terms", "Losses", tuple(sorted(names)), " + ".join(names.values()))]
+    found = [Setting(f"{path}.terms", _("Losses"), tuple(sorted(names)), " + ".join(names.values()))]
     if objective.weight is not None:
         text = value_text(objective.weight)
-        found.append(Setting(f"{path}.lambda", "Weight λ", objective.weight, text))
+        found.append(Setting(f"{path}.lambda", _("Weight λ"), objective.weight, text))
     for key, term in objective.as_written:
         weight = value_text(term.weight)
         listed = len(names) > 1 or term.weight != 1
-        found.append(Setting(f"{path}.terms.{key}.weight", f"Weight of {names[key]}", term.weight, weight, listed))
+        label = _("Weight of {loss}", loss=names[key])
+        found.append(Setting(f"{path}.terms.{key}.weight", label, term.weight, weight, listed))
         found += _term(term, names[key], f"{path}.terms.{key}")
     return found
 
@@ -175,24 +184,26 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
     found = []
     for parameter in term.entry.parameters:
         if _counts(term, parameter.name):
-            setting = _parameter(parameter, term.parameters[parameter.name], path, f"of {name}")
+            label = setting_of(parameter.label, name)
+            setting = _parameter(parameter, term.parameters[parameter.name], path, label)
             found.append(replace(setting, listed=setting.listed or parameter.name == "temperature"))
     keys = numbered(view.view for view in term.views)
-    shown = [*(["The text itself"] if term.original else []), *(view.entry.label for view in term.views)]
+    shown = [*([_("The text itself")] if term.original else []), *(_(view.entry.label) for view in term.views)]
     listed = len(shown) > 1 or not term.original
-    found.append(Setting(f"{path}.views", f"Views of {name}", (term.original, *keys), ", ".join(shown), listed))
+    views = _("Views of {loss}", loss=name)
+    found.append(Setting(f"{path}.views", views, (term.original, *keys), ", ".join(shown), listed))
     for key, view in zip(keys, term.views, strict=True):
-        called = f"{view.entry.label.lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
+        called = f"{_(view.entry.label).lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
         for parameter in view.entry.parameters:
             value = view.parameters[parameter.name]
-            found.append(_parameter(parameter, value, f"{path}.views.{key}", f"of {called} for {name}"))
+            label = _("{setting} of {view} for {loss}", setting=_(parameter.label), view=called, loss=name)
+            found.append(_parameter(parameter, value, f"{path}.views.{key}", label))
     return found
 
 
-def _parameter(parameter: Parameter, value: Hashable, path: str, owner: str) -> Setting:
+def _parameter(parameter: Parameter, value: Hashable, path: str, label: str) -> Setting:
     text = value_text(value, parameter)
-    listed = value != parameter.default
-    return Setting(f"{path}.{parameter.name}", f"{parameter.label} {owner}", value, text, listed)
+    return Setting(f"{path}.{parameter.name}", label, value, text, listed=value != parameter.default)
 
 
 def _counts(term: TermConfig, name: str) -> bool:
@@ -222,7 +233,7 @@ def _optimiser(optimiser: OptimiserConfig, path: str) -> list[Setting]:
 def _micro_batch(phase: PhaseConfig, path: str) -> Setting:
     size = phase.effective_micro_batch
     field = fields_of(PhaseConfig)["micro_batch"]
-    return Setting(f"{path}.micro_batch", field.label, size, value_text(size, field), listed=size is not None)
+    return Setting(f"{path}.micro_batch", _(field.label), size, value_text(size, field), listed=size is not None)
 
 
 def _probe(config: RunConfig) -> list[Setting]:
@@ -236,7 +247,7 @@ def _probe(config: RunConfig) -> list[Setting]:
     return [
         replace(size, follows=task.validation_size),
         replace(train_points, follows=(probe.size, task.train_size, task.imbalance)),
-        Setting("probe.frame_steps", field.label, frames, text, listed=frames is not None, follows=lengths),
+        Setting("probe.frame_steps", _(field.label), frames, text, listed=frames is not None, follows=lengths),
     ]
 
 
@@ -247,5 +258,5 @@ def _plain(section: Section, path: str, *names: str) -> list[Setting]:
     for name in names or fields:
         field, value = fields[name], getattr(section, name)
         listed = field.listed or value != field.default
-        found.append(Setting(f"{path}.{name}".lstrip("."), field.label, value, value_text(value, field), listed))
+        found.append(Setting(f"{path}.{name}".lstrip("."), _(field.label), value, value_text(value, field), listed))
     return found

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from core.config import RunConfig
 from core.config.describe import Setting, settings
-from core.config.labels import ABSENT
+from core.config.labels import ABSENT, in_phase
 from core.config.turns import stages
 
 SEED = "seed"
@@ -19,7 +19,10 @@ BEYOND_ROWS = "task.sampler"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One setting in which runs differ: its name for people, its dotted path, and its value in each run as text."""
+    """One setting in which runs differ: its name for people, its dotted path, and its value in each run as text.
+
+    Name and values are in the reader's language.
+    """
 
     label: str
     path: str
@@ -81,7 +84,7 @@ def _differs(given: Sequence[Setting | None], rows: Sequence[str | None]) -> boo
         if one.value != other.value and (of_one is None or of_one != of_other)
     ]
     if len(present) < len(given):
-        return bool(differing) or any(setting.listed for setting, _ in present)
+        return bool(differing) or any(setting.listed for setting, _kept in present)
     return any(one.follows == other.follows for one, other in differing)
 
 
@@ -112,7 +115,7 @@ def _label(configs: Sequence[RunConfig], given: Sequence[Setting | None], path: 
     top, _, rest = path.partition(".")
     if top != "phases" or not rest or all(len(config.phases) == 1 for config in configs):
         return label
-    return f"Phase {int(rest.split('.')[0]) + 1}: {label}"
+    return in_phase(label, int(rest.split(".")[0]))
 
 
 def _texts(given: Sequence[Setting | None]) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
-from core.parameters import AUTO, Value, whole
+from core.language import _
+from core.parameters import AUTO, RELATIVE_LAYERS, Value, whole
 from core.quantities import counted
 
 PLACE = re.compile(r"\{([a-z_]+)\}")
@@ -28,7 +29,9 @@ def term_latex(term: TermConfig) -> list[str]:
     entry, settings = term.entry, term.parameters
     equation = entry.latex_variants.get(str(settings.get("variant")), entry.latex)
     defaults = {parameter.name: parameter.default for parameter in entry.parameters}
-    notes = [line for name, line in entry.latex_notes.items() if settings[name] != defaults[name]]
+    changed = [name for name in entry.latex_notes if settings[name] != defaults[name]]
+    words = {name: entry.latex_words[name]() for name in changed if name in entry.latex_words}
+    notes = [entry.latex_notes[name].replace("{words}", words.get(name, "")) for name in changed]
     return [_filled(line, settings) for line in (equation, *notes)]
 
 
@@ -36,30 +39,37 @@ def term_words(term: TermConfig) -> str:
     """What a term contrasts, in words; empty for the plain case."""
     words = []
     if term.level == "token":
-        clusters = whole(term.parameters, "clusters")
-        grouped = f", grouped into {clusters}" if clusters else ""
-        words.append(f"the {_tokens(term)} that [CLS] attends to most{grouped}")
+        words.append(_tokens(term))
     if term.level == "logits":
-        words.append("the classifier's output")
-    if term.layers != "last":
-        chosen = term.layers.replace("_", " ") if isinstance(term.layers, str) else ", ".join(map(str, term.layers))
-        words.append(f"one loss per layer ({chosen})")
+        words.append(_("the classifier's output"))
+    if isinstance(term.layers, tuple):
+        words.append(_("one loss per layer ({layers})", layers=", ".join(map(str, term.layers))))
+    elif term.layers != "last":
+        words.append(_("one loss per layer ({layers})", layers=_(RELATIVE_LAYERS[term.layers]).lower()))
     if (head := term.parameters.get("projection", "none")) != "none":
-        words.append(f"through {'an MLP' if head == 'mlp' else 'a linear layer'} of its own")
+        words.append(_("through an MLP of its own") if head == "mlp" else _("through a linear layer of its own"))
     if size := whole(term.parameters, "queue"):
-        words.append(f"a queue of {counted(size, 'vector')} as further candidates")
+        words.append(_("a queue of {vectors} as further candidates", vectors=counted(size, "vector")))
     if not term.original:
-        words.append("without the unchanged text")
+        words.append(_("without the unchanged text"))
     if not term.parameters.get("normalize", True):
-        words.append("vectors as they are, not normalised")
+        words.append(_("vectors as they are, not normalised"))
     if term.views:
-        words.append("views: " + ", ".join(view.entry.label.lower() for view in term.views))
+        words.append(_("views: {views}", views=", ".join(_(view.entry.label).lower() for view in term.views)))
     return "; ".join(words)
 
 
 def _tokens(term: TermConfig) -> str:
-    k = term.parameters["k"]
-    return "third of the tokens" if k == AUTO else counted(whole(term.parameters, "k"), "token")
+    """Which tokens a term contrasts, grouped or each by itself."""
+    clusters = whole(term.parameters, "clusters")
+    if term.parameters["k"] == AUTO:
+        if clusters:
+            return _("the third of the tokens that [CLS] attends to most, grouped into {groups}", groups=clusters)
+        return _("the third of the tokens that [CLS] attends to most")
+    tokens = counted(whole(term.parameters, "k"), "token")
+    if clusters:
+        return _("the {tokens} that [CLS] attends to most, grouped into {groups}", tokens=tokens, groups=clusters)
+    return _("the {tokens} that [CLS] attends to most", tokens=tokens)
 
 
 def _symbol(key: str, term: TermConfig) -> str:

@@ -1,4 +1,7 @@
-"""What a field of a config is for people: its title, help, unit, bounds and values in words, read off the field."""
+"""What a field of a config is for people: its title, help, unit, bounds and values in words, read off the field.
+
+They are kept for good, and therefore in English, until they are shown.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ KINDS: Mapping[Any, Kind] = {int: "integer", float: "number", bool: "switch", st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What pydantic's own `Field` has no place for, beside it in the field's annotation.
+    """What pydantic's own `Field` has no place for, beside it in the field's annotation; its texts marked with `N_`.
 
     Attributes:
         words: what people read for a value; other values are read as they are. A field that may be None has words for

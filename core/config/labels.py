@@ -5,12 +5,18 @@ from __future__ import annotations
 from core.config.fields import field_at
 from core.config.run import RunConfig
 from core.errors import ConfigError, PlaygroundError
+from core.language import N_, _
 from core.parameters import Parameter
 
 ABSENT = "–"
 # Below, learning rates live, which are read by their power of ten.
 SMALL = 1e-3
-SWITCH = {True: "On", False: "Off"}
+SWITCH = {
+    # Translators: a setting that is switched on.
+    True: N_("On"),
+    # Translators: a setting that is switched off.
+    False: N_("Off"),
+}
 
 
 def problem_text(error: PlaygroundError) -> str:
@@ -18,16 +24,22 @@ def problem_text(error: PlaygroundError) -> str:
     field = field_at(RunConfig, error.field) if isinstance(error, ConfigError) else None
     if not isinstance(error, ConfigError) or field is None:
         return str(error)
-    return str(ConfigError(field.label, error.value, error.remedy))
+    return str(ConfigError(_(field.label), error.value, error.remedy))
+
+
+def in_phase(label: str, number: int | None) -> str:
+    """A label with the phase that it belongs to, numbered from 0; as it is where there is one phase (None)."""
+    return label if number is None else _("Phase {number}: {setting}", number=number + 1, setting=label)
 
 
 def value_text(value: object, parameter: Parameter | None = None) -> str:
-    """A value as people read it; numbers are never rounded, so that two that differ read differently."""
+    "A value as people read it, in their language; numbers are never rounded, so that two that differ read"
+    "differently."
     words = parameter.values_in_words if parameter is not None else {}
     if value.__hash__ is not None and value in words:
         return words[value]
     if isinstance(value, bool):
-        return SWITCH[value]
+        return _(SWITCH[value])
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, int):

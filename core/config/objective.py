@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from core.config.term import WEIGHT_MAX, TermConfig
 from core.config.validation import Section, build
 from core.errors import ConfigError
+from core.language import N_, _
 from core.losses.registry import loss_entry
 from core.parameters import AUTO, Parameter, number
 
@@ -17,12 +18,14 @@ CONVEX_TOLERANCE = 1e-6
 # Where k follows the texts: of a third of a text's tokens, attention still has something to choose.
 K_SHARE, K_LEAST, K_MOST, K_MOST_CLUSTERED = 1 / 3, 2, 30, 90
 
-
-WEIGHT = "How much this term counts in the sum."
+WEIGHT = N_("How much this term counts in the sum.")
 
 
 class Knob(NamedTuple):
-    """A setting that can be turned while a run is going: its label, its value, what a slider shows, what it does."""
+    """A setting that can be turned while a run is going: its label, its value, what a slider shows, what it does.
+
+    Label and help are translated.
+    """
 
     label: str
     value: float
@@ -46,11 +49,12 @@ class ObjectiveConfig(Section):
     @model_validator(mode="after")
     def _check_weights(self) -> ObjectiveConfig:
         if all(t.weight == 0 for t in self.terms):
-            raise ConfigError("objective.terms", "all weights 0", "give at least one term a weight above 0.")
+            remedy = _("give at least one term a weight above 0.")
+            raise ConfigError("objective.terms", _("all weights 0"), remedy)
         total = sum(t.weight for t in self.terms)
         if self.combine == "convex" and len(self.terms) > 1 and abs(total - 1) > CONVEX_TOLERANCE:
-            remedy = "make convex weights sum to 1, or set objective.combine to additive."
-            raise ConfigError("objective.terms", f"weights that sum to {total:g}", remedy)
+            remedy = _("make convex weights sum to 1, or set objective.combine to additive.")
+            raise ConfigError("objective.terms", _("weights that sum to {total:g}", total=total), remedy)
         return self
 
     @property
@@ -108,26 +112,27 @@ class ObjectiveConfig(Section):
         """What can be turned: λ or each weight, τ, and the terms' own knobs."""
         knobs: dict[str, Knob] = {}
         if self.weight is not None:
-            knobs["lambda"] = Knob("Weight λ", self.weight, (0.0, 1.0), self._about_lambda)
+            knobs["lambda"] = Knob(_("Weight λ"), self.weight, (0.0, 1.0), self._about_lambda)
         for key, term in zip(self.keys, self.terms, strict=True):
-            label = f" of {self._called(key, term)}" if len(self.terms) > 1 else ""
+            owner = self._called(key, term) if len(self.terms) > 1 else ""
             bound = self.weight is not None and term.entry.contrastive
             if not bound and len(self.terms) > 1 and self.combine == "additive":
-                knobs[f"{key}.weight"] = Knob(f"Weight{label}", term.weight, (0.0, 1.0), WEIGHT)
+                knobs[f"{key}.weight"] = Knob(_("Weight of {loss}", loss=owner), term.weight, (0.0, 1.0), _(WEIGHT))
             for parameter in term.entry.parameters:
                 if parameter.knob and parameter.slider and self._worth_turning(term, parameter):
                     value = number(term.parameters, parameter.name)
-                    shown = (value, parameter.slider, parameter.help)
+                    shown = (value, parameter.slider, _(parameter.help))
                     if parameter.name == "temperature" and self.temperature is not None:
-                        knobs["temperature"] = Knob(parameter.label, *shown)
+                        knobs["temperature"] = Knob(_(parameter.label), *shown)
                     else:
-                        knobs[f"{key}.{parameter.name}"] = Knob(f"{parameter.label}{label}", *shown)
+                        knobs[f"{key}.{parameter.name}"] = Knob(setting_of(parameter.label, owner), *shown)
         return knobs
 
     @property
     def _about_lambda(self) -> str:
-        rest = "The other loss has the rest, 1 − λ." if self.combine == "convex" else "The other loss counts in full."
-        return f"How much the contrastive loss counts. {rest}"
+        if self.combine == "convex":
+            return _("How much the contrastive loss counts. The other loss has the rest, 1 − λ.")
+        return _("How much the contrastive loss counts. The other loss counts in full.")
 
     @staticmethod
     def _called(key: str, term: TermConfig) -> str:
@@ -173,7 +178,7 @@ class ObjectiveConfig(Section):
 
     def _no_such_knob(self, name: str) -> ConfigError:
         has = ", ".join(["learning_rate", *self.knobs])
-        return ConfigError("knob", name, f"this objective has no such knob; it has {has}.")
+        return ConfigError("knob", name, _("this objective has no such knob; it has {names}.", names=has))
 
     def with_momentum(self, momentum: float) -> ObjectiveConfig:
         """With a number where the momentum of a queue was left to the steps."""
@@ -227,6 +232,15 @@ class ObjectiveConfig(Section):
         return build(ObjectiveConfig, {"terms": terms, "combine": self.combine})
 
 
+def setting_of(label: str, loss: str) -> str:
+    """A setting's label with the loss that has it, Temperature τ of SCL; by itself where none is named.
+
+    Args:
+        label: in English.
+    """
+    return _("{setting} of {loss}", setting=_(label), loss=loss) if loss else _(label)
+
+
 def mixed_objective(
     weight: float, temperature: float = 0.3, combine: Literal["convex", "additive"] = "convex"
 ) -> ObjectiveConfig:
@@ -254,4 +268,4 @@ def _complement(weight: float) -> float:
 def _check_weight(weight: float, combine: str) -> None:
     upper = 1.0 if combine == "convex" else WEIGHT_MAX
     if not 0.0 <= weight <= upper:
-        raise ConfigError("lambda", weight, f"give a number from 0 to {upper:g}.")
+        raise ConfigError("lambda", weight, _("give a number from 0 to {most:g}.", most=upper))

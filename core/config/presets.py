@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import ConfigError
+from core.language import N_, _
 from core.losses.registry import loss_entry
 from core.parameters import AUTO
 
@@ -17,16 +18,17 @@ OWN_RATES: JSON = {"learning_rate": None, "classifier_learning_rate": None}
 
 GUNEL = "Gunel et al. 2021, arXiv:2011.01403"
 SIMCSE = "Gao et al. 2021, arXiv:2104.08821"
-NOTES = "experiments on IMDb with DeBERTa-v3-base, unpublished notes"
+NOTES = N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes")
+DROPOUT_NOTES = N_("the dropout-contrast notes")
 
-BASELINES, SUPERVISED, AGREEMENT = "Baseline", "Supervised contrast", "Agreement"
-UNSUPERVISED, TOKENS, SHOWING = "Contrast without labels", "Tokens and layers", "For showing"
+BASELINES, SUPERVISED, AGREEMENT = N_("Baseline"), N_("Supervised contrast"), N_("Agreement")
+UNSUPERVISED, TOKENS, SHOWING = N_("Contrast without labels"), N_("Tokens and layers"), N_("For showing")
 GROUPS = (BASELINES, SUPERVISED, AGREEMENT, UNSUPERVISED, TOKENS, SHOWING)
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One objective, or two in a row, by name.
+    """One objective, or two in a row, by name; its texts are marked with `N_`.
 
     Attributes:
         group: one of GROUPS, by which lists are ordered.
@@ -69,9 +71,12 @@ class Preset:
         if len(made) == 1:
             return made
         if steps is not None and steps < len(made):
-            raise ConfigError("steps", steps, f"{self.label} has {len(made)} phases; give at least one step each.")
+            remedy = _(
+                "{preset} has {count} phases; give at least one step each.", preset=_(self.label), count=len(made)
+            )
+            raise ConfigError("steps", steps, remedy)
         if epochs is not None and epochs <= 0:
-            raise ConfigError("epochs", epochs, "give a number above 0.")
+            raise ConfigError("epochs", epochs, _("give a number above 0."))
         left = steps or 0
         for number, (one, share) in enumerate(zip(made, self.shares, strict=True)):
             if epochs is not None:
@@ -113,85 +118,93 @@ def _back_translation(language: str) -> JSON:
 
 
 _ALL = (
-    Preset("ce", "CE", BASELINES, "Cross-entropy alone: the baseline.", "the usual fine-tuning loss", (CLASSIFIER,)),
+    Preset(
+        "ce", "CE", BASELINES, N_("Cross-entropy alone: the baseline."), N_("the usual fine-tuning loss"), (CLASSIFIER,)
+    ),
     Preset(
         "ce-scl",
         "CE + SCL",
         SUPERVISED,
-        "Texts of one class also attract each other. Gunel et al.'s usual best: λ 0.9, τ 0.3.",
+        N_("Texts of one class also attract each other. Gunel et al.'s usual best: λ 0.9, τ 0.3."),
         GUNEL,
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
     ),
     Preset(
         "rdrop-one-stage",
-        "R-Drop, one stage",
+        N_("R-Drop, one stage"),
         AGREEMENT,
-        "One encoder pass; the classifier's answers under two dropout masks should agree.",
-        f"Liang et al. 2021, arXiv:2106.14448; one stage: {NOTES}",
+        N_("One encoder pass; the classifier's answers under two dropout masks should agree."),
+        N_(
+            "Liang et al. 2021, arXiv:2106.14448; one stage: experiments on IMDb with DeBERTa-v3-base, unpublished "
+            "notes"
+        ),
         (_objective({"loss": "rdrop", "views": _views("head_dropout")}),),
     ),
     Preset(
         "rdrop-two-stage",
-        "R-Drop, two stages",
+        N_("R-Drop, two stages"),
         AGREEMENT,
-        "The encoder reads every text twice, and the two answers should agree.",
+        N_("The encoder reads every text twice, and the two answers should agree."),
         "Liang et al. 2021, arXiv:2106.14448",
         (_objective({"loss": "rdrop", "views": _views("dropout")}),),
     ),
     Preset(
         "multi-view-scl",
-        "Multi-view SCL",
+        N_("Multi-view SCL"),
         SUPERVISED,
-        "Two masks of the pooled vector and the [CLS] of other layers, all views in one contrastive loss.",
+        N_("Two masks of the pooled vector and the [CLS] of other layers, all views in one contrastive loss."),
         NOTES,
         (_objective(_ce(), _scl(0.5, views=_views("head_dropout", "layers"))),),
     ),
     Preset(
         "token-scl",
-        "Token-level SCL",
+        N_("Token-level SCL"),
         TOKENS,
-        "The k tokens that [CLS] attends to most represent a text; λ is the contrastive weight.",
-        f"{NOTES}; k 30, 60, 90 and α 0.2, 0.5 there",
+        N_("The k tokens that [CLS] attends to most represent a text; λ is the contrastive weight."),
+        N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 30, 60, 90 and α 0.2, 0.5 there"),
         (_objective(_ce(), _scl(0.2, level="token", k=AUTO)),),
     ),
     Preset(
         "clustered-tokens",
-        "Clustered tokens",
+        N_("Clustered tokens"),
         TOKENS,
-        "Those tokens grouped by K-means, each group one view.",
-        f"{NOTES}; k 90, α 0.25 and 5, 10, 15 clusters there",
+        N_("Those tokens grouped by K-means, each group one view."),
+        N_("experiments on IMDb with DeBERTa-v3-base, unpublished notes; k 90, α 0.25 and 5, 10, 15 clusters there"),
         (_objective(_ce(), _scl(0.25, level="token", k=AUTO, clusters=5)),),
     ),
     Preset(
         "multi-layer-sentence",
-        "Multi-layer, sentences",
+        N_("Multi-layer, sentences"),
         TOKENS,
-        "One contrastive loss on the [CLS] of each of the last third of the layers.",
+        N_("One contrastive loss on the [CLS] of each of the last third of the layers."),
         NOTES,
         (_objective(_ce(), _scl(0.2, layers="last_third")),),
     ),
     Preset(
         "multi-layer-token",
-        "Multi-layer, tokens",
+        N_("Multi-layer, tokens"),
         TOKENS,
-        "One contrastive loss on the top tokens of each of the last third of the layers.",
+        N_("One contrastive loss on the top tokens of each of the last third of the layers."),
         NOTES,
         (_objective(_ce(), _scl(0.2, level="token", k=AUTO, layers="last_third")),),
     ),
     Preset(
         "dropout-contrast-encoder",
-        "Dropout contrast, encoder output",
+        N_("Dropout contrast, encoder output"),
         UNSUPERVISED,
-        "CE over two dropout passes, and SimCSE between their pooled vectors; an idea that did not help in our notes.",
-        "the dropout-contrast notes",
+        N_(
+            "CE over two dropout passes, and SimCSE between their pooled vectors; an idea that did not help in our "
+            "notes."
+        ),
+        DROPOUT_NOTES,
         (_objective(_ce(views=_views("dropout")), {"loss": "simcse", "weight": 0.5, "views": _views("dropout")}),),
     ),
     Preset(
         "dropout-contrast-logits",
-        "Dropout contrast, logits",
+        N_("Dropout contrast, logits"),
         UNSUPERVISED,
-        "The same between the classifier's outputs, where no dense layer damps it.",
-        "the dropout-contrast notes",
+        N_("The same between the classifier's outputs, where no dense layer damps it."),
+        DROPOUT_NOTES,
         (
             _objective(
                 _ce(views=_views("dropout")),
@@ -203,15 +216,15 @@ _ALL = (
         "dscl",
         "DSCL",
         SUPERVISED,
-        "CE and a contrastive loss that weighs a text's own second view apart from its class.",
-        "Xuan & Zhang, AAAI 2024; its weight of 0.9 beside CE is ours",
+        N_("CE and a contrastive loss that weighs a text's own second view apart from its class."),
+        N_("Xuan & Zhang, AAAI 2024; its weight of 0.9 beside CE is ours"),
         (_objective(_ce(0.1), {"loss": "dscl", "weight": 0.9, "views": _views("dropout")}, combine="convex"),),
     ),
     Preset(
         "scl-classifier",
-        "SCL, then classifier",
+        N_("SCL, then classifier"),
         SUPERVISED,
-        "The encoder learns from the contrastive loss alone, then a classifier on the frozen encoder.",
+        N_("The encoder learns from the contrastive loss alone, then a classifier on the frozen encoder."),
         "Khosla et al. 2020, arXiv:2004.11362",
         (_objective(_scl(1.0, 0.1)), CLASSIFIER),
         TWO_PHASES,
@@ -219,27 +232,27 @@ _ALL = (
     ),
     Preset(
         "simcse",
-        "SimCSE, then classifier",
+        N_("SimCSE, then classifier"),
         UNSUPERVISED,
-        "Two dropout passes of a text attract each other, without labels; then the classifier.",
+        N_("Two dropout passes of a text attract each other, without labels; then the classifier."),
         SIMCSE,
         (_objective({"loss": "simcse", "views": _views("dropout")}), CLASSIFIER),
         TWO_PHASES,
     ),
     Preset(
         "simcse-supervised",
-        "Supervised SimCSE, then classifier",
+        N_("Supervised SimCSE, then classifier"),
         SUPERVISED,
-        "Premises attract what they entail and repel what contradicts them; needs an NLI task.",
+        N_("Premises attract what they entail and repel what contradicts them; needs an NLI task."),
         SIMCSE,
         (_objective({"loss": "simcse_supervised"}), CLASSIFIER),
         TWO_PHASES,
     ),
     Preset(
         "consert",
-        "ConSERT, then classifier",
+        N_("ConSERT, then classifier"),
         UNSUPERVISED,
-        "Token shuffle against feature cut-off, all other vectors as negatives, no labels; then the classifier.",
+        N_("Token shuffle against feature cut-off, all other vectors as negatives, no labels; then the classifier."),
         "Yan et al. 2021, arXiv:2105.11741",
         (
             _objective(
@@ -257,9 +270,9 @@ _ALL = (
     ),
     Preset(
         "cert",
-        "CERT, then classifier",
+        N_("CERT, then classifier"),
         UNSUPERVISED,
-        "Two back-translations of a text attract each other, without labels; then the classifier.",
+        N_("Two back-translations of a text attract each other, without labels; then the classifier."),
         "Fang et al. 2020, arXiv:2005.12766",
         (
             _objective(
@@ -277,17 +290,17 @@ _ALL = (
     ),
     Preset(
         "label-smoothing",
-        "Label smoothing",
+        N_("Label smoothing"),
         BASELINES,
-        "A tenth of the target is spread over all classes.",
+        N_("A tenth of the target is spread over all classes."),
         "Szegedy et al. 2016, arXiv:1512.00567",
         (_objective(_ce(label_smoothing=0.1)),),
     ),
     Preset(
         "margin",
-        "Margin",
+        N_("Margin"),
         BASELINES,
-        "The true class has to win by a margin.",
+        N_("The true class has to win by a margin."),
         "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599",
         (_objective(_ce(margin=0.5)),),
     ),
@@ -295,25 +308,25 @@ _ALL = (
         "mixup",
         "Mixup",
         BASELINES,
-        "Pooled vectors are mixed in pairs, and their labels with them.",
+        N_("Pooled vectors are mixed in pairs, and their labels with them."),
         "Zhang et al. 2018, arXiv:1710.09412",
         (_objective(_ce(mixup=0.2)),),
     ),
     Preset(
         "collapse",
-        "Collapse",
+        N_("Collapse"),
         SHOWING,
-        "CE + SCL at thirty times the default rate: all texts end in one point, the loss on its collapse line.",
-        "made for this project",
+        N_("CE + SCL at thirty times the default rate: all texts end in one point, the loss on its collapse line."),
+        N_("made for this project"),
         (_objective(_ce(0.1), _scl(0.9), combine="convex"),),
         rates={"learning_rate": 3e-3, "classifier_learning_rate": 1.5e-2},
     ),
     Preset(
         "hard-negatives",
-        "Hard negatives",
+        N_("Hard negatives"),
         SHOWING,
-        "CE + SCL at τ 0.05: the nearest texts of other classes push hardest, as Forces on Explore shows.",
-        "made for this project; Wang & Liu 2021, arXiv:2012.09740, on τ and hard negatives",
+        N_("CE + SCL at τ 0.05: the nearest texts of other classes push hardest, as Forces on Explore shows."),
+        N_("made for this project; Wang & Liu 2021, arXiv:2012.09740, on τ and hard negatives"),
         (_objective(_ce(0.1), _scl(0.9, 0.05), combine="convex"),),
     ),
 )
@@ -326,5 +339,5 @@ PRESETS: Mapping[str, Preset] = {
 def preset(name: object) -> Preset:
     """Raises: ConfigError naming what exists."""
     if not isinstance(name, str) or name not in PRESETS:
-        raise ConfigError("preset", name, f"choose one of {', '.join(PRESETS)}.")
+        raise ConfigError("preset", name, _("choose one of {names}.", names=", ".join(PRESETS)))
     return PRESETS[name]

@@ -27,6 +27,7 @@ from core.config.sections import (
 )
 from core.config.validation import Section, build
 from core.errors import ConfigError
+from core.language import N_, _
 
 MAX_STEPS = 1_000_000
 LARGEST_SEED = 2**32 - 1
@@ -46,36 +47,41 @@ class PhaseConfig(Section):
     optimiser: OptimiserConfig = OptimiserConfig()
     steps: Annotated[
         int | None,
-        Field(ge=1, le=MAX_STEPS, title="Steps", description="Of the optimiser."),
-        Shown({None: "The default"}, unit="steps", listed=True),
+        Field(ge=1, le=MAX_STEPS, title=N_("Steps"), description=N_("Of the optimiser.")),
+        Shown({None: N_("The default")}, unit=N_("steps"), listed=True),
     ] = None
     epochs: Annotated[
         float | None,
-        Field(gt=0.0, le=1000.0, title="Epochs", description="Passes over the training rows, instead of steps."),
-        Shown({None: "–"}, unit="epochs"),
+        Field(
+            gt=0.0, le=1000.0, title=N_("Epochs"), description=N_("Passes over the training rows, instead of steps.")
+        ),
+        Shown({None: "–"}, unit=N_("epochs")),
     ] = None
     batch_size: Annotated[
         int,
-        Field(ge=1, le=4096, title="Batch size", description="Texts per step."),
-        Shown(unit="texts", listed=True),
+        Field(ge=1, le=4096, title=N_("Batch size"), description=N_("Texts per step.")),
+        Shown(unit=N_("texts"), listed=True),
     ] = 16
     micro_batch: Annotated[
         int | None,
         Field(
             ge=1,
             le=4096,
-            title="Texts at a time",
-            description="A contrastive batch may be larger than memory: the encoder reads this many texts at a time, "
-            "twice, for the same gradients (gradient cache).",
+            title=N_("Texts at a time"),
+            description=N_(
+                "A contrastive batch may be larger than memory: the encoder reads this many texts at a time, "
+                "twice, for the same gradients (gradient cache)."
+            ),
         ),
-        Shown({None: "The whole batch"}, unit="texts"),
+        Shown({None: N_("The whole batch")}, unit=N_("texts")),
     ] = None
     gradient_checkpointing: Annotated[
         bool,
         Field(
-            title="Gradient checkpointing",
-            description="Keeps only the blocks’ inputs and computes the rest again: less memory, about a third more "
-            "time.",
+            title=N_("Gradient checkpointing"),
+            description=N_(
+                "Keeps only the blocks’ inputs and computes the rest again: less memory, about a third more time."
+            ),
         ),
     ] = False
 
@@ -87,7 +93,7 @@ class PhaseConfig(Section):
     @model_validator(mode="after")
     def _one_length(self) -> PhaseConfig:
         if self.steps is not None and self.epochs is not None:
-            raise ConfigError("epochs", self.epochs, "give steps or epochs, not both.")
+            raise ConfigError("epochs", self.epochs, _("give steps or epochs, not both."))
         return self
 
 
@@ -112,7 +118,7 @@ class RunConfig(Section):
     """
 
     version: Literal[2] = 2
-    name: Annotated[str, Field(max_length=80, title="Name", description="For the list of runs.")] = ""
+    name: Annotated[str, Field(max_length=80, title=N_("Name"), description=N_("For the list of runs."))] = ""
     task: TaskConfig = TaskConfig()
     encoder: EncoderConfig = EncoderConfig()
     phases: Annotated[tuple[PhaseConfig, ...], Field(min_length=1, max_length=2)] = (PhaseConfig(),)
@@ -120,27 +126,30 @@ class RunConfig(Section):
     checkpoint: CheckpointConfig = CheckpointConfig()
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"],
-        Field(title="Device", description="Automatic takes a GPU where there is one."),
-        Shown({"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}),
+        Field(title=N_("Device"), description=N_("Automatic takes a GPU where there is one.")),
+        Shown({"auto": N_("Automatic"), "cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}),
     ] = "auto"
     precision: Annotated[
         Precision,
         Field(
-            title="Precision",
-            description="Of the encoder’s passes. Automatic takes bfloat16 where this machine computes in it, for "
-            "about twice the speed. Losses, norms and the classifier are float32 either way.",
+            title=N_("Precision"),
+            description=N_(
+                "Of the encoder’s passes. Automatic takes bfloat16 where this machine computes in it, for "
+                "about twice the speed. Losses, norms and the classifier are float32 either way."
+            ),
         ),
-        Shown({"auto": "Automatic"}),
+        Shown({"auto": N_("Automatic")}),
     ] = "auto"
     start: Annotated[
         str | None,
         Field(
             pattern=r"^[a-z0-9]{12}$",
-            title="Starts from",
-            description="A finished run with the same encoder, whose encoder this run starts from; its classifier is a "
-            "new one.",
+            title=N_("Starts from"),
+            description=N_(
+                "A finished run with the same encoder, whose encoder this run starts from; its classifier is a new one."
+            ),
         ),
-        Shown({None: "The pre-trained encoder"}),
+        Shown({None: N_("The pre-trained encoder")}),
     ] = None
     resources: ResourcesConfig = ResourcesConfig()
     processes: Annotated[
@@ -148,15 +157,17 @@ class RunConfig(Section):
         Field(
             ge=1,
             le=64,
-            title="Processes",
-            description="Data parallel, on one machine: each process reads a part of every batch, on a GPU of its own "
-            "where there are any, and contrast sees the whole batch.",
+            title=N_("Processes"),
+            description=N_(
+                "Data parallel, on one machine: each process reads a part of every batch, on a GPU of its own "
+                "where there are any, and contrast sees the whole batch."
+            ),
         ),
-        Shown(unit="processes"),
+        Shown(unit=N_("processes")),
     ] = 1
     seed: Annotated[
         int,
-        Field(ge=0, le=LARGEST_SEED, title="Seed", description="Of samples, new weights, batches and dropout."),
+        Field(ge=0, le=LARGEST_SEED, title=N_("Seed"), description=N_("Of samples, new weights, batches and dropout.")),
     ] = 0
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
 
@@ -178,7 +189,7 @@ class RunConfig(Section):
             raise ConfigError(
                 "knob_turns",
                 ", ".join(turn.name for turn in objective_turns),
-                "give both phases their steps, so that the step of a turn determines its phase.",
+                _("give both phases their steps, so that the step of a turn determines its phase."),
             )
         _follow(_as_turns(self.knob_turns), self)
         return self
@@ -229,14 +240,14 @@ def _with_one_rate(phase: Any) -> Any:
 def peak_rates(optimiser: OptimiserConfig) -> tuple[float, float]:
     """The encoder's and the classifier's rate of a prepared run. Raises: ConfigError when it was not prepared."""
     if optimiser.learning_rate is None or optimiser.classifier_learning_rate is None:
-        raise ConfigError("learning_rate", None, "prepare the run first.")
+        raise ConfigError("learning_rate", None, _("prepare the run first."))
     return optimiser.learning_rate, optimiser.classifier_learning_rate
 
 
 def phase_steps(phase: PhaseConfig) -> int:
     """Steps of a phase of a prepared run. Raises: ConfigError when it was not prepared."""
     if phase.steps is None:
-        raise ConfigError("steps", None, "prepare the run first.")
+        raise ConfigError("steps", None, _("prepare the run first."))
     return phase.steps
 
 
@@ -260,7 +271,10 @@ def _follow(turns: Sequence[tuple[int, str, float]], config: RunConfig) -> None:
             phase = config.phase_at(step)
             objectives[phase] = objectives[phase].turned(name, value)
         elif not 0.0 <= value <= LEARNING_RATE_FACTOR_MAX:
-            raise ConfigError(RATE, value, f"give a factor from 0 to {LEARNING_RATE_FACTOR_MAX:g}.")
+            raise ConfigError(RATE, value, _("give a factor from 0 to {most:g}.", most=LEARNING_RATE_FACTOR_MAX))
+
+
+WHOLE = N_("give one JSON object, as `export` writes it.")
 
 
 def parse_config(given: Any) -> RunConfig:
@@ -272,7 +286,7 @@ def parse_config(given: Any) -> RunConfig:
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise ConfigError("config", str(error), "give one JSON object, as `export` writes it.") from None
+            raise ConfigError("config", str(error), _(WHOLE)) from None
     if not isinstance(given, dict):
-        raise ConfigError("config", type(given).__name__, "give one JSON object, as `export` writes it.")
+        raise ConfigError("config", type(given).__name__, _(WHOLE))
     return build(RunConfig, given)

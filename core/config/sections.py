@@ -13,16 +13,18 @@ from pydantic import Field, field_validator
 
 from core.config.fields import Shown
 from core.config.validation import Section
+from core.language import N_
 
 TRAIN_POINTS_MAX = 500
 FILE_TASK = "file"
-DETECTED: Mapping[Any, str] = {None: "Detected"}
+# Translators: how a file is written, found out by itself.
+DETECTED: Mapping[Any, str] = {None: N_("Detected")}
 ENCODINGS: Mapping[Any, str] = {
     "utf-8": "UTF-8",
     "utf-16": "UTF-16",
-    "cp1252": "CP1252 (Western European)",
-    "gb18030": "GB18030 (Chinese)",
-    "cp949": "CP949 (Korean)",
+    "cp1252": N_("CP1252 (Western European)"),
+    "gb18030": N_("GB18030 (Chinese)"),
+    "cp949": N_("CP949 (Korean)"),
 }
 
 
@@ -37,67 +39,74 @@ class ReadingConfig(Section):
 
     text: Annotated[
         str | None,
-        Field(min_length=1, max_length=200, title="Text column", description="Column with the texts."),
+        Field(min_length=1, max_length=200, title=N_("Text column"), description=N_("Column with the texts.")),
         Shown(DETECTED),
     ] = None
     text_b: Annotated[
         str | None,
-        Field(max_length=200, title="Second text’s column", description="Column with the second texts of pairs."),
-        Shown(DETECTED | {"": "None"}),
+        Field(
+            max_length=200, title=N_("Second text’s column"), description=N_("Column with the second texts of pairs.")
+        ),
+        Shown(DETECTED | {"": N_("None")}),
     ] = None
     label: Annotated[
         str | None,
-        Field(min_length=1, max_length=200, title="Label column", description="Column with the labels."),
+        Field(min_length=1, max_length=200, title=N_("Label column"), description=N_("Column with the labels.")),
         Shown(DETECTED),
     ] = None
     split: Annotated[
         str | None,
-        Field(max_length=200, title="Split column", description="Column that says train, validation or test."),
-        Shown(DETECTED | {"": "None"}),
+        Field(max_length=200, title=N_("Split column"), description=N_("Column that says train, validation or test.")),
+        Shown(DETECTED | {"": N_("None")}),
     ] = None
     kind: Annotated[
         Literal["classes", "similarity"] | None,
         Field(
-            title="Kind of labels",
-            description="Similarity scores, as in STS-B, are measured against and not learned.",
+            title=N_("Kind of labels"),
+            description=N_("Similarity scores, as in STS-B, are measured against and not learned."),
         ),
-        Shown(DETECTED | {"classes": "Classes", "similarity": "Similarity scores"}),
+        Shown(DETECTED | {"classes": N_("Classes"), "similarity": N_("Similarity scores")}),
     ] = None
     encoding: Annotated[
         Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"] | None,
-        Field(title="Encoding", description="How the file’s bytes become characters."),
+        Field(title=N_("Encoding"), description=N_("How the file’s bytes become characters.")),
         Shown(DETECTED | ENCODINGS),
     ] = None
     delimiter: Annotated[
         Literal[",", "\t", ";", "|"] | None,
-        Field(title="Delimiter", description="What is between fields."),
-        Shown(DETECTED | {",": "Comma", "\t": "Tab", ";": "Semicolon", "|": "Vertical bar"}),
+        Field(title=N_("Delimiter"), description=N_("What is between fields.")),
+        Shown(DETECTED | {",": N_("Comma"), "\t": N_("Tab"), ";": N_("Semicolon"), "|": N_("Vertical bar")}),
     ] = None
     quote: Annotated[
         Literal['"', "'", ""] | None,
-        Field(title="Quotation marks", description="What encloses a text that has delimiters or line breaks in it."),
-        Shown(DETECTED | {'"': "Double quotes", "'": "Single quotes", "": "No quotes"}),
+        Field(
+            title=N_("Quotation marks"),
+            description=N_("What encloses a text that has delimiters or line breaks in it."),
+        ),
+        Shown(DETECTED | {'"': N_("Double quotes"), "'": N_("Single quotes"), "": N_("No quotes")}),
     ] = None
     escape: Annotated[
         Literal["\\", ""] | None,
         Field(
-            title="Escapes",
-            description='A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.',
+            title=N_("Escapes"),
+            description=N_(
+                'A backslash can make a quotation mark part of the text, as in \\". A doubled one always is.'
+            ),
         ),
-        Shown(DETECTED | {"\\": "Backslash escapes", "": "No escapes"}),
+        Shown(DETECTED | {"\\": N_("Backslash escapes"), "": N_("No escapes")}),
     ] = None
     skip_initial_space: Annotated[
         bool | None,
         Field(
-            title="Spaces after a delimiter",
-            description="Quotation marks behind spaces enclose a text only when the spaces are skipped.",
+            title=N_("Spaces after a delimiter"),
+            description=N_("Quotation marks behind spaces enclose a text only when the spaces are skipped."),
         ),
-        Shown(DETECTED | {True: "Skipped", False: "Part of the field"}),
+        Shown(DETECTED | {True: N_("Skipped"), False: N_("Part of the field")}),
     ] = None
     header: Annotated[
         bool | None,
-        Field(title="First line", description="Whether it names the columns."),
-        Shown(DETECTED | {True: "A header", False: "A row"}),
+        Field(title=N_("First line"), description=N_("Whether it names the columns.")),
+        Shown(DETECTED | {True: N_("A header"), False: N_("A row")}),
     ] = None
 
 
@@ -123,14 +132,14 @@ class TaskConfig(Section):
     path: str | None = None
     test_path: Annotated[
         str | None,
-        Field(title="Test file", description="With rows that are scored once, at the end."),
-        Shown({None: "None"}),
+        Field(title=N_("Test file"), description=N_("With rows that are scored once, at the end.")),
+        Shown({None: N_("None")}),
     ] = None
     reading: ReadingConfig = ReadingConfig()
     drop: Annotated[
         tuple[str, ...],
-        Field(title="Rows dropped for", description="Kinds of problems whose rows are left out."),
-        Shown({(): "Nothing"}),
+        Field(title=N_("Rows dropped for"), description=N_("Kinds of problems whose rows are left out.")),
+        Shown({(): N_("Nothing")}),
     ] = ()
     content_hash: str | None = None
     imbalance: Annotated[
@@ -138,28 +147,30 @@ class TaskConfig(Section):
         Field(
             ge=1.0,
             le=1000.0,
-            title="Imbalance",
-            description="Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
-            "1 leaves them as they are.",
+            title=N_("Imbalance"),
+            description=N_(
+                "Rows of the largest class to rows of the smallest; classes are thinned out, in their order. "
+                "1 leaves them as they are."
+            ),
         ),
-        Shown({1.0: "None"}),
+        Shown({1.0: N_("None")}),
     ] = 1.0
     train_size: Annotated[
         int | None,
         Field(
             ge=2,
-            title="Training rows",
-            description="Few-shot: a stratified sample of that many rows; with one seed, 20 are among the 100.",
+            title=N_("Training rows"),
+            description=N_("Few-shot: a stratified sample of that many rows; with one seed, 20 are among the 100."),
         ),
-        Shown({None: "All"}, unit="rows"),
+        Shown({None: N_("All")}, unit=N_("rows")),
     ] = None
     label_noise: Annotated[
         float,
         Field(
             ge=0.0,
             le=1.0,
-            title="Label noise ρ",
-            description="That share of each class’s training rows gets another label.",
+            title=N_("Label noise ρ"),
+            description=N_("That share of each class’s training rows gets another label."),
         ),
     ] = 0.0
     text_noise: Annotated[
@@ -167,9 +178,10 @@ class TaskConfig(Section):
         Field(
             ge=0.0,
             le=1.0,
-            title="Text noise r",
-            description="That share of the words of every training text is replaced, deleted, duplicated or swapped "
-            "(EDA).",
+            title=N_("Text noise r"),
+            description=N_(
+                "That share of the words of every training text is replaced, deleted, duplicated or swapped (EDA)."
+            ),
         ),
     ] = 0.0
     back_translation: Annotated[
@@ -177,30 +189,34 @@ class TaskConfig(Section):
         Field(
             gt=0.0,
             le=2.0,
-            title="Back-translations T",
-            description="Adds a back-translation of every training text, sampled at this temperature, with its label "
-            "(Gunel et al. 2021); the runs that ask for it first fetch two translation models.",
+            title=N_("Back-translations T"),
+            description=N_(
+                "Adds a back-translation of every training text, sampled at this temperature, with its label "
+                "(Gunel et al. 2021); the runs that ask for it first fetch two translation models."
+            ),
         ),
-        Shown({None: "None"}),
+        Shown({None: N_("None")}),
     ] = None
     translators: Annotated[
         tuple[str, str],
-        Field(title="Translation models", description="There and back, by Hub name or folder."),
+        Field(title=N_("Translation models"), description=N_("There and back, by Hub name or folder.")),
     ] = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")
     validation_size: Annotated[
         int | None,
-        Field(ge=2, title="Validation rows", description="A stratified sample of the split."),
-        Shown({None: "The default"}, unit="rows"),
+        Field(ge=2, title=N_("Validation rows"), description=N_("A stratified sample of the split.")),
+        Shown({None: N_("The default")}, unit=N_("rows")),
     ] = None
     sampler: Annotated[
         Literal["random", "class_balanced", "balanced"],
         Field(
-            title="Batches",
-            description="Random: every text once an epoch. Class-balanced: each class in a batch has at least two "
-            "texts there, so that every text finds a positive (unless its class has no other); where the classes do "
-            "not all fit, they take turns. Small classes come round more often.",
+            title=N_("Batches"),
+            description=N_(
+                "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts "
+                "there, so that every text finds a positive (unless its class has no other); where the classes do not "
+                "all fit, they take turns. Small classes come round more often."
+            ),
         ),
-        Shown({"random": "Random", "class_balanced": "Class-balanced", "balanced": "Equal shares"}),
+        Shown({"random": N_("Random"), "class_balanced": N_("Class-balanced"), "balanced": N_("Equal shares")}),
     ] = "random"
 
     @field_validator("id", mode="before")
@@ -219,29 +235,33 @@ class EncoderConfig(Section):
     id: Annotated[
         str,
         Field(
-            title="Encoder",
-            description="all-MiniLM-L6-v2 is bundled; the others come from the Hugging Face Hub. Any Hub name or "
-            "folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder will do.",
+            title=N_("Encoder"),
+            description=N_(
+                "all-MiniLM-L6-v2 is bundled; the others come from the Hugging Face Hub. Any Hub name or "
+                "folder of a BERT-, RoBERTa-, DeBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder will do."
+            ),
         ),
     ] = "all-MiniLM-L6-v2"
     pooling: Annotated[
         Literal["auto", "cls", "mean"],
         Field(
-            title="One vector per text",
-            description="What is classified, contrasted and drawn: the first token’s last hidden state, or the mean "
-            "of all. Sentence encoders were trained with one of them, plain language models with [CLS].",
+            title=N_("One vector per text"),
+            description=N_(
+                "What is classified, contrasted and drawn: the first token’s last hidden state, or the mean "
+                "of all. Sentence encoders were trained with one of them, plain language models with [CLS]."
+            ),
         ),
-        Shown({"auto": "The encoder’s own", "cls": "[CLS]", "mean": "Mean of tokens"}),
+        Shown({"auto": N_("The encoder’s own"), "cls": "[CLS]", "mean": N_("Mean of tokens")}),
     ] = "auto"
     max_length: Annotated[
         int,
         Field(
             ge=4,
             le=8192,
-            title="Tokens read",
-            description="Of each text; a longer one is cut. More tokens take more time and memory.",
+            title=N_("Tokens read"),
+            description=N_("Of each text; a longer one is cut. More tokens take more time and memory."),
         ),
-        Shown(unit="tokens"),
+        Shown(unit=N_("tokens")),
     ] = 128
 
 
@@ -256,41 +276,52 @@ class TrainableConfig(Section):
     part: Annotated[
         Literal["all", "last_blocks", "lora", "classifier"],
         Field(
-            title="What learns",
-            description="What is frozen runs without dropout, and its outputs are computed once. LoRA learns small "
-            "adapters on query and value.",
+            title=N_("What learns"),
+            description=N_(
+                "What is frozen runs without dropout, and its outputs are computed once. LoRA learns small "
+                "adapters on query and value."
+            ),
         ),
         Shown(
-            {"all": "All weights", "last_blocks": "Last blocks", "lora": "LoRA", "classifier": "Classifier only"},
+            {
+                "all": N_("All weights"),
+                "last_blocks": N_("Last blocks"),
+                "lora": "LoRA",
+                "classifier": N_("Classifier only"),
+            },
             listed=True,
         ),
     ] = "all"
     blocks: Annotated[
         int,
-        Field(ge=1, le=100, title="Blocks that learn", description="The last ones; those below them are frozen."),
-        Shown(unit="blocks", listed=True),
+        Field(
+            ge=1, le=100, title=N_("Blocks that learn"), description=N_("The last ones; those below them are frozen.")
+        ),
+        Shown(unit=N_("blocks"), listed=True),
     ] = 2
     lora_rank: Annotated[
         int,
-        Field(ge=1, le=512, title="LoRA rank", description="Rows r of each adapter’s two matrices."),
+        Field(ge=1, le=512, title=N_("LoRA rank"), description=N_("Rows r of each adapter’s two matrices.")),
         Shown(listed=True),
     ] = 8
     lora_alpha: Annotated[
-        float, Field(gt=0.0, le=1024.0, title="LoRA scale α", description="Adapters count α / rank.")
+        float, Field(gt=0.0, le=1024.0, title=N_("LoRA scale α"), description=N_("Adapters count α / rank."))
     ] = 16.0
     lora_dropout: Annotated[
-        float, Field(ge=0.0, lt=1.0, title="LoRA dropout", description="Of what an adapter reads.")
+        float, Field(ge=0.0, lt=1.0, title=N_("LoRA dropout"), description=N_("Of what an adapter reads."))
     ] = 0.05
     reinitialised_blocks: Annotated[
         int,
         Field(
             ge=0,
             le=100,
-            title="Re-initialised top blocks",
-            description="Draw the weights of this many top blocks at random, once, before the first frame (Zhang et "
-            "al. 2020). They have to learn, from the first phase on.",
+            title=N_("Re-initialised top blocks"),
+            description=N_(
+                "Draw the weights of this many top blocks at random, once, before the first frame (Zhang et "
+                "al. 2020). They have to learn, from the first phase on."
+            ),
         ),
-        Shown(unit="blocks"),
+        Shown(unit=N_("blocks")),
     ] = 0
 
     def frozen(self, blocks: int) -> int:
@@ -307,7 +338,7 @@ class OptimiserConfig(Section):
 
     name: Annotated[
         Literal["adamw", "adafactor"],
-        Field(title="Optimiser", description="Adafactor keeps far smaller moments."),
+        Field(title=N_("Optimiser"), description=N_("Adafactor keeps far smaller moments.")),
         Shown({"adamw": "AdamW", "adafactor": "Adafactor"}),
     ] = "adamw"
     learning_rate: Annotated[
@@ -315,46 +346,52 @@ class OptimiserConfig(Section):
         Field(
             gt=0.0,
             le=1.0,
-            title="Learning rate",
-            description="The peak of a linear warm-up over a tenth of the steps and a linear decay. By default it "
-            "follows what learns and the encoder’s size.",
+            title=N_("Learning rate"),
+            description=N_(
+                "The peak of a linear warm-up over a tenth of the steps and a linear decay. By default it "
+                "follows what learns and the encoder’s size."
+            ),
         ),
-        Shown({None: "The default"}, listed=True),
+        Shown({None: N_("The default")}, listed=True),
     ] = None
     classifier_learning_rate: Annotated[
         float | None,
         Field(
             gt=0.0,
             le=1.0,
-            title="Classifier’s rate",
-            description="Of the layers behind the encoder, which start from random weights.",
+            title=N_("Classifier’s rate"),
+            description=N_("Of the layers behind the encoder, which start from random weights."),
         ),
-        Shown({None: "The default"}),
+        Shown({None: N_("The default")}),
     ] = None
     layer_decay: Annotated[
         float,
         Field(
             gt=0.0,
             le=1.0,
-            title="Layer-wise decay",
-            description="Multiplies the rate once for each block below the last; 1 is the same everywhere.",
+            title=N_("Layer-wise decay"),
+            description=N_("Multiplies the rate once for each block below the last; 1 is the same everywhere."),
         ),
     ] = 1.0
     bias_correction: Annotated[
         bool,
         Field(
-            title="Bias correction",
-            description="Adam without it was BERT’s own; short fine-tunes are steadier with it (Zhang et al. 2020).",
+            title=N_("Bias correction"),
+            description=N_(
+                "Adam without it was BERT’s own; short fine-tunes are steadier with it (Zhang et al. 2020)."
+            ),
         ),
     ] = True
     weight_decay: Annotated[
-        float, Field(ge=0.0, le=1.0, title="Weight decay", description="Decoupled from the gradient, as in AdamW.")
+        float,
+        Field(ge=0.0, le=1.0, title=N_("Weight decay"), description=N_("Decoupled from the gradient, as in AdamW.")),
     ] = 0.01
     warmup_fraction: Annotated[
-        float, Field(ge=0.0, le=1.0, title="Warm-up", description="Share of the steps in which the rate rises.")
+        float, Field(ge=0.0, le=1.0, title=N_("Warm-up"), description=N_("Share of the steps in which the rate rises."))
     ] = 0.1
     max_gradient_norm: Annotated[
-        float, Field(gt=0.0, title="Largest gradient norm", description="Longer gradients are scaled down to it.")
+        float,
+        Field(gt=0.0, title=N_("Largest gradient norm"), description=N_("Longer gradients are scaled down to it.")),
     ] = 1.0
 
 
@@ -369,32 +406,37 @@ class ProbeConfig(Section):
         Field(
             ge=2,
             le=20_000,
-            title="Validation texts on the map",
-            description="Examples that every frame encodes; more of them, slower frames. By default 120 on a CPU and "
-            "500 on a GPU, at least two of each class.",
+            title=N_("Validation texts on the map"),
+            description=N_(
+                "Examples that every frame encodes; more of them, slower frames. By default 120 on a CPU and "
+                "500 on a GPU, at least two of each class."
+            ),
         ),
-        Shown({None: "The default"}, unit="texts"),
+        Shown({None: N_("The default")}, unit=N_("texts")),
     ] = None
     train_size: Annotated[
         int | None,
         Field(
             ge=0,
             le=TRAIN_POINTS_MAX,
-            title="Training texts on the map",
-            description="Drawn open, so that one sees what the model was shown and what it was not. By default a "
-            "third as many as of validation.",
+            title=N_("Training texts on the map"),
+            description=N_(
+                "Drawn open, so that one sees what the model was shown and what it was not. By default a "
+                "third as many as of validation."
+            ),
         ),
-        Shown({None: "The default"}, unit="texts"),
+        Shown({None: N_("The default")}, unit=N_("texts")),
     ] = None
     frame_steps: Annotated[
         tuple[int, ...] | None,
         Field(
             max_length=2_000,
-            title="Frames",
-            description="How often the map is drawn and validation is scored: denser at the start, where it moves "
-            "most.",
+            title=N_("Frames"),
+            description=N_(
+                "How often the map is drawn and validation is scored: denser at the start, where it moves most."
+            ),
         ),
-        Shown({None: "The default"}),
+        Shown({None: N_("The default")}),
     ] = None
 
     @property
@@ -415,20 +457,20 @@ class ResourcesConfig(Section):
         Field(
             gt=0.0,
             le=1024.0,
-            title="CPU cores",
-            description="That a run asks the cluster for; torch computes with this number of threads.",
+            title=N_("CPU cores"),
+            description=N_("That a run asks the cluster for; torch computes with this number of threads."),
         ),
-        Shown({None: "As set"}, unit="cores"),
+        Shown({None: N_("As set")}, unit=N_("cores")),
     ] = None
     gpus: Annotated[
         float | None,
         Field(
             ge=0.0,
             le=64.0,
-            title="GPUs",
-            description="That a run asks the cluster for. With 0.5 two runs share one, and its memory.",
+            title=N_("GPUs"),
+            description=N_("That a run asks the cluster for. With 0.5 two runs share one, and its memory."),
         ),
-        Shown({None: "As set"}, unit="GPUs"),
+        Shown({None: N_("As set")}, unit=N_("GPUs")),
     ] = None
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, TrainableConfig
 from core.config.describe import term_names
 from core.config.fields import fields_of
-from core.config.labels import value_text
+from core.config.labels import in_phase, value_text
 from core.config.objective import Knob, ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
 from core.config.term import WEIGHT_MAX
 from core.config.twins import twin
 from core.errors import ConfigError
+from core.language import N_, _
 from core.parameters import Parameter, Value
 
 # Gunel et al. 2021 search λ and τ over such values.
@@ -52,7 +53,7 @@ class TwinSetting:
 
     @property
     def label(self) -> str:
-        return self.parameter.label
+        return _(self.parameter.label)
 
 
 # A path, its parameter, its value (None as above) and its text, and values worth a try.
@@ -79,7 +80,7 @@ def _offers(config: RunConfig) -> Iterator[Offer]:
         yield _presets(config.phases[0].objective)
     for number, phase in enumerate(config.phases):
         for path, parameter, value, text, candidates in _of_phase(phase, f"phases.{number}", config.task.train_size):
-            label = f"Phase {number + 1}: {parameter.label}" if two else parameter.label
+            label = in_phase(_(parameter.label), number if two else None)
             yield path, replace(parameter, label=label), value, text, candidates
     largest = max(phase.batch_size for phase in config.phases)
     yield _train_size(config.task.train_size, largest)
@@ -95,12 +96,12 @@ def _presets(objective: ObjectiveConfig) -> Offer:
     now = next((name for name, one in made.items() if _sorted_terms(one) == _sorted_terms(objective)), None)
     mix = " + ".join(term_names(objective).values())
     names = {name: entry.label for name, entry in single.items()}
-    about = "Another objective as a whole, with its own weights and temperature."
-    parameter = Parameter("objective", "Objective", now or BASELINE, about, kind="choice", choices=names)
+    about = N_("Another objective as a whole, with its own weights and temperature.")
+    parameter = Parameter("objective", N_("Objective"), now or BASELINE, about, kind="choice", choices=names)
     # A mix is offered its baseline, the baseline the mix.
     contrasts = any(term.loss == MIX_TERM for term in objective.terms)
     candidates = [name for name in (BASELINE, MIX) if name != MIX or not contrasts]
-    return ("phases.0.objective", parameter, now, names[now] if now else mix, candidates)
+    return ("phases.0.objective", parameter, now, _(names[now]) if now else mix, candidates)
 
 
 def _sorted_terms(objective: ObjectiveConfig) -> list[str]:
@@ -138,7 +139,7 @@ def _knob(objective: ObjectiveConfig, path: str, name: str, knob: Knob) -> Offer
 
 
 def _weight(name: str, knob: Knob, most: float) -> Parameter:
-    about = "How much of the loss it is."
+    about = N_("How much of the loss it is.")
     return Parameter(name, knob.label, knob.value, about, low=0.0, high=most, slider=knob.slider)
 
 

@@ -6,6 +6,7 @@ from core.config import RunConfig, TrainableConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import settings_at_end
+from core.language import _
 from core.quantities import counted
 
 
@@ -17,7 +18,8 @@ def objective_label(config: RunConfig) -> str:
     Args:
         config: of a run, with its knob turns (`RunSummary.effective`).
     """
-    return "; then ".join(_phase_label(config, number) for number in range(len(config.phases)))
+    first, *then = (_phase_label(config, number) for number in range(len(config.phases)))
+    return _("{first}; then {second}", first=first, second=then[0]) if then else first
 
 
 def _phase_label(config: RunConfig, number: int) -> str:
@@ -33,9 +35,9 @@ def _phase_label(config: RunConfig, number: int) -> str:
         if name in turned and name not in ("lambda", "temperature") and not name.endswith(".weight")
     ]
     if last.rate_factor != 1:
-        parts.append(f"learning rate × {last.rate_factor:g}")
+        parts.append(_("learning rate × {factor:g}", factor=last.rate_factor))
     if turned and last == (number, first, 1.0):
-        parts.append("turned and back")
+        parts.append(_("turned and back"))
     return ", ".join(parts)
 
 
@@ -52,7 +54,10 @@ def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:
 def _name(term: TermConfig) -> str:
     """A loss's symbol, and what it contrasts where that is not one or two views of a text's pooled vector."""
     several = len(term.views) + term.original > 2 or any(view.entry.kind == "layers" for view in term.views)
-    return f"{'token ' if term.level == 'token' else ''}{'multi-view ' if several else ''}{term.entry.symbol}"
+    symbol = term.entry.symbol
+    if term.level == "token":
+        return _("token multi-view {loss}", loss=symbol) if several else _("token {loss}", loss=symbol)
+    return _("multi-view {loss}", loss=symbol) if several else symbol
 
 
 def _moved(first: str, last: str) -> str:
@@ -67,6 +72,9 @@ def trainable_label(config: RunConfig) -> str:
 
 def _part_label(trainable: TrainableConfig) -> str:
     if trainable.part == "last_blocks":
-        return f"last {counted(trainable.blocks, 'block') if trainable.blocks > 1 else 'block'} + classifier"
-    names = {"all": "all weights", "lora": f"LoRA, rank {trainable.lora_rank}", "classifier": "classifier only"}
-    return names[trainable.part]
+        if trainable.blocks == 1:
+            return _("last block + classifier")
+        return _("last {blocks} + classifier", blocks=counted(trainable.blocks, "block"))
+    if trainable.part == "lora":
+        return _("LoRA, rank {rank}", rank=trainable.lora_rank)
+    return _("all weights") if trainable.part == "all" else _("classifier only")

@@ -10,9 +10,12 @@ from core.config import EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, 
 from core.config.changes import PRESET
 from core.config.describe import term_names
 from core.config.fields import fields_of
+from core.config.labels import in_phase
+from core.config.objective import setting_of
 from core.config.presets import PRESETS
 from core.config.suggestions import TwinSetting, twin_settings
 from core.config.validation import Section
+from core.language import N_, _, language
 from core.parameters import Parameter
 
 # Of a task, what says which texts there are, and of a run, where it is carried out.
@@ -21,20 +24,25 @@ NOT_VARIED = frozenset({"test_path", "drop", "translators"})
 OBJECTIVE_PATH = "phases.0.objective"
 OBJECTIVE = Parameter(
     PRESET,
-    "Objective",
+    N_("Objective"),
     None,
-    "An objective as a whole, with its own weights and temperature.",
+    N_("An objective as a whole, with its own weights and temperature."),
     kind="choice",
     choices={name: entry.label for name, entry in PRESETS.items()},
 )
 
 
-@lru_cache(maxsize=64)
 def sweepable(config: RunConfig) -> Mapping[str, TwinSetting]:
     """What can be varied, by its path, in the order in which people look for it.
 
     Suggested values are worth a try and valid in the config; settings beyond those of a twin have none.
     """
+    return _sweepable(config, language())
+
+
+@lru_cache(maxsize=64)
+def _sweepable(config: RunConfig, spoken: str) -> Mapping[str, TwinSetting]:
+    """`spoken` is the language of the labels, those of a phase or of a loss among them."""
     found = {PRESET: TwinSetting(PRESET, OBJECTIVE, None, "", ())}
     for setting in twin_settings(config):
         if setting.path != OBJECTIVE_PATH:
@@ -46,23 +54,23 @@ def sweepable(config: RunConfig) -> Mapping[str, TwinSetting]:
 
 def _others(config: RunConfig) -> Iterator[tuple[str, Parameter]]:
     """Every number, choice and switch that has a name, section by section."""
-    yield from _fields("task", TaskConfig, "")
-    yield from _fields("encoder", EncoderConfig, "")
+    yield from _fields("task", TaskConfig)
+    yield from _fields("encoder", EncoderConfig)
     for number, phase in enumerate(config.phases):
-        label = f"Phase {number + 1}: " if len(config.phases) > 1 else ""
+        of_phase = number if len(config.phases) > 1 else None
         path = f"phases.{number}"
-        yield from _fields(f"{path}.trainable", TrainableConfig, label)
-        yield from _fields(f"{path}.optimiser", OptimiserConfig, label)
-        yield from _fields(path, PhaseConfig, label)
+        yield from _fields(f"{path}.trainable", TrainableConfig, of_phase)
+        yield from _fields(f"{path}.optimiser", OptimiserConfig, of_phase)
+        yield from _fields(path, PhaseConfig, of_phase)
         names = term_names(phase.objective)
         for key, term in phase.objective.as_written:
             for parameter in term.entry.parameters:
-                named = f"{label}{parameter.label} of {names[key]}"
-                yield f"{path}.objective.terms.{key}.{parameter.name}", replace(parameter, label=named)
+                label = in_phase(setting_of(parameter.label, names[key]), of_phase)
+                yield f"{path}.objective.terms.{key}.{parameter.name}", replace(parameter, label=label)
     yield "precision", fields_of(RunConfig)["precision"]
 
 
-def _fields(path: str, section: type[Section], label: str) -> Iterator[tuple[str, Parameter]]:
+def _fields(path: str, section: type[Section], phase: int | None = None) -> Iterator[tuple[str, Parameter]]:
     for name, parameter in fields_of(section).items():
         if name not in NOT_VARIED:
-            yield f"{path}.{name}", replace(parameter, label=f"{label}{parameter.label}")
+            yield f"{path}.{name}", replace(parameter, label=in_phase(_(parameter.label), phase))

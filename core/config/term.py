@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.errors import ConfigError
+from core.language import N_, _
 from core.losses.entry import LossEntry
 from core.losses.registry import loss_entry
 from core.parameters import AUTO, Value, checked, whole
@@ -94,15 +96,20 @@ def check_mix(term: TermConfig) -> None:
     kinds = [view.entry.kind for view in term.views]
     _check_view_kinds(term, kinds)
     if not any(view.entry.runs_encoder for view in term.views) and not term.original:
-        raise ConfigError(f"{term.loss}.original", False, "keep the text itself, or add a view that the encoder reads.")
+        remedy = _("keep the text itself, or add a view that the encoder reads.")
+        raise ConfigError(f"{term.loss}.original", False, remedy)
     count = int(term.original) + len(term.views)
     fewest, most = entry.views
     if count < fewest:
-        remedy = f"{entry.label} takes {'two views' if most == fewest else 'at least two views'} of a text"
-        raise ConfigError(f"{term.loss}.views", _named(term), f"{remedy}; add one, such as dropout.")
+        remedy = _("{loss} takes at least two views of a text; add one, such as dropout.", loss=_(entry.label))
+        if most == fewest:
+            remedy = _("{loss} takes two views of a text; add one, such as dropout.", loss=_(entry.label))
+        raise ConfigError(f"{term.loss}.views", _named(term), remedy)
     if most is not None and count > most:
-        at_most = "no further views" if most == 1 else "two views, the text itself among them"
-        raise ConfigError(f"{term.loss}.views", _named(term), f"{entry.label} takes {at_most}; remove one.")
+        remedy = _("{loss} takes two views, the text itself among them; remove one.", loss=_(entry.label))
+        if most == 1:
+            remedy = _("{loss} takes no further views; remove one.", loss=_(entry.label))
+        raise ConfigError(f"{term.loss}.views", _named(term), remedy)
     _check_levels(term)
     _check_queue(term)
     _check_mixup(term)
@@ -112,60 +119,91 @@ def _check_view_kinds(term: TermConfig, kinds: Sequence[str]) -> None:
     where = f"{term.loss}.views"
     on_sentences = term.entry.reads == "vectors" and term.level == "sentence"
     if "layers" in kinds and not (on_sentences and term.entry.views[1] is None):
-        cause = f"{term.entry.label} takes none"
-        if not on_sentences and term.entry.contrastive:
-            cause = f"{'tokens are' if term.level == 'token' else 'the classifier’s output is'} contrasted here"
-        raise ConfigError(where, "layers", f"they are pooled vectors of other layers, and {cause}; take another view.")
+        raise ConfigError(where, "layers", _no_layers(term, on_sentences))
     if "layers" in kinds and term.layers != "last":
-        raise ConfigError(where, "layers", "choose layers as views, or one loss per layer, not both.")
+        raise ConfigError(where, "layers", _("choose layers as views, or one loss per layer, not both."))
     if "head" in kinds and term.level == "token":
-        raise ConfigError(where, "head_dropout", "it masks the pooled vector, and tokens are contrasted; take dropout.")
+        remedy = _("it masks the pooled vector, and tokens are contrasted; take dropout.")
+        raise ConfigError(where, "head_dropout", remedy)
     for kind, name in (("head", "head_dropout"), ("layers", "layers")):
         if kinds.count(kind) > 1:
-            raise ConfigError(where, f"{name} twice", "name it once.")
+            raise ConfigError(where, _("{name} twice", name=name), _("name it once."))
+
+
+def _no_layers(term: TermConfig, on_sentences: bool) -> str:
+    """Why other layers are no views here, and what would work."""
+    if on_sentences or not term.entry.contrastive:
+        return _(
+            "they are pooled vectors of other layers, and {loss} takes none; take another view.",
+            loss=_(term.entry.label),
+        )
+    if term.level == "token":
+        return _("they are pooled vectors of other layers, and tokens are contrasted here; take another view.")
+    return _(
+        "they are pooled vectors of other layers, and the classifier’s output is contrasted here; take another view."
+    )
 
 
 def _check_levels(term: TermConfig) -> None:
     entry, values = term.entry, term.parameters
     if "level" in values and term.level not in entry.levels:
-        raise ConfigError(f"{term.loss}.level", term.level, f"{entry.label} contrasts {' or '.join(entry.levels)}.")
+        levels = reduce(lambda some, one: _("{some} or {one}", some=some, one=one), map(str, entry.levels))
+        remedy = _("{loss} contrasts {levels}.", loss=_(entry.label), levels=levels)
+        raise ConfigError(f"{term.loss}.level", term.level, remedy)
     if term.level == "logits" and term.layers != "last":
-        remedy = "only the last layer reaches the classifier, whose output is contrasted here; choose last."
+        remedy = _("only the last layer reaches the classifier, whose output is contrasted here; choose last.")
         raise ConfigError(f"{term.loss}.layers", term.layers, remedy)
     if term.level == "logits" and values["projection"] != "none":
-        remedy = "the classifier's output is contrasted as it is; choose none, or another level than logits."
+        remedy = _("the classifier's output is contrasted as it is; choose none, or another level than logits.")
         raise ConfigError(f"{term.loss}.projection", values["projection"], remedy)
     if term.level == "token" and values["k"] != AUTO and whole(values, "clusters") >= whole(values, "k"):
-        raise ConfigError(
-            f"{term.loss}.clusters", values["clusters"], f"give fewer clusters than the {values['k']} tokens."
-        )
+        remedy = _("give fewer clusters than the {k} tokens.", k=values["k"])
+        raise ConfigError(f"{term.loss}.clusters", values["clusters"], remedy)
 
 
 def _check_queue(term: TermConfig) -> None:
     size = term.parameters.get("queue")
     if not size:
         return
-    contrasted = None
-    if term.level != "sentence":
-        contrasted = "tokens are" if term.level == "token" else "the classifier's output is"
-    elif term.layers != "last":
-        contrasted = "other layers are"
-    elif not term.original:
-        contrasted = "only changed texts are"
-    if contrasted is not None:
-        remedy = f"it holds the last layer's vectors of unchanged texts, and {contrasted} contrasted here; set it to 0."
+    if remedy := _no_queue(term):
         raise ConfigError(f"{term.loss}.queue", size, remedy)
+
+
+def _no_queue(term: TermConfig) -> str:
+    """Why there can be no queue, and what would work; "" where there can be one."""
+    if term.level == "token":
+        return _(
+            "it holds the last layer's vectors of unchanged texts, and tokens are contrasted here; set it to 0.",
+        )
+    if term.level != "sentence":
+        return _(
+            "it holds the last layer's vectors of unchanged texts, and the classifier's output is contrasted here; "
+            "set it to 0."
+        )
+    if term.layers != "last":
+        return _(
+            "it holds the last layer's vectors of unchanged texts, and other layers are contrasted here; set it to 0."
+        )
+    if not term.original:
+        return _(
+            "it holds the last layer's vectors of unchanged texts, and only changed texts are contrasted here; "
+            "set it to 0."
+        )
+    return ""
 
 
 def _check_mixup(term: TermConfig) -> None:
     if not term.parameters.get("mixup"):
         return
-    for other in ("margin", "label_smoothing"):
+    remedies = {
+        "margin": N_("Mixup has two labels for each text and takes no margin; set one of them to 0."),
+        "label_smoothing": N_("Mixup has two labels for each text and takes no label smoothing; set one of them to 0."),
+    }
+    for other, remedy in remedies.items():
         if term.parameters[other]:
-            remedy = f"Mixup has two labels for each text and takes no {other.replace('_', ' ')}; set one of them to 0."
-            raise ConfigError(f"{term.loss}.mixup", term.parameters["mixup"], remedy)
+            raise ConfigError(f"{term.loss}.mixup", term.parameters["mixup"], _(remedy))
 
 
 def _named(term: TermConfig) -> str:
-    names = [*(["the text itself"] if term.original else []), *(view.view for view in term.views)]
-    return ", ".join(names) or "none"
+    names = [*([_("the text itself")] if term.original else []), *(view.view for view in term.views)]
+    return ", ".join(names) or _("none")

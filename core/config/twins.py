@@ -11,6 +11,7 @@ from core.config.diff import SEED, config_differences
 from core.config.presets import preset
 from core.config.turns import as_launched
 from core.errors import ConfigError
+from core.language import ENGLISH, _, in_language
 
 NAME_LENGTH = 80
 CHANGE_LENGTH, VALUE_LENGTH = 60, 20
@@ -52,10 +53,17 @@ def twin(config: RunConfig, path: str, value: Any, *, name: str = "") -> RunConf
 def twin_name(title: str, config: RunConfig, other: RunConfig) -> str:
     """A name for a twin, such as "Run 7, τ 0.1 instead of 0.3"; a long title is cut so that the change is read.
 
+    It is kept with the run and read by everybody: in English, as the labels are whose form it knows.
+
     Args:
         title: of the original. It came from outside and is not escaped here.
         config, other: of the original and of its twin.
     """
+    with in_language(ENGLISH):
+        return _english_name(title, config, other)
+
+
+def _english_name(title: str, config: RunConfig, other: RunConfig) -> str:
     # The turns that both make say nothing about the change.
     differences = config_differences([as_launched(config), as_launched(other)])
     if not differences:
@@ -75,7 +83,7 @@ def _turns(turn: KnobTurn, path: str, config: RunConfig) -> bool:
     names = path.split(".")
     if names[0] != "phases" or "objective" not in names or names[1] != str(config.phase_at(turn.step)):
         return False
-    own, _, knob = turn.name.rpartition(".")
+    own, _dot, knob = turn.name.rpartition(".")
     return names[-1] == knob and own in ("", names[-2])
 
 
@@ -83,14 +91,16 @@ def _phase(config: RunConfig, path: str) -> int:
     """The phase's number in `phases.0.objective.lambda`."""
     number = path.split(".")[1]
     if path.count(".") != 3 or not number.isdecimal() or int(number) >= len(config.phases):
-        raise ConfigError("setting", path, f"give phases.0 to phases.{len(config.phases) - 1}, and its objective.")
+        remedy = _("give phases.0 to phases.{last}, and its objective.", last=len(config.phases) - 1)
+        raise ConfigError("setting", path, remedy)
     return int(number)
 
 
 def _preset_objective(name: Any) -> dict[str, Any]:
     entry = preset(name)
     if len(entry.objectives) > 1:
-        raise ConfigError("preset", name, "it has two phases, and one objective is replaced; take one of one phase.")
+        remedy = _("it has two phases, and one objective is replaced; take one of one phase.")
+        raise ConfigError("preset", name, remedy)
     return entry.objectives[0]
 
 
@@ -112,8 +122,11 @@ def _key(place: Any, name: str, path: str) -> str | int:
         keys = numbered(str(item.get("loss", item.get("view"))) for item in place if isinstance(item, dict))
         if name in keys:
             return keys.index(name)
-    has = ", ".join(place) if isinstance(place, dict) else "nothing of this name"
-    raise ConfigError("setting", path, f"there is no {name!r}; in its place the run has {has}.")
+    if not isinstance(place, dict):
+        remedy = _("there is no {name}; in its place the run has nothing of this name.", name=repr(name))
+        raise ConfigError("setting", path, remedy)
+    remedy = _("there is no {name}; in its place the run has {names}.", name=repr(name), names=", ".join(place))
+    raise ConfigError("setting", path, remedy)
 
 
 def _keep_consistent(given: dict[str, Any], path: str, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -10,7 +11,9 @@ from pydantic_core import ErrorDetails
 
 from core.config.fields import field_at
 from core.errors import ConfigError, PlaygroundError
+from core.language import N_, _
 from core.parameters import bound_text
+from core.quantities import counted
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -34,52 +37,75 @@ def build(model: type[Model], given: Any) -> Model:
         if isinstance(cause, PlaygroundError):
             raise cause from None
         field = ".".join(str(part) for part in first["loc"]) or "config"
-        raise ConfigError(field, first["input"], f"{_remedy(model, first).rstrip('.')}.") from None
+        raise ConfigError(field, first["input"], _remedy(model, first)) from None
 
 
 def _remedy(model: type[BaseModel], error: ErrorDetails) -> str:
-    """What would work instead; pydantic's own words where they say it."""
+    """What would work instead; pydantic's own words where nobody has others."""
     if error["type"] in OUT_OF_BOUNDS:
         path = ".".join(map(str, error["loc"]))
         known = field_at(model, path)
         return known.remedy if known is not None and known.kind in ("number", "integer") else _plain_bound(error)
     if error["type"] == "literal_error":
-        return f"choose {error['ctx']['expected']}"
+        others, has_others, last = error["ctx"]["expected"].rpartition(" or ")
+        return _("choose {names} or {last}.", names=others, last=last) if has_others else _("choose {name}.", name=last)
     return _structural(model, error)
 
 
 OUT_OF_BOUNDS = {
-    "int_parsing": "give a whole number",
-    "int_type": "give a whole number",
-    "int_from_float": "give a whole number",
-    "float_parsing": "give a number",
-    "float_type": "give a number",
-    "finite_number": "give a number",
-    "greater_than_equal": "give {ge} or more",
-    "less_than_equal": "give {le} or less",
-    "greater_than": "give a number above {gt}",
-    "less_than": "give a number below {lt}",
+    "int_parsing": N_("give a whole number."),
+    "int_type": N_("give a whole number."),
+    "int_from_float": N_("give a whole number."),
+    "float_parsing": N_("give a number."),
+    "float_type": N_("give a number."),
+    "finite_number": N_("give a number."),
+    "greater_than_equal": N_("give {ge} or more."),
+    "less_than_equal": N_("give {le} or less."),
+    "greater_than": N_("give a number above {gt}."),
+    "less_than": N_("give a number below {lt}."),
 }
 
 
 def _plain_bound(error: ErrorDetails) -> str:
     """For a number that is no described field, such as a step of a list."""
     bounds = {name: bound_text(bound) for name, bound in error.get("ctx", {}).items() if not isinstance(bound, str)}
-    return OUT_OF_BOUNDS[error["type"]].format(**bounds)
+    remedy = OUT_OF_BOUNDS[error["type"]]
+    return _(remedy, **bounds)
 
 
 def _structural(model: type[BaseModel], error: ErrorDetails) -> str:
     match error["type"]:
         case "extra_forbidden":
             names = _fields_at(model, error["loc"][:-1])
-            return f"there is no such field; {f'known are {names}' if names else 'remove it'}"
+            if not names:
+                return _("there is no such field; remove it.")
+            return _("there is no such field; known are {names}.", names=names)
         case "missing":
-            return "it is missing, and has no default"
+            return _("it is missing, and has no default.")
         case "model_type":
-            return f"give an object with {_fields_at(model, error['loc'])}"
+            return _("give an object with {names}.", names=_fields_at(model, error["loc"]))
         case "tuple_type":
-            return "give a list"
-    return re.sub(r"^\w+ should", "it should", error["msg"])
+            return _("give a list.")
+    said = re.sub(r"^\w+ should", "it should", error["msg"])
+    return _unfit(error["type"], error.get("ctx", {})) or f"{said}."
+
+
+def _unfit(kind: str, found: Mapping[str, Any]) -> str:
+    """What pydantic says of texts, switches and lists; "" for what is no sentence of ours."""
+    match kind:
+        case "string_type":
+            return _("it should be a valid string.")
+        case "string_too_short":
+            return _("it should have at least {length}.", length=counted(found["min_length"], "character"))
+        case "string_too_long":
+            return _("it should have at most {length}.", length=counted(found["max_length"], "character"))
+        case "string_pattern_mismatch":
+            return _("it should match pattern '{pattern}'.", pattern=found["pattern"])
+        case "bool_type":
+            return _("it should be a valid boolean.")
+        case "bool_parsing":
+            return _("it should be a valid boolean, unable to interpret input.")
+    return ""
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.encoders.source import BUNDLED
+from core.language import N_
 
-ENGLISH, CHINESE, KOREAN, MANY = "English", "Chinese", "Korean", "many languages"
+ENGLISH, CHINESE, KOREAN, MANY = N_("English"), N_("Chinese"), N_("Korean"), N_("many languages")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A Hub name, and the language of the texts that it was trained on."""
+    """A Hub name, and the language of the texts that it was trained on, marked with `N_`."""
 
     name: str
     language: str = ENGLISH

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, decoders, models
 
 from core.encoders.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
 from core.errors import EncoderError, shown
+from core.language import N_, _
 
 Input = str | tuple[str, str]
 
@@ -79,7 +80,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Returns: counts and unknown_share.
     Raises: as `token_counter`.
     """
-    progress(0, None, "Fetching the tokenizer")
+    progress(0, None, N_("Fetching the tokenizer"))
     counted = token_counter(request["encoder"])(
         [text if isinstance(text, str) else (text[0], text[1]) for text in request["texts"]]
     )
@@ -110,8 +111,12 @@ def _reader(encoder_id: str) -> _Reader:
             raise
         reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
         raise EncoderError(
-            f"The tokenizer of encoder {shown(encoder_id)} could not be loaded ({reason}): "
-            "give a folder or Hub name with the files of a transformers tokenizer."
+            _(
+                "The tokenizer of encoder {name} could not be loaded ({problem}): give a folder or Hub name with the "
+                "files of a transformers tokenizer.",
+                name=shown(encoder_id),
+                problem=reason,
+            )
         ) from None
 
 
@@ -175,7 +180,7 @@ class _TransformersReader:
         self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         if set(self._tokenizer.get_vocab()) <= set(self._tokenizer.all_special_tokens):
             # Without files transformers makes one that knows no word, and says nothing.
-            raise ValueError("it has no vocabulary")
+            raise ValueError(_("it has no vocabulary"))
         self._special = [self._tokenizer.num_special_tokens_to_add(pair) for pair in (False, True)]
         # Such a tokenizer is changed while it works, and pages of several people may ask at once.
         self._lock = Lock()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from core.errors import EncoderError
+from core.language import _
 
 Head = Callable[[Any, Tensor], Tensor]
 
@@ -138,5 +139,8 @@ FAMILIES: Mapping[str, Family] = {
 def family_of(model_type: str) -> Family:
     """Raises: EncoderError naming the families that exist."""
     if model_type not in FAMILIES:
-        raise EncoderError(f"Encoder type {model_type!r} is not supported: choose one of {', '.join(FAMILIES)}.")
+        names = ", ".join(FAMILIES)
+        raise EncoderError(
+            _("Encoder type {kind} is not supported: choose one of {names}.", kind=repr(model_type), names=names)
+        )
     return FAMILIES[model_type]

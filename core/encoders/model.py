@@ -27,6 +27,7 @@ from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weight
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
 from core.errors import ConfigError, EncoderError, shown
+from core.language import _
 
 __all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
 
@@ -244,7 +245,7 @@ def load_encoder(
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
             # Without files transformers makes one that knows no word, and says nothing.
-            raise ValueError("its tokenizer has no vocabulary")
+            raise ValueError(_("its tokenizer has no vocabulary"))
         model = AutoModelForSequenceClassification.from_pretrained(
             folder,
             num_labels=len(classes),
@@ -258,13 +259,18 @@ def load_encoder(
     except LOADING_ERRORS as error:
         reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
         raise EncoderError(
-            f"Encoder {shown(encoder_id)} could not be loaded ({reason}): "
-            "give a transformers encoder with safetensors weights and a tokenizer."
+            _(
+                "Encoder {name} could not be loaded ({problem}): give a transformers encoder with safetensors weights "
+                "and a tokenizer.",
+                name=shown(encoder_id),
+                problem=reason,
+            )
         ) from error
     encoder = Encoder(model, pooling_of(folder, encoder_id) if pooling == "auto" else pooling, folder)
     encoder.special_ids = special_ids(tokenizer)
     if max_length > limit:
-        raise ConfigError("encoder.max_length", max_length, f"{shown(encoder_id)} reads at most {limit} tokens.")
+        remedy = _("{encoder} reads at most {limit} tokens.", encoder=shown(encoder_id), limit=limit)
+        raise ConfigError("encoder.max_length", max_length, remedy)
     return encoder, Tokenizer(tokenizer, max_length)
 
 

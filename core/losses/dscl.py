@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from core.language import N_, _
 from core.lazy import lazy
 from core.losses.checks import check_positive
 from core.losses.entry import (
-    ALPHA_HELP,
     CONTRAST,
     Forces,
     LossEntry,
@@ -98,19 +98,21 @@ def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
 
 
 def _variant(settings: Settings) -> str:
-    return " (DSCL), uniform α" if settings["uniform"] else f" (DSCL), α {number(settings, 'alpha'):g}"
+    if settings["uniform"]:
+        return _(" (DSCL), uniform α")
+    return f" (DSCL), α {number(settings, 'alpha'):g}"
 
 
 ENTRIES = (
     LossEntry(
         name="dscl",
-        label="Decoupled supervised contrastive",
+        label=N_("Decoupled supervised contrastive"),
         symbol="DSCL",
         latex=(
             r"\text{DSCL}=-\Big[{alpha}\,\log p_{i,\mathrm{own}}"
             r"+(1-{alpha})\,\frac{1}{|P(i)|}\sum_{p\in P(i)}\log p_{ip}\Big],\quad\tau={temperature}"
         ),
-        summary="Weighs a text's own other view against the others of its class.",
+        summary=N_("Weighs a text's own other view against the others of its class."),
         source="Xuan & Zhang, AAAI 2024, eq. 8–9",
         reads="vectors",
         views=(2, None),
@@ -118,9 +120,12 @@ ENTRIES = (
         parameters=(
             Parameter(
                 "alpha",
-                "Own view α",
+                N_("Own view α"),
                 0.1,
-                ALPHA_HELP + "the weight of the text's own other view, against 1 − α for the others of its class.",
+                N_(
+                    "α means other things in R-Drop, DSCL and the notes: here it is the weight of the text's own other "
+                    "view, against 1 − α for the others of its class."
+                ),
                 low=0.0,
                 high=1.0,
                 above=True,
@@ -130,16 +135,19 @@ ENTRIES = (
             ),
             Parameter(
                 "uniform",
-                "Uniform α",
+                N_("Uniform α"),
                 False,
-                "Weigh the own view like any other positive, α = (V − 1)/(|P| + V − 1) for each anchor: that is L_out.",
+                N_(
+                    "Weigh the own view like any other positive, α = (V − 1)/(|P| + V − 1) for each anchor: that is "
+                    "L_out."
+                ),
                 kind="switch",
             ),
             temperature_parameter(0.07),
             *(p for p in CONTRAST if p.name not in ("k", "clusters")),
         ),
         latex_notes={"uniform": r"\alpha\;\to\;\frac{V-1}{|P(i)|+V-1}"},
-        others_compute=(
+        others_compute=N_(
             "More than two views are our extension: the own view becomes the mean over the own views. The released "
             "code is this with α = 1/(1 + β). A widely copied variant multiplies logits by (1 − α)|P|/(|P| − 1): its "
             "value depends on a constant shift and can be negative; it is not DSCL."

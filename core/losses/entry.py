@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from core.language import N_
 from core.losses.law import ForceLaw
 from core.parameters import AUTO, Parameter, Value
 
@@ -74,7 +75,7 @@ class Forces(NamedTuple):
 
     Attributes:
         law: from the settings and the views of a text, the loss on one vector per text.
-        variant: what the settings make of the loss, in words behind its name; "" for nothing.
+        variant: what the settings make of the loss, in words behind its name, translated; "" for nothing.
     """
 
     law: Callable[[Settings, int], ForceLaw]
@@ -83,13 +84,14 @@ class Forces(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss as people, forms, the planner and the training loop see it.
+    """A loss as people, forms, the planner and the training loop see it; its texts are marked with `N_`.
 
     Attributes:
         place: where it comes in lists.
         symbol, latex: its short name, and its equation with `{name}` where a parameter's value goes.
         latex_variants: the equation by the value of its parameter "variant", where it has one.
         latex_notes: further lines, each shown where the parameter that it explains is not at its default.
+        latex_words: what `{words}` stands for in the note of a parameter, translated.
         reads: "logits" of the classifier, "vectors" that are contrasted within a batch, or "triplets" of vectors.
         views: fewest and most views of a text that it takes (None: any number).
         first_view: the view that it is given at first where it needs one.
@@ -125,6 +127,7 @@ class LossEntry:
     others_compute: str = ""
     latex_variants: Mapping[str, str] = field(default_factory=dict)
     latex_notes: Mapping[str, str] = field(default_factory=dict)
+    latex_words: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
     @property
     def contrastive(self) -> bool:
@@ -135,10 +138,12 @@ class LossEntry:
 def temperature_parameter(default: float) -> Parameter:
     return Parameter(
         "temperature",
-        "Temperature τ",
+        N_("Temperature τ"),
         default,
-        "Divides every similarity before the softmax. Small: nearly all the push goes to the most similar negatives, "
-        "the hard ones. Large: all negatives are pushed about alike. Forces on Explore draws it.",
+        N_(
+            "Divides every similarity before the softmax. Small: nearly all the push goes to the most similar "
+            "negatives, the hard ones. Large: all negatives are pushed about alike. Forces on Explore draws it."
+        ),
         low=0.0,
         high=100.0,
         above=True,
@@ -151,39 +156,47 @@ def temperature_parameter(default: float) -> Parameter:
 CONTRAST = (
     Parameter(
         "level",
-        "Level",
+        N_("Level"),
         "sentence",
-        "What is contrasted: the pooled vector of a text, the tokens that [CLS] attends to most, or the classifier's "
-        "output.",
+        N_(
+            "What is contrasted: the pooled vector of a text, the tokens that [CLS] attends to most, or the "
+            "classifier's output."
+        ),
         kind="choice",
-        choices={"sentence": "Sentence", "token": "Token", "logits": "Logits"},
+        choices={"sentence": N_("Sentence"), "token": N_("Token"), "logits": N_("Logits")},
     ),
     Parameter(
         "layers",
-        "Layers",
+        N_("Layers"),
         "last",
-        "The blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; "
-        "0 would be the embeddings.",
+        N_(
+            "The blocks whose output is contrasted: one loss per block, averaged. Layer 1 is the first block; "
+            "0 would be the embeddings."
+        ),
         kind="layers",
     ),
     Parameter(
         "k",
-        "Tokens k",
+        N_("Tokens k"),
         30,
-        "At token level: how many of the tokens that [CLS] attends to most represent a text. A k of at least the "
-        "number of words selects nothing.",
+        N_(
+            "At token level: how many of the tokens that [CLS] attends to most represent a text. A k of at least the "
+            "number of words selects nothing."
+        ),
         kind="integer",
         low=1,
         high=512,
         slider=(1, 120),
-        automatic="A third of a text's tokens",
+        automatic=N_("A third of a text's tokens"),
     ),
     Parameter(
         "clusters",
-        "Clusters",
+        N_("Clusters"),
         0,
-        "At token level: group the k tokens by K-means into this many groups, each the mean of its members; 0 takes "
-        "every token on its own.",
+        N_(
+            "At token level: group the k tokens by K-means into this many groups, each the mean of its members; 0 "
+            "takes every token on its own."
+        ),
         kind="integer",
         low=0,
         high=64,
@@ -191,18 +204,20 @@ CONTRAST = (
     ),
     Parameter(
         "projection",
-        "Projection head",
+        N_("Projection head"),
         "none",
-        "Layers of its own in front of the loss, 128 wide, dropped afterwards. SimCSE trains with an MLP; SCL, DSCL "
-        "and the notes have none.",
+        N_(
+            "Layers of its own in front of the loss, 128 wide, dropped afterwards. SimCSE trains with an MLP; SCL, "
+            "DSCL and the notes have none."
+        ),
         kind="choice",
-        choices={"none": "None", "linear": "Linear", "mlp": "MLP"},
+        choices={"none": N_("None"), "linear": N_("Linear"), "mlp": "MLP"},
     ),
     Parameter(
         "original",
-        "The text itself",
+        N_("The text itself"),
         True,
-        "Whether the unchanged text is one of the views. CERT contrasts two back-translations without it.",
+        N_("Whether the unchanged text is one of the views. CERT contrasts two back-translations without it."),
         kind="switch",
     ),
 )
@@ -210,10 +225,12 @@ CONTRAST = (
 QUEUE = (
     Parameter(
         "queue",
-        "Queue",
+        N_("Queue"),
         0,
-        "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none. 1,024 "
-        "is a good size here; MoCo had 65,536.",
+        N_(
+            "Vectors of past batches from a slowly moving copy of the encoder, as further candidates; 0 for none. "
+            "1,024 is a good size here; MoCo had 65,536."
+        ),
         kind="integer",
         low=0,
         high=65_536,
@@ -221,16 +238,16 @@ QUEUE = (
     ),
     Parameter(
         "momentum",
-        "Queue momentum",
+        N_("Queue momentum"),
         AUTO,
-        "How slowly the copy follows the encoder: the share m of it that stays at each step. From the steps: a short "
-        "run takes a smaller m, so that its copy learns too; MoCo's 0.999 is for thousands of steps.",
+        N_(
+            "How slowly the copy follows the encoder: the share m of it that stays at each step. From the steps: a "
+            "short run takes a smaller m, so that its copy learns too; MoCo's 0.999 is for thousands of steps."
+        ),
         low=0.0,
         high=1.0,
         below=True,
         slider=(0.9, 0.9999),
-        automatic="From the steps",
+        automatic=N_("From the steps"),
     ),
 )
-
-ALPHA_HELP = "α means other things in R-Drop, DSCL and the notes: here it is "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from core.language import N_
 from core.lazy import lazy
 from core.losses.checks import check_logits, check_not_negative, check_shape
 from core.losses.cross_entropy import cross_entropy_loss
-from core.losses.entry import ALPHA_HELP, LossEntry, Settings, TermInput
+from core.losses.entry import LossEntry, Settings, TermInput
 from core.losses.unit import in_full_precision
 from core.parameters import Parameter, number
 
@@ -65,30 +66,33 @@ ENTRIES = (
             r"\text{R-Drop}=\tfrac12(\mathrm{CE}_1+\mathrm{CE}_2)"
             r"+{alpha}\cdot\tfrac12\big(\mathrm{KL}(p_1\Vert p_2)+\mathrm{KL}(p_2\Vert p_1)\big)"
         ),
-        summary="Cross-entropy over two dropout masks, whose predictions are asked to agree.",
+        summary=N_("Cross-entropy over two dropout masks, whose predictions are asked to agree."),
         source="Liang et al. 2021, arXiv:2106.14448",
         reads="logits",
         views=(2, 2),
         parameters=(
             Parameter(
                 "alpha",
-                "Agreement α",
+                N_("Agreement α"),
                 1.0,
-                ALPHA_HELP + "the weight of the symmetric KL divergence.",
+                N_(
+                    "α means other things in R-Drop, DSCL and the notes: here it is the weight of the symmetric KL "
+                    "divergence."
+                ),
                 low=0.0,
                 high=100.0,
                 slider=(0.0, 10.0),
                 knob=True,
             ),
         ),
-        others_compute=(
+        others_compute=N_(
             "The paper's loss is 2 × this with α/2; bojone's is this with α/2, so the α = 4 there is our 2. "
             "One public RoBERTa script never adds the second cross-entropy."
         ),
         place=5,
         first_view="head_dropout",
         colour="#d55e00",
-        pieces={"ce": "its CE", "kl": "its KL"},
+        pieces={"ce": N_("its CE"), "kl": N_("its KL")},
         compute=_compute,
     ),
 )

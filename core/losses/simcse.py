@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from core.language import N_, _
 from core.lazy import lazy
 from core.losses.checks import check_positive, check_shape
 from core.losses.entry import CONTRAST, Forces, LossEntry, ReferenceLines, Settings, TermInput, temperature_parameter
@@ -107,23 +108,28 @@ def _lines_supervised(given: TermInput, labels: Tensor, settings: Settings) -> R
 
 
 def _variant(settings: Settings) -> str:
-    return " (NT-Xent, all other vectors)" if settings["candidates"] == "all" else ""
+    return _(" (NT-Xent, all other vectors)") if settings["candidates"] == "all" else ""
 
 
 def _law(settings: Settings, views: int) -> ForceLaw:
     return ForceLaw("out" if settings["candidates"] == "all" else "simcse", views, by_label=False)
 
 
+def _all_others() -> str:
+    """Words of a formula, left for the number among them."""
+    return _("all {number} other vectors, both directions", number=r"} 2N-1 \text{")
+
+
 ENTRIES = (
     LossEntry(
         name="simcse",
-        label="SimCSE, unsupervised",
+        label=N_("SimCSE, unsupervised"),
         symbol="SimCSE",
         latex=(
             r"\text{SimCSE}=-\log\frac{e^{z_i\cdot z_i'/{temperature}}}"
             r"{\sum_{j}e^{z_i\cdot z_j'/{temperature}}}"
         ),
-        summary="Two views of a text attract each other, all other texts repel; no labels are used.",
+        summary=N_("Two views of a text attract each other, all other texts repel; no labels are used."),
         source="Gao et al. 2021, eq. 4, arXiv:2104.08821",
         reads="vectors",
         views=(2, 2),
@@ -133,28 +139,33 @@ ENTRIES = (
             temperature_parameter(0.05),
             Parameter(
                 "candidates",
-                "Candidates",
+                N_("Candidates"),
                 "second",
-                "Who competes with the own other view: the second views of the batch, as in SimCSE, or all other "
-                "vectors in both directions, as in SimCLR's and ConSERT's NT-Xent.",
+                N_(
+                    "Who competes with the own other view: the second views of the batch, as in SimCSE, or all other "
+                    "vectors in both directions, as in SimCLR's and ConSERT's NT-Xent."
+                ),
                 kind="choice",
-                choices={"second": "Second views", "all": "All other vectors"},
+                choices={"second": N_("Second views"), "all": N_("All other vectors")},
             ),
             Parameter(
                 "symmetric",
-                "Both directions",
+                N_("Both directions"),
                 False,
-                "Also let the second view look for the first, and take the mean.",
+                N_("Also let the second view look for the first, and take the mean."),
                 kind="switch",
             ),
             *(p for p in CONTRAST if p.name not in ("k", "clusters")),
         ),
-        others_compute="SimCLR's and ConSERT's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N "
-        "second views.",
+        others_compute=N_(
+            "SimCLR's and ConSERT's NT-Xent takes all 2N − 1 other vectors as candidates; SimCSE only the N "
+            "second views."
+        ),
         latex_notes={
-            "candidates": r"\sum_j\;\to\;\text{all } 2N-1 \text{ other vectors, both directions}",
-            "symmetric": r"z\;\leftrightarrow\;z'\quad\text{both directions, averaged}",
+            "candidates": r"\sum_j\;\to\;\text{{words}}",
+            "symmetric": r"z\;\leftrightarrow\;z'\quad\text{{words}}",
         },
+        latex_words={"candidates": _all_others, "symmetric": lambda: _("both directions, averaged")},
         place=3,
         colour="#56b4e9",
         compute=_compute,
@@ -163,13 +174,13 @@ ENTRIES = (
     ),
     LossEntry(
         name="simcse_supervised",
-        label="SimCSE, supervised",
+        label=N_("SimCSE, supervised"),
         symbol="supervised SimCSE",
         latex=(
             r"\text{supervised SimCSE}=-\log\frac{e^{z_i\cdot z_i^+/{temperature}}}"
             r"{\sum_{j}\big(e^{z_i\cdot z_j^+/{temperature}}+e^{z_i\cdot z_j^-/{temperature}}\big)}"
         ),
-        summary="A premise attracts what it entails and repels what contradicts it; needs a task with both.",
+        summary=N_("A premise attracts what it entails and repels what contradicts it; needs a task with both."),
         source="Gao et al. 2021, eq. 5, arXiv:2104.08821",
         reads="triplets",
         levels=("sentence",),
@@ -178,9 +189,9 @@ ENTRIES = (
             temperature_parameter(0.05),
             Parameter(
                 "hard_negative_weight",
-                "Hard negative weight",
+                N_("Hard negative weight"),
                 0.0,
-                "Added to the logit of a premise's own contradiction.",
+                N_("Added to the logit of a premise's own contradiction."),
                 low=-100.0,
                 high=100.0,
                 slider=(-5.0, 5.0),

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from core.language import N_
 from core.lazy import lazy
 from core.losses.checks import check_choice, check_positive, check_shape
 from core.losses.entry import (
@@ -273,13 +274,13 @@ def _law(settings: Settings, views: int) -> ForceLaw:
 ENTRIES = (
     LossEntry(
         name="supcon",
-        label="Supervised contrastive",
+        label=N_("Supervised contrastive"),
         symbol="SCL",
         latex=(
             r"\text{SCL}=-\frac{1}{|P(i)|}\sum_{p\in P(i)}"
             r"\log\frac{e^{z_i\cdot z_p/{temperature}}}{\sum_{a\ne i}e^{z_i\cdot z_a/{temperature}}}"
         ),
-        summary="Texts of one class attract each other, all others repel.",
+        summary=N_("Texts of one class attract each other, all others repel."),
         source="Khosla et al. 2020, eq. 2 (L_out) and 3 (L_in), arXiv:2004.11362; "
         "Gunel et al. 2021, eq. 3, arXiv:2011.01403",
         reads="vectors",
@@ -289,23 +290,28 @@ ENTRIES = (
             temperature_parameter(0.3),
             Parameter(
                 "variant",
-                "Variant",
+                N_("Variant"),
                 "out",
-                "L_out takes the mean of the logs over the positives, L_in the log of the mean; L_in is never larger.",
+                N_(
+                    "L_out takes the mean of the logs over the positives, L_in the log of the mean; L_in is never "
+                    "larger."
+                ),
                 kind="choice",
                 choices={"out": "L_out", "in": "L_in"},
             ),
             Parameter(
                 "normalize",
-                "Normalised vectors",
+                N_("Normalised vectors"),
                 True,
-                "Without it dot products grow with the vectors, and gradients can explode: the notes saw it happen.",
+                N_(
+                    "Without it dot products grow with the vectors, and gradients can explode: the notes saw it happen."
+                ),
                 kind="switch",
             ),
             *CONTRAST,
             *QUEUE,
         ),
-        others_compute=(
+        others_compute=N_(
             "HobbitLong's code multiplies by τ/0.07 and Google's by τ; pytorch-metric-learning averages over the "
             "anchors with a positive loss, and returns 0 for a batch of one class; Gunel et al. sum over anchors, so "
             "their λ depends on the batch size. Here it is the mean over the anchors that have a positive."

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from core.atomic import atomic_write
 from core.encoders.model import Encoder
 from core.errors import TrainingError
+from core.language import _
 from core.training.trainable import merge_adapters, merged_names, plain_name
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path
 
@@ -75,15 +76,26 @@ class Checkpoints:
         free = shutil.disk_usage(self.folder).free
         if free < FREE_SPACE_FACTOR * needed:
             raise TrainingError(
-                f"The checkpoint of step {step} needs {needed / 2**20:,.0f} MB and the disk has "
-                f"{free / 2**20:,.0f} MB free: make room, or train fewer weights."
+                _(
+                    "The checkpoint of step {step} needs {needed:,.0f} MB and the disk has {free:,.0f} MB free: make "
+                    "room, or train fewer weights.",
+                    step=step,
+                    needed=needed / 2**20,
+                    free=free / 2**20,
+                )
             )
         try:
             with atomic_write(path) as partial:
                 save_file(dict(tensors), partial, metadata={"step": str(step), "torch": torch.__version__})
                 self.guard()
         except (OSError, SafetensorError) as error:
-            raise TrainingError(f"The checkpoint of step {step} could not be written ({error}): make room.") from error
+            raise TrainingError(
+                _(
+                    "The checkpoint of step {step} could not be written ({problem}): make room.",
+                    step=step,
+                    problem=error,
+                )
+            ) from error
 
     def step(self) -> int | None:
         """The step that the checkpoint holds, None when there is none. Raises: TrainingError for a damaged one."""
@@ -95,11 +107,13 @@ class Checkpoints:
         Raises: TrainingError when there is none, or it is damaged.
         """
         if self.step() is None:
-            raise TrainingError("There is no checkpoint to resume from: start a new run.")
+            raise TrainingError(_("There is no checkpoint to resume from: start a new run."))
         try:
             return load_file(self.path)
         except (SafetensorError, OSError) as error:
-            raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
+            raise TrainingError(
+                _("The checkpoint cannot be used ({problem}): start a new run.", problem=error)
+            ) from error
 
 
 def load_learned(path: Path, encoder: nn.Module) -> None:
@@ -107,7 +121,7 @@ def load_learned(path: Path, encoder: nn.Module) -> None:
     try:
         restore_weights(encoder, load_file(path), ignored=PROJECTIONS)
     except (SafetensorError, OSError) as error:
-        raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
+        raise TrainingError(_("The checkpoint cannot be used ({problem}): start a new run.", problem=error)) from error
 
 
 def load_start(path: Path, encoder: Encoder) -> None:
@@ -115,7 +129,9 @@ def load_start(path: Path, encoder: Encoder) -> None:
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise TrainingError(f"The weights that this run starts from cannot be read ({error}).") from error
+        raise TrainingError(
+            _("The weights that this run starts from cannot be read ({problem}).", problem=error)
+        ) from error
     head = tuple(f"{WEIGHT}model.{part}." for part in encoder.family.head_modules)
     of_encoder = f"{WEIGHT}model."
     restore_weights(
@@ -152,7 +168,7 @@ def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: 
             for name in names:
                 parameters[name].copy_(tensors[f"{WEIGHT}{name}"])
     except (KeyError, RuntimeError) as error:
-        raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
+        raise TrainingError(_("The checkpoint cannot be used ({problem}): start a new run.", problem=error)) from error
     return names
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from core.config import RunConfig
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import TrainingError
+from core.language import _
 from core.tasks import TaskData
 from core.training.checkpoints import PROJECTIONS, WEIGHT, Checkpoints, restore_weights
 from core.training.encode import encode
@@ -105,7 +106,9 @@ def _written(
         checkpoints.write(path, step, half)
     else:
         checkpoints.write(path, step, full)
-        yield f"The weights of step {step} stay in full precision: in half of it, predictions would change."
+        yield _(
+            "The weights of step {step} stay in full precision: in half of it, predictions would change.", step=step
+        )
 
 
 def _files(folder: Path, last: int | None) -> dict[int, Path]:
@@ -121,7 +124,9 @@ def _weights(path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise TrainingError(f"The weights in {path.name} cannot be read ({error}).") from error
+        raise TrainingError(
+            _("The weights in {file} cannot be read ({problem}).", file=path.name, problem=error)
+        ) from error
     return {
         name: tensor
         for name, tensor in tensors.items()

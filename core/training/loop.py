@@ -31,6 +31,7 @@ from core.events import (
     Step,
     TurnRefused,
 )
+from core.language import N_, _
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
 from core.training.baseline import Baseline
@@ -66,6 +67,13 @@ from core.training.untrained import (
     Vectors,
     cache_key,
 )
+
+NOT_FINITE = {
+    LOSS: N_("The loss of step {step} is {value}: lower the learning rate, or raise the temperature."),
+    GRADIENT_NORM: N_(
+        "The gradient norm of step {step} is {value}: lower the learning rate, or raise the temperature."
+    ),
+}
 
 
 def train(
@@ -267,9 +275,10 @@ class _Run:
         if note is not None and not classifier_learned(self.config, self.step + 1):
             yield Notice(self.step, note)
         for label in inert_terms(self.phase.config, len(self.encoder.blocks)):
-            yield Notice(self.step, f"{label} moves nothing: all it contrasts is frozen. Train more blocks.")
+            sentence = _("{loss} moves nothing: all it contrasts is frozen. Train more blocks.", loss=_(label))
+            yield Notice(self.step, sentence)
         if self.phase.number and self.phase.config.trainable.reinitialised_blocks:
-            yield Notice(self.step, "Blocks are drawn once, before the first step: this phase draws none.")
+            yield Notice(self.step, _("Blocks are drawn once, before the first step: this phase draws none."))
         for sentence in slow_queues(self.phase.config):
             yield Notice(self.step, sentence)
         for view in {p.view.view: p.view.entry for p in self.phase.plan.passes if p.view is not None}.values():
@@ -361,12 +370,9 @@ class _Run:
                 yield Notice(self.step, sentence)
 
     def _check_finite(self, step: int, values: Mapping[str, float]) -> None:
-        for measure, name in ((LOSS, "loss"), (GRADIENT_NORM, "gradient norm")):
+        for measure, sentence in NOT_FINITE.items():
             if not math.isfinite(values[measure]):
-                raise TrainingError(
-                    f"The {name} of step {step} is {values[measure]}: "
-                    "lower the learning rate, or raise the temperature."
-                )
+                raise TrainingError(_(sentence, step=step, value=values[measure]))
 
     # Frames
 
@@ -478,7 +484,9 @@ def _device(name: str) -> torch.device:
         name == "mps" and not torch.backends.mps.is_available()
     )
     if missing:
-        raise TrainingError(f"device = {name!r} cannot be used: torch finds none here; choose auto or cpu.")
+        raise TrainingError(
+            _("device = {device} cannot be used: torch finds none here; choose auto or cpu.", device=repr(name))
+        )
     if name != "auto":
         return torch.device(name)
     if torch.cuda.is_available():

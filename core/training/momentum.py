@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from core.config import PhaseConfig, phase_steps
+from core.language import _
 from core.parameters import number, whole
 from core.quantities import percent
 
@@ -35,8 +36,15 @@ def slow_queues(phase: PhaseConfig) -> tuple[str, ...]:
         if momentum**steps > LEFT_AT_MOST:
             left = percent(momentum**steps)
             sentences.append(
-                f"The queue of {term.entry.symbol} lags behind: with momentum = {momentum:g}, {left} of its copy of "
-                f"the encoder is still untrained after {steps:,} steps, and its gradient is small. "
-                f"Leave momentum to the steps, which makes it {momentum_of(steps):g}."
+                _(
+                    "The queue of {loss} lags behind: with momentum = {momentum:g}, {left} of its copy of the encoder "
+                    "is still untrained after {steps:,} steps, and its gradient is small. Leave momentum to the "
+                    "steps, which makes it {other:g}.",
+                    loss=term.entry.symbol,
+                    momentum=momentum,
+                    left=left,
+                    steps=steps,
+                    other=momentum_of(steps),
+                )
             )
     return tuple(sentences)

@@ -12,6 +12,7 @@ from core.config import PhaseConfig, RunConfig, peak_rates
 from core.config.objective import ObjectiveConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.errors import TrainingError
+from core.language import _
 from core.losses.evaluate import Objective, Term
 from core.parameters import number, whole
 from core.tasks import TaskData
@@ -171,7 +172,9 @@ class Phase:
         try:
             restore_optimiser_state(self.optimiser, self._names(), tensors)
         except KeyError as error:
-            raise TrainingError(f"The checkpoint cannot be used ({error}): start a new run.") from error
+            raise TrainingError(
+                _("The checkpoint cannot be used ({problem}): start a new run.", problem=error)
+            ) from error
         for key, queue in self.queues.items():
             prefix = f"queue/{key}/"
             queue.restore({n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)})

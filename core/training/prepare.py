@@ -25,6 +25,7 @@ from core.config import (
 from core.encoders.own_pooling import own_pooling
 from core.encoders.source import EncoderShape, encoder_shape, is_local
 from core.errors import ConfigError, TaskError, shown
+from core.language import _, ngettext
 from core.quantities import counted
 from core.tasks import TaskData, load_task
 from core.training.augmentation import with_as_many_more
@@ -126,14 +127,15 @@ def _absolute(path: str) -> str:
     try:
         return str(Path(path).expanduser().absolute())
     except RuntimeError:
-        raise TaskError(f"{shown(path)} is below a home folder that does not exist: check the path.") from None
+        raise TaskError(
+            _("{path} is below a home folder that does not exist: check the path.", path=shown(path))
+        ) from None
 
 
 def _check_encoder(draft: RunConfig, shape: EncoderShape) -> None:
     if draft.encoder.max_length > shape.positions:
-        raise ConfigError(
-            "encoder.max_length", draft.encoder.max_length, f"{shown(draft.encoder.id)} reads {shape.positions} tokens."
-        )
+        remedy = _("{encoder} reads {limit} tokens.", encoder=shown(draft.encoder.id), limit=shape.positions)
+        raise ConfigError("encoder.max_length", draft.encoder.max_length, remedy)
 
 
 def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: TaskData) -> tuple[PhaseConfig, ...]:
@@ -147,11 +149,8 @@ def _with_tokens(phases: tuple[PhaseConfig, ...], encoder: EncoderConfig, data: 
 def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) -> PhaseConfig:
     rows = len(data.train)
     if phase.batch_size > rows:
-        raise ConfigError(
-            f"{where}batch_size",
-            phase.batch_size,
-            f"there are {rows:,} training rows; give at most {rows:,}.",
-        )
+        remedy = _("there are {rows:,} training rows; give at most {rows:,}.", rows=rows)
+        raise ConfigError(f"{where}batch_size", phase.batch_size, remedy)
     _check_trainable(phase, shape, where)
     plan = plan_phase(phase.objective, shape.blocks)
     _check_learning(phase, plan, shape, where)
@@ -171,13 +170,15 @@ def _phase(phase: PhaseConfig, data: TaskData, shape: EncoderShape, where: str) 
 def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> None:
     trainable = phase.trainable
     if trainable.part == "last_blocks" and trainable.blocks > shape.blocks:
-        raise ConfigError(
-            f"{where}trainable.blocks", trainable.blocks, f"the encoder has {counted(shape.blocks, 'block')}."
-        )
+        remedy = _("the encoder has {blocks}.", blocks=counted(shape.blocks, "block"))
+        raise ConfigError(f"{where}trainable.blocks", trainable.blocks, remedy)
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
-        learn = counted(learning, "block learns", "blocks learn")
-        remedy = f"{learn} here, and a block that is drawn afresh has to; give at most that."
+        remedy = ngettext(
+            "{count} block learns here, and a block that is drawn afresh has to; give at most that.",
+            "{count} blocks learn here, and a block that is drawn afresh has to; give at most that.",
+            learning,
+        )
         raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
 
 
@@ -192,19 +193,26 @@ def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: 
             raise ConfigError(
                 f"{where}trainable.blocks",
                 phase.trainable.blocks,
-                f"what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are frozen; "
-                "train more blocks, or contrast higher layers.",
+                _(
+                    "what is contrasted comes from block {highest} at the highest, and blocks 1 to {frozen} are "
+                    "frozen; train more blocks, or contrast higher layers.",
+                    highest=highest,
+                    frozen=frozen,
+                ),
             )
         return
     raise ConfigError(
         f"{where}trainable.part",
         "classifier",
-        "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a cross-entropy.",
+        _(
+            "contrast alone does not reach the classifier, and nothing else learns; train blocks, or add a "
+            "cross-entropy."
+        ),
     )
 
 
 def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
-    """Terms that count in the loss and can move no weight, for all that they contrast is frozen."""
+    """Labels of the terms that count in the loss and can move no weight, for all that they contrast is frozen."""
     frozen = phase.trainable.frozen(blocks)
     plan = plan_phase(phase.objective, blocks)
     return tuple(
@@ -218,26 +226,26 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
     if not phase.objective.contrastive:
         return
     if phase.batch_size < 2:
-        raise ConfigError(f"{where}batch_size", phase.batch_size, "a contrastive loss compares texts; give at least 2.")
+        remedy = _("a contrastive loss compares texts; give at least 2.")
+        raise ConfigError(f"{where}batch_size", phase.batch_size, remedy)
     if plan.reads_triplets and not data.triplets:
         raise ConfigError(
             f"{where}objective",
             next(term.loss for term in phase.objective.terms if term.entry.reads == "triplets"),
-            f"{data.name} has no triplets: it needs pairs (columns text, text_b, label) with the labels "
-            "entailment and contradiction for one premise, and training rows enough to hold both.",
+            _(
+                "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
+                "contradiction for one premise, and training rows enough to hold both.",
+                task=data.name,
+            ),
         )
     if plan.reads_triplets and phase.batch_size > len(data.triplets):
         count, given = len(data.triplets), counted(len(data.triplets), "triplet")
-        raise ConfigError(
-            f"{where}batch_size",
-            phase.batch_size,
-            f"{data.name} gives {given}; give at most {count:,}.",
-        )
+        remedy = _("{task} gives {triplets}; give at most {count:,}.", task=data.name, triplets=given, count=count)
+        raise ConfigError(f"{where}batch_size", phase.batch_size, remedy)
     of_class = [t for t in plan.terms if t.term.weight > 0 and t.term.entry.reads == "vectors" and t.views == 1]
     if of_class and max(Counter(data.train.labels).values()) < 2:
-        raise ConfigError(
-            "train_size", len(data.train), "no class has two rows, so no anchor has a positive; give more rows."
-        )
+        remedy = _("no class has two rows, so no anchor has a positive; give more rows.")
+        raise ConfigError("train_size", len(data.train), remedy)
 
 
 def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
@@ -245,7 +253,10 @@ def _check_micro_batch(phase: PhaseConfig, plan: Plan, where: str) -> None:
         raise ConfigError(
             f"{where}micro_batch",
             phase.micro_batch,
-            "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another view.",
+            _(
+                "an adversarial step is found over the whole batch at once; leave micro_batch empty, or take another "
+                "view."
+            ),
         )
 
 
@@ -253,8 +264,8 @@ def _check_whole(phases: tuple[PhaseConfig, ...]) -> None:
     if len(phases) > 1 and not phases[-1].objective.classifies:
         raise ConfigError(
             f"phases.{len(phases) - 1}.objective",
-            "no loss on the classifier",
-            "the last of two phases trains the classifier; give it a cross-entropy.",
+            _("no loss on the classifier"),
+            _("the last of two phases trains the classifier; give it a cross-entropy."),
         )
 
 
@@ -264,16 +275,17 @@ def _check_reinitialised(phases: tuple[PhaseConfig, ...]) -> None:
             raise ConfigError(
                 f"phases.{number}.trainable.reinitialised_blocks",
                 blocks,
-                "blocks are drawn once, before the first step; set it in the first phase, and 0 here.",
+                _("blocks are drawn once, before the first step; set it in the first phase, and 0 here."),
             )
 
 
 def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
     smallest = min(phase.batch_size for phase in phases)
     if sampler == "class_balanced" and smallest < SMALLEST_BALANCED:
-        remedy = (
-            f"class-balanced batches hold two rows of at least two classes; give at least {SMALLEST_BALANCED}, "
-            "or take random batches."
+        remedy = _(
+            "class-balanced batches hold two rows of at least two classes; give at least {least}, or take random "
+            "batches.",
+            least=SMALLEST_BALANCED,
         )
         raise ConfigError("batch_size", smallest, remedy)
 
@@ -281,17 +293,16 @@ def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
 def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:
     available = len(data.validation)
     if probe.size is not None and probe.size > available:
-        raise ConfigError(
-            "probe.size", probe.size, f"the validation split has {counted(available, 'row')}; give at most that."
-        )
+        remedy = _("the validation split has {rows}; give at most that.", rows=counted(available, "row"))
+        raise ConfigError("probe.size", probe.size, remedy)
     size = min(available, probe.size or default_probe_size(len(data.classes), gpu=gpu))
     beside = _train_size(probe, size, min(len(data.train), TRAIN_POINTS_MAX))
     frames = default_frame_steps(steps) if probe.frame_steps is None else frame_steps(probe.frame_steps, steps)
     if len(frames) * (size + beside) > MAX_VECTORS_STORED:
         raise ConfigError(
             "probe.frame_steps",
-            f"{len(frames):,} frames of {size + beside:,} points",
-            f"at most {MAX_VECTORS_STORED:,} vectors are stored; give fewer of either.",
+            _("{frames:,} frames of {points:,} points", frames=len(frames), points=size + beside),
+            _("at most {most:,} vectors are stored; give fewer of either.", most=MAX_VECTORS_STORED),
         )
     return ProbeConfig(size=size, train_size=beside, frame_steps=frames)
 
@@ -300,7 +311,8 @@ def _train_size(probe: ProbeConfig, size: int, available: int) -> int:
     if probe.train_size is None:
         return min(available, size // TRAIN_SHARE)
     if probe.train_size > available:
-        remedy = f"{counted(available, 'training row')} can be on the map; give at most that."
+        rows = counted(available, "training row")
+        remedy = _("{rows} can be on the map; give at most that.", rows=rows)
         raise ConfigError("probe.train_size", probe.train_size, remedy)
     return probe.train_size
 

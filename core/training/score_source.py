@@ -12,12 +12,27 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.turns import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
+from core.language import N_, _
 from core.quantities import percent
 
 # Training rows that the linear probe of a frame is fitted on, those on the map among them.
 PROBE_ROWS = 200
 
 Scorer = Literal["classifier", "linear probe"]
+
+# How a score compares with that of a linear probe, by whether it is a later frame of that very probe.
+LEVEL = {
+    False: N_("{score} on validation, level with the {start} of a linear probe of the untrained encoder"),
+    True: N_("{score} on validation, level with the {start} of its linear probe at step 0"),
+}
+ABOVE = {
+    False: N_("{score} on validation, above the {start} of a linear probe of the untrained encoder"),
+    True: N_("{score} on validation, above the {start} of its linear probe at step 0"),
+}
+BELOW = {
+    False: N_("{score} on validation, below the {start} of a linear probe of the untrained encoder"),
+    True: N_("{score} on validation, below the {start} of its linear probe at step 0"),
+}
 
 
 def classifier_learns_from(config: RunConfig) -> int | None:
@@ -54,8 +69,9 @@ def scored(config: RunConfig, evaluations: Sequence[Evaluation]) -> list[Evaluat
 
 def score_note(evaluation: Evaluation) -> str:
     """What a frame scored on validation, and what was scored where it is not the classifier."""
-    scorer = "validation" if evaluation.probe_rows is None else "linear probe"
-    return f"{scorer} {percent(evaluation.values['accuracy'])}"
+    score = percent(evaluation.values["accuracy"])
+    by_probe = evaluation.probe_rows is not None
+    return _("linear probe {score}", score=score) if by_probe else _("validation {score}", score=score)
 
 
 def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: Sequence[int]) -> tuple[str, ...]:
@@ -73,13 +89,23 @@ def classifier_note(config: RunConfig, *, over: bool = False) -> str | None:
     first = classifier_learns_from(config)
     if first == 1:
         return None
-    probe = f"a linear probe, fitted on each frame's vectors of up to {PROBE_ROWS} training rows"
     if first is not None:
-        return f"The classifier learns from step {first:,} on. Until then, scores are those of {probe}."
+        return _(
+            "The classifier learns from step {step:,} on. Until then, scores are those of a linear probe, fitted on "
+            "each frame's vectors of up to {rows} training rows.",
+            step=first,
+            rows=PROBE_ROWS,
+        )
     by_weight = "lambda" in config.phases[0].objective.knobs
-    why = "At λ = 1" if by_weight else "With contrastive terms alone"
-    remedy = " Turn λ below 1 to train the classifier." if by_weight and not over else ""
-    return f"{why} the classifier never learns. Scores are those of {probe}.{remedy}"
+    cause = _("At λ = 1 the classifier never learns.")
+    if not by_weight:
+        cause = _("With contrastive terms alone the classifier never learns.")
+    scores = _(
+        "Scores are those of a linear probe, fitted on each frame's vectors of up to {rows} training rows.",
+        rows=PROBE_ROWS,
+    )
+    remedy = [_("Turn λ below 1 to train the classifier.")] if by_weight and not over else []
+    return " ".join([cause, scores, *remedy])
 
 
 def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
@@ -92,11 +118,29 @@ def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     learned = first if "classifier" in by else None
     rows = next((frame.probe_rows for frame in frames if frame.probe_rows is not None), None)
     if rows is None:
-        until = "of this run has" if learned is None else f"had before step {learned:,}"
-        return f"The classifier {until} learned nothing: its predictions, confidence and loss mean nothing."
-    until = "The classifier has learned nothing, so" if learned is None else f"Before step {learned:,},"
-    fitted = f"fitted on {rows:,} training rows at each frame"
-    return f"{until} predictions, confidence and loss are a linear probe's, {fitted}."
+        return _by_nothing(learned)
+    if learned is None:
+        return _(
+            "The classifier has learned nothing, so predictions, confidence and loss are a linear probe's, fitted on "
+            "{rows:,} training rows at each frame.",
+            rows=rows,
+        )
+    return _(
+        "Before step {step:,}, predictions, confidence and loss are a linear probe's, fitted on {rows:,} training rows "
+        "at each frame.",
+        step=learned,
+        rows=rows,
+    )
+
+
+def _by_nothing(learned: int | None) -> str:
+    """Of a run that was recorded before frames had a probe; `learned` is the first step that trains its classifier."""
+    if learned is None:
+        return _("The classifier of this run has learned nothing: its predictions, confidence and loss mean nothing.")
+    return _(
+        "The classifier had before step {step:,} learned nothing: its predictions, confidence and loss mean nothing.",
+        step=learned,
+    )
 
 
 def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
@@ -117,9 +161,11 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
         return None
     score, start = last.values["accuracy"], reference.values["accuracy"]
     low, high = last.values["accuracy_low"], last.values["accuracy_high"]
-    relation = "level with" if score == start else "above" if score > start else "below"
-    probe = "its linear probe at step 0" if by_probe else "a linear probe of the untrained encoder"
-    chance = ", perhaps by chance" if low <= start <= high and score != start else ""
-    interval = f"{chance}; 95% interval {percent(low)} to {percent(high)}"
-    remedy = " More steps, or a higher learning rate, may lift it." if start > high and not by_probe else ""
-    return f"{percent(score)} on validation, {relation} the {percent(start)} of {probe}{interval}.{remedy}"
+    relation = LEVEL if score == start else ABOVE if score > start else BELOW
+    comparison = _(relation[by_probe], score=percent(score), start=percent(start))
+    known = {"comparison": comparison, "low": percent(low), "high": percent(high)}
+    sentence = _("{comparison}; 95% interval {low} to {high}.", **known)
+    if low <= start <= high and score != start:
+        sentence = _("{comparison}, perhaps by chance; 95% interval {low} to {high}.", **known)
+    remedy = [_("More steps, or a higher learning rate, may lift it.")] if start > high and not by_probe else []
+    return " ".join([sentence, *remedy])

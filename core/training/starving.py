@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core.config.objective import ObjectiveConfig
 from core.events import OfTerm
+from core.language import _
 
 STEPS_IN_A_ROW = 5
 
@@ -33,14 +34,16 @@ def starving_sentences(
 ) -> tuple[str, ...]:
     """What to say of each of `starving_terms`, and what would help."""
     symbols = {key: term.entry.symbol for key, term in zip(objective.keys, objective.terms, strict=True)}
-    larger = f"a batch larger than {batch_size}"
-    remedy = (
-        f"more rows of each class, or {larger}"
-        if sampler == "class_balanced"
-        else f"class-balanced batches, or {larger}"
-    )
-    return tuple(
-        f"{symbols[key]} is 0 and moves nothing: in the last {STEPS_IN_A_ROW} batches no text had a positive to "
-        f"separate from other texts. Start a run with {remedy}."
-        for key in starving_terms(recent, objective)
+    remedy = _("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
+    if sampler == "class_balanced":
+        remedy = _("Start a run with more rows of each class, or a batch larger than {size}.", size=batch_size)
+    return tuple(f"{_starves(symbols[key])} {remedy}" for key in starving_terms(recent, objective))
+
+
+def _starves(loss: str) -> str:
+    return _(
+        "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate from other "
+        "texts.",
+        loss=loss,
+        batches=STEPS_IN_A_ROW,
     )

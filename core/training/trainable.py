@@ -12,6 +12,7 @@ from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 from core.config import TrainableConfig
 from core.encoders.model import Encoder
 from core.errors import ConfigError
+from core.language import _
 from core.quantities import counted
 
 
@@ -52,9 +53,8 @@ def frozen_blocks(encoder: Encoder, trainable: TrainableConfig) -> int:
     """
     frozen = trainable.frozen(len(encoder.blocks))
     if frozen < 0:
-        raise ConfigError(
-            "trainable.blocks", trainable.blocks, f"the encoder has {counted(len(encoder.blocks), 'block')}."
-        )
+        remedy = _("the encoder has {blocks}.", blocks=counted(len(encoder.blocks), "block"))
+        raise ConfigError("trainable.blocks", trainable.blocks, remedy)
     return frozen
 
 
@@ -95,7 +95,8 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
     """
     count = len(encoder.blocks)
     if blocks > count:
-        raise ConfigError("trainable.reinitialised_blocks", blocks, f"the encoder has {counted(count, 'block')}.")
+        remedy = _("the encoder has {blocks}.", blocks=counted(count, "block"))
+        raise ConfigError("trainable.reinitialised_blocks", blocks, remedy)
     for block in encoder.blocks[count - blocks :]:
         for parameter in block.parameters():
             # transformers marks what it has loaded, and its initialiser passes over it.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
 from core.errors import EncoderError, shown
+from core.language import N_, _
 from core.lazy import lazy
 from core.parameters import Parameter, number
 from core.views.entry import Settings, ViewEntry
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 else:
     torch, transformers = lazy("torch"), lazy("transformers")
 
-WHAT = "Translation model"
-REMEDY = "give a Marian model with its weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de"
+WHAT = N_("Translation model")
 
 # One call of the sampler draws for a whole batch, so a row is always translated with the same neighbours.
 CANONICAL_ROWS = 16
@@ -258,10 +258,22 @@ def _check_type(folder: Path, name: str) -> None:
         model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise EncoderError(
-            f"{WHAT} {shown(name)} has no readable config.json ({shown(str(error))}): {REMEDY}."
+            _(
+                "Translation model {name} has no readable config.json ({problem}): give a Marian model with its "
+                "weights and tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
+                name=shown(name),
+                problem=shown(str(error)),
+            )
         ) from None
     if model_type != "marian":
-        raise EncoderError(f"{WHAT} {shown(name)} is of the type {shown(model_type)}: {REMEDY}.")
+        raise EncoderError(
+            _(
+                "Translation model {name} is of the type {kind}: give a Marian model with its weights and tokenizer, "
+                "such as Helsinki-NLP/opus-mt-en-de.",
+                name=shown(name),
+                kind=shown(model_type),
+            )
+        )
 
 
 def _fingerprint(folder: Path) -> str:
@@ -292,7 +304,14 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
     # A tokenizer whose files are missing fails with the last two.
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
         reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
-        raise EncoderError(f"{WHAT} {shown(name)} could not be loaded ({reason}): {REMEDY}.") from error
+        raise EncoderError(
+            _(
+                "Translation model {name} could not be loaded ({problem}): give a Marian model with its weights and "
+                "tokenizer, such as Helsinki-NLP/opus-mt-en-de.",
+                name=shown(name),
+                problem=reason,
+            )
+        ) from error
     return tokenizer, model.to(device).eval().requires_grad_(False)
 
 
@@ -330,30 +349,30 @@ def _by_model(settings: Settings, seed: int, kept: Path | None, device: torch.de
 ENTRIES = (
     ViewEntry(
         name="back_translation",
-        label="Back-translation",
-        summary="The text, translated into another language and back by sampling. Models come from the Hub.",
+        label=N_("Back-translation"),
+        summary=N_("The text, translated into another language and back by sampling. Models come from the Hub."),
         source="Gunel et al. 2021, arXiv:2011.01403; CERT: Fang et al. 2020, arXiv:2005.12766",
         kind="text",
         parameters=(
             Parameter(
                 "forward",
-                "Model there",
+                N_("Model there"),
                 "Helsinki-NLP/opus-mt-en-de",
-                "A Marian model on the Hub, or a folder.",
+                N_("A Marian model on the Hub, or a folder."),
                 kind="name",
             ),
             Parameter(
                 "backward",
-                "Model back",
+                N_("Model back"),
                 "Helsinki-NLP/opus-mt-de-en",
-                "The Marian model for the way back.",
+                N_("The Marian model for the way back."),
                 kind="name",
             ),
             Parameter(
                 "temperature",
-                "Sampling temperature T",
+                N_("Sampling temperature T"),
                 0.7,
-                "Higher is bolder and noisier; the papers use 0.3, 0.5, 0.7 and 0.9.",
+                N_("Higher is bolder and noisier; the papers use 0.3, 0.5, 0.7 and 0.9."),
                 low=0.0,
                 high=10.0,
                 above=True,
@@ -362,6 +381,6 @@ ENTRIES = (
         ),
         place=9,
         by_model=_by_model,
-        cost="Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept.",
+        cost=N_("Back-translation comes on top: some seconds for every batch of new texts, once; then it is kept."),
     ),
 )

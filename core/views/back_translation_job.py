@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from core.language import N_
 from core.views.back_translation import RoundTrip, TranslationCache
 
 
@@ -18,7 +19,7 @@ def job(request: dict[str, Any], folder: Path, progress: Callable[[int, int | No
     Returns: {"texts": one for each}.
     Raises: EncoderError or ConfigError in one sentence when a model cannot be had or loaded.
     """
-    progress(0, None, "Fetching the two translation models, where they are not here yet, and translating")
+    progress(0, None, N_("Fetching the two translation models, where they are not here yet, and translating"))
     round_trip = RoundTrip(
         request["forward"],
         request["backward"],

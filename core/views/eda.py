@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from numpy.random import Generator
 
+from core.language import N_, _
 from core.parameters import Parameter, number
 from core.views.draws import row_generator, stream
 from core.views.entry import Settings, ViewEntry, rate_parameter
@@ -137,7 +138,7 @@ def _swap(words: list[str], rate: float, rng: Generator, synonyms: Synonyms) -> 
     """Pairs of different words change places, no word twice, so that no swap undoes another."""
     changed = list(words)
     free = rng.permutation(len(words)).tolist()
-    for _ in range(_count(rate / 2, len(words))):
+    for _pair in range(_count(rate / 2, len(words))):
         if not free:
             break
         first = free.pop()
@@ -169,40 +170,41 @@ def _preview(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
         rng = row_generator(subject.seed, 0, 0, stream(entry.name, operation))
         views = [eda(text, operation=operation, rate=subject.rate, rng=rng) for text in subject.texts]
         segments = tuple(segments_of(*both) for both in zip(subject.texts, views, strict=True))
-        found.append(ViewPreview(entry.name, f"{entry.label}: {label}", entry.summary, "text", segments))
+        named = _("{view}: {operation}", view=_(entry.label), operation=_(label))
+        found.append(ViewPreview(entry.name, named, _(entry.summary), "text", segments))
     return found
 
 
 def _notice() -> str:
     found = synonym_source() == "wordnet"
-    return "Synonyms come from WordNet: the run repeats only where nltk has it too." if found else ""
+    return _("Synonyms come from WordNet: the run repeats only where nltk has it too.") if found else ""
 
 
 ENTRIES = (
     ViewEntry(
         name="eda",
-        label="Easy data augmentation",
-        summary="Words replaced by synonyms, deleted, duplicated or swapped.",
+        label=N_("Easy data augmentation"),
+        summary=N_("Words replaced by synonyms, deleted, duplicated or swapped."),
         source="Wei & Zou 2019, arXiv:1901.11196",
         kind="text",
         parameters=(
             Parameter(
                 "operation",
-                "Operation",
+                N_("Operation"),
                 "mixed",
-                "What is done to a text; mixed draws one of the four for each.",
+                N_("What is done to a text; mixed draws one of the four for each."),
                 kind="choice",
                 choices={
-                    "mixed": "Mixed",
-                    "replace": "Replace by synonyms",
-                    "delete": "Delete",
-                    "duplicate": "Duplicate",
-                    "swap": "Swap",
+                    "mixed": N_("Mixed"),
+                    "replace": N_("Replace by synonyms"),
+                    "delete": N_("Delete"),
+                    "duplicate": N_("Duplicate"),
+                    "swap": N_("Swap"),
                 },
             ),
-            rate_parameter(0.1, "the words that are changed, at least one"),
+            rate_parameter(0.1, N_("The share of the words that are changed, at least one.")),
         ),
-        others_compute="The paper inserts random synonyms where the notes, and we, duplicate words.",
+        others_compute=N_("The paper inserts random synonyms where the notes, and we, duplicate words."),
         place=3,
         text=_view,
         preview=_preview,

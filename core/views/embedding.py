@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from core.language import N_, _
 from core.lazy import lazy
 from core.parameters import Parameter, number
 from core.views.draws import row_generator, stream
@@ -159,59 +160,61 @@ def _preview_cutoff(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
         Segment(token, "removed" if place in cut else "same") for place, token in enumerate(subject.tokens)
     )
     places = tuple(range(len(segments)))
-    return [ViewPreview(entry.name, entry.label, entry.summary, "tokens", (segments,), places)]
+    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), places)]
 
 
 ENTRIES = (
     ViewEntry(
         name="token_cutoff",
-        label="Token cut-off",
-        summary="The embeddings of some tokens are zeroed.",
+        label=N_("Token cut-off"),
+        summary=N_("The embeddings of some tokens are zeroed."),
         source=CONSERT,
         kind="embedding",
-        parameters=(rate_parameter(0.15, "the tokens that are zeroed"),),
+        parameters=(rate_parameter(0.15, N_("The share of the tokens that are zeroed.")),),
         place=5,
         embedding=_token_cutoff,
         preview=_preview_cutoff,
     ),
     ViewEntry(
         name="feature_cutoff",
-        label="Feature cut-off",
-        summary="Some features of the embeddings are zeroed, in all tokens of a text alike.",
+        label=N_("Feature cut-off"),
+        summary=N_("Some features of the embeddings are zeroed, in all tokens of a text alike."),
         source=CONSERT,
         kind="embedding",
-        parameters=(rate_parameter(0.2, "the features that are zeroed"),),
+        parameters=(rate_parameter(0.2, N_("The share of the features that are zeroed.")),),
         place=6,
         embedding=_feature_cutoff,
     ),
     ViewEntry(
         name="embedding_dropout",
-        label="Embedding dropout",
-        summary="Entries of the embeddings are dropped at random.",
+        label=N_("Embedding dropout"),
+        summary=N_("Entries of the embeddings are dropped at random."),
         source=CONSERT,
         kind="embedding",
-        parameters=(rate_parameter(0.2, "the entries that are dropped"),),
+        parameters=(rate_parameter(0.2, N_("The share of the entries that are dropped.")),),
         place=7,
         embedding=_embedding_dropout,
     ),
     ViewEntry(
         name="adversarial",
-        label="Adversarial step",
-        summary="The embeddings take a small step up the contrastive loss; costs three more passes.",
+        label=N_("Adversarial step"),
+        summary=N_("The embeddings take a small step up the contrastive loss; costs three more passes."),
         source=CONSERT,
         kind="embedding",
         parameters=(
             Parameter(
                 "epsilon",
-                "Step ε",
+                N_("Step ε"),
                 0.01,
-                "The step's length, as a share of each embedding's norm.",
+                N_("The step's length, as a share of each embedding's norm."),
                 low=0.0,
                 high=1.0,
                 slider=(0.0, 0.1),
             ),
         ),
-        others_compute="ConSERT scales the gradient itself; here its sign is taken, so that every feature moves alike.",
+        others_compute=N_(
+            "ConSERT scales the gradient itself; here its sign is taken, so that every feature moves alike."
+        ),
         place=8,
         embedding=_adversarial,
         follows_gradient=True,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from core.language import N_
 from core.parameters import Parameter, Value
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ PreviewFunction = Callable[["ViewEntry", "Subject"], "list[ViewPreview]"]
 
 @dataclass(frozen=True, slots=True)
 class ViewEntry:
-    """A view as people, forms, the planner and the training loop see it.
+    """A view as people, forms, the planner and the training loop see it; its texts are marked with `N_`.
 
     Attributes:
         place: where it comes in lists.
@@ -73,7 +74,7 @@ class ViewEntry:
         tokens, embedding: for the kinds of that name.
         follows_gradient: whether its function needs the gradient of its term's loss, which takes further passes.
         preview: what it makes of a text, for people; None where it has nothing to show.
-        notice: a sentence for whoever watches a run that uses it; "" for none.
+        notice: a sentence for whoever watches a run that uses it, translated; "" for none.
         cost: a sentence on what it takes beyond the passes; "" for nothing.
     """
 
@@ -103,10 +104,9 @@ class ViewEntry:
         return self.kind in ("text", "tokens", "embedding")
 
 
-def rate_parameter(default: float, what: str) -> Parameter:
-    return Parameter(
-        "rate", "Rate r", default, f"The share of {what}.", low=0.0, high=1.0, below=True, slider=(0.0, 0.6)
-    )
+def rate_parameter(default: float, about: str) -> Parameter:
+    """`about` says what it is the share of, in a sentence that is marked with `N_`."""
+    return Parameter("rate", N_("Rate r"), default, about, low=0.0, high=1.0, below=True, slider=(0.0, 0.6))
 
 
 CONSERT = "ConSERT: Yan et al. 2021, arXiv:2105.11741"

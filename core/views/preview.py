@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from core.errors import ConfigError
+from core.language import _
 from core.views.entry import ViewEntry
 from core.views.registry import VIEWS
 from core.views.segments import Subject, ViewPreview
@@ -34,9 +35,9 @@ def text_views(
     Raises: ConfigError for a rate outside [0, 1) or a negative seed.
     """
     if not 0 <= rate < 1:
-        raise ConfigError("rate", rate, "give a share from 0 to below 1.")
+        raise ConfigError("rate", rate, _("give a share from 0 to below 1."))
     if seed < 0:
-        raise ConfigError("seed", seed, "give a whole number from 0.")
+        raise ConfigError("seed", seed, _("give a whole number from 0."))
     texts = (text,) if isinstance(text, str) else tuple(text)
     subject = Subject(texts, None if tokens is None else tuple(tokens), special, seed, rate)
     return [preview for entry in VIEWS.values() for preview in _previews(entry, subject)]
@@ -45,15 +46,16 @@ def text_views(
 def _previews(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
     shown = entry.preview(entry, subject) if entry.preview is not None else []
     on_request = entry.by_model is not None
-    return shown or [ViewPreview(entry.name, entry.label, _sentence(entry), on_request=on_request)]
+    return shown or [ViewPreview(entry.name, _(entry.label), _sentence(entry), on_request=on_request)]
 
 
 def _sentence(entry: ViewEntry) -> str:
     """What a view changes where the text does not show it."""
+    summary = _(entry.summary)
     if entry.by_model is not None:
-        return f"{entry.summary} It is made when asked for."
+        return _("{summary} It is made when asked for.", summary=summary)
     if entry.kind == "text":
-        return entry.summary
+        return summary
     if entry.kind == "tokens" or entry.preview is not None:
-        return f"{entry.summary} The encoder's tokens show it."
-    return f"{entry.summary.rstrip('.')}; the words stay."
+        return _("{summary} The encoder's tokens show it.", summary=summary)
+    return _("{summary}; the words stay.", summary=summary.rstrip(".。"))

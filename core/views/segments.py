@@ -36,7 +36,7 @@ class ViewPreview:
 
     Attributes:
         name: the view's in the registry.
-        label: the view's, with the operation where it has several.
+        label: the view's, with the operation where it has several; translated, as is the sentence.
         unit: what the segments are: pieces of text that are laid end to end, or tokens one by one. None where there is
             only the sentence.
         segments: for each text, one of a single text and two of a pair; the tokens of a pair are one sequence. Without

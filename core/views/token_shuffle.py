@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.language import N_, _
 from core.lazy import lazy
 from core.views.draws import row_generator, stream
 from core.views.entry import CONSERT, ViewEntry
@@ -46,17 +47,17 @@ def _preview(entry: ViewEntry, subject: Subject) -> list[ViewPreview]:
     segments = tuple(
         Segment(subject.tokens[origin], "same" if origin == place else "moved") for place, origin in enumerate(order)
     )
-    return [ViewPreview(entry.name, entry.label, entry.summary, "tokens", (segments,), tuple(order))]
+    return [ViewPreview(entry.name, _(entry.label), _(entry.summary), "tokens", (segments,), tuple(order))]
 
 
 ENTRIES = (
     ViewEntry(
         name="token_shuffle",
-        label="Token shuffle",
-        summary="The tokens take each other's positions.",
+        label=N_("Token shuffle"),
+        summary=N_("The tokens take each other's positions."),
         source=CONSERT,
         kind="tokens",
-        others_compute="ConSERT's code moves [CLS] and [SEP] too; here they stay.",
+        others_compute=N_("ConSERT's code moves [CLS] and [SEP] too; here they stay."),
         place=4,
         tokens=shuffle_tokens,
         preview=_preview,

@@ -1,0 +1,106 @@
+"""The words of a config in another language: all of them are marked, and what is kept for everybody stays English."""
+
+from __future__ import annotations
+
+import gettext
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from core import language
+from core.config import PhaseConfig, RunConfig, parse_config
+from core.config.describe import settings
+from core.config.fields import fields_of
+from core.config.presets import GROUPS, PRESETS
+from core.config.sections import (
+    EncoderConfig,
+    OptimiserConfig,
+    ProbeConfig,
+    ReadingConfig,
+    ResourcesConfig,
+    TaskConfig,
+    TrainableConfig,
+)
+from core.config.suggestions import twin_settings
+from core.config.sweepable import sweepable
+from core.config.twins import twin, twin_name
+from core.language import in_language
+from core.losses.registry import LOSSES
+from core.parameters import Parameter
+from core.views.registry import VIEWS
+from tests.catalogues import code_messages
+
+SECTIONS = (
+    *(ReadingConfig, TaskConfig, EncoderConfig, TrainableConfig, OptimiserConfig, ProbeConfig, ResourcesConfig),
+    *(PhaseConfig, RunConfig),
+)
+# What is called the same everywhere.
+NAMES = {"AdamW", "Adafactor", "CPU", "CUDA", "MPS", "LoRA", "MLP", "UTF-8", "UTF-16", "[CLS]", "L_out", "L_in"}
+NAMES |= {"CE", "CE + SCL", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "–"}
+LETTERS = re.compile("[A-Za-z]{2}")
+
+
+class Foreign(gettext.NullTranslations):
+    """A language in which every message is itself between angle quotation marks."""
+
+    def gettext(self, message: str) -> str:
+        return f"«{message}»"
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return f"«{msgid1 if n == 1 else msgid2}»"
+
+
+@pytest.fixture
+def abroad(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    catalogue = language._catalogue
+    monkeypatch.setattr(language, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
+    with in_language("zh"):
+        yield
+
+
+def with_preset(name: str) -> RunConfig:
+    return parse_config({"phases": PRESETS[name].phases({"steps": 40})})
+
+
+def test_every_text_of_fields_losses_views_and_presets_is_marked() -> None:
+    marked = {message.id if isinstance(message.id, str) else message.id[0] for message in code_messages()}
+    parameters = [parameter for section in SECTIONS for parameter in fields_of(section).values()]
+    found = [*GROUPS]
+    for entry in (*LOSSES.values(), *VIEWS.values()):
+        parameters += entry.parameters
+        found += [entry.label, entry.summary, entry.others_compute]
+    found += [text for entry in LOSSES.values() for text in entry.pieces.values()]
+    found += [view.cost for view in VIEWS.values()]
+    found += [text for preset in PRESETS.values() for text in (preset.label, preset.summary)]
+    found += [text for parameter in parameters for text in texts(parameter)]
+    assert {text for text in found if LETTERS.search(text)} - NAMES - marked == set()
+
+
+def texts(parameter: Parameter) -> list[str]:
+    words = [*(parameter.choices or {}).values(), *parameter.words.values()]
+    return [parameter.label, parameter.help, parameter.unit, parameter.automatic, *words]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.usefixtures("abroad")
+def test_every_setting_is_labelled_in_the_language(name: str) -> None:
+    config = with_preset(name)
+    labels = [setting.label for setting in (*settings(config), *twin_settings(config), *sweepable(config).values())]
+    assert [label for label in labels if "«" not in label] == []
+
+
+@pytest.mark.usefixtures("abroad")
+def test_what_can_be_varied_is_kept_for_each_language() -> None:
+    config = with_preset("scl-classifier")
+    path = "phases.1.optimiser.learning_rate"
+    assert "«" in sweepable(config)[path].label
+    with in_language("en"):
+        assert sweepable(config)[path].label == "Phase 2: Learning rate"
+
+
+@pytest.mark.usefixtures("abroad")
+def test_a_twin_has_an_english_name_for_everybody() -> None:
+    config = with_preset("ce-scl")
+    other = twin(config, "phases.0.objective.terms.supcon.temperature", 0.1)
+    assert twin_name("Run 7", config, other) == "Run 7, τ 0.1 instead of 0.3"
