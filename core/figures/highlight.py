@@ -210,7 +210,8 @@ def _between(text: str) -> str:
     """What belongs to no word: spaces as they are, anything else pale, because the encoder does not read it."""
     if not _is_visible(text):
         return _safe(text)
-    return f'<span title="{_safe(_("not read by the encoder"))}" style="{_UNREAD}">{_safe(text)}</span>'
+    said = _safe(_("not read by the encoder"))
+    return f'<span title="{said}" style="{_UNREAD}">{_safe(text)}</span>'
 
 
 def _is_visible(text: str) -> bool:
