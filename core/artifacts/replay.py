@@ -30,7 +30,7 @@ from core.training.score_source import scored
 
 # Written beside the run, in English.
 ABOUT = N_("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")
-ENDED_EARLY = "A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from."
+ENDED_EARLY = N_("A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from.")
 TAG = "replay"
 # Of these the numbers depend.
 MADE_WITH = ("torch", "transformers", "numpy", "scikit-learn")

@@ -334,7 +334,7 @@ def page_style() -> Markup:
 
 def made_with() -> str:
     return _(
-        "Made with SCL Playground {version}, torch {torch}, transformers {transformers}",
+        "Made with SCL Playground {version}, torch {torch}, transformers {transformers}.",
         version=__version__,
         torch=version("torch"),
         transformers=version("transformers"),

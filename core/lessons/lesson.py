@@ -5,8 +5,8 @@ A file begins with what is known of the whole lesson in YAML, between two lines 
 Markdown, in which `{{ name }}` is a number of a run (`core.lessons.numbers`). What follows a `predict` or a `check` is
 shown once that was answered.
 
-A translation is a file of the same name in a folder beside it that is named by its language, `zh/temperature.md`. It has
-the same numbers, parts, blocks and right answers in the same order; only words differ.
+A translation is a file of the same name in a folder named by its language, such as `zh/temperature.md`. It has the same
+numbers, parts, blocks and right answers in the same order; only words differ.
 """
 
 from __future__ import annotations
