@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.language import N_
+
 PICTURES = Path(__file__).resolve().parents[1] / "static" / "glossary"
 
 
@@ -29,129 +31,145 @@ GLOSSARY = {
     for term in (
         Term(
             "anchor",
-            "Anchor",
-            "The text whose loss is looked at; every text of a batch is an anchor once.",
+            N_("Anchor"),
+            N_("The text whose loss is looked at; every text of a batch is an anchor once."),
             r"L = \frac{1}{|A|} \sum_{i \in A} L_i",
-            "A ringed point among others.",
+            N_("A ringed point among others."),
         ),
         Term(
             "positive",
-            "Positive",
-            "A text of the batch that the anchor should be near: one with its label, or another view of it.",
+            N_("Positive"),
+            N_("A text of the batch that the anchor should be near: one with its label, or another view of it."),
             r"P(i) = \{\, j \ne i : y_j = y_i \,\}",
-            "A ringed point with arrows to the points of its colour.",
+            N_("A ringed point with arrows to the points of its colour."),
         ),
         Term(
             "negative",
-            "Negative",
-            "A text of the batch that the anchor should be far from; a *hard* one lies near it all the same.",
+            N_("Negative"),
+            N_("A text of the batch that the anchor should be far from; a *hard* one lies near it all the same."),
             r"N(i) = \{\, j : y_j \ne y_i \,\}",
-            "Points of another colour with arrows away from a ringed point; the nearest has the thickest.",
+            N_("Points of another colour with arrows away from a ringed point; the nearest has the thickest."),
         ),
         Term(
             "view",
-            "View",
-            "One reading of a text, with its own dropout or its own changed words: two views of a text are positives.",
+            N_("View"),
+            N_(
+                "One reading of a text, with its own dropout or its own changed words: two views of a text are "
+                "positives."
+            ),
             r"z_i = f(x_i, \xi), \quad z'_i = f(x_i, \xi')",
-            "One text from which two arrows lead to two points that lie close together.",
+            N_("One text from which two arrows lead to two points that lie close together."),
         ),
         Term(
             "temperature",
-            "Temperature τ",
-            "Divides every similarity before the softmax: the lower it is, the more the nearest texts alone count.",
+            N_("Temperature τ"),
+            N_("Divides every similarity before the softmax: the lower it is, the more the nearest texts alone count."),
             r"p_{ij} = \frac{e^{s_{ij}/\tau}}{\sum_{a \ne i} e^{s_{ia}/\tau}}",
-            "The same five similarities as bars, nearly level at a high and with one tall bar at a low temperature.",
+            N_(
+                "The same five similarities as bars, nearly level at a high and with one tall bar at a low temperature."
+            ),
         ),
         Term(
             "weight",
-            "Weight λ",
-            "The share of the contrastive loss in the objective; the rest is cross-entropy.",
+            N_("Weight λ"),
+            N_("The share of the contrastive loss in the objective; the rest is cross-entropy."),
             r"L = (1 - \lambda)\, L_{CE} + \lambda\, L_{SCL}",
-            "A bar in two parts.",
+            N_("A bar in two parts."),
         ),
         Term(
             "l_out",
             "L_out",
-            "Takes the mean over positives outside the logarithm, so that every positive should get the same share.",
+            N_(
+                "Takes the mean over positives outside the logarithm, so that every positive should get the same share."
+            ),
             r"L_{out} = -\frac{1}{|P|} \sum_{p \in P} \ln p_{ip}",
-            "Positives near and far that pull a ringed point; the far one pulls hardest.",
+            N_("Positives near and far that pull a ringed point; the far one pulls hardest."),
         ),
         Term(
             "l_in",
             "L_in",
-            "Takes the mean inside the logarithm: positives that are near already pull most, far ones are left behind.",
+            N_(
+                "Takes the mean inside the logarithm: positives that are near already pull most, far ones are left "
+                "behind."
+            ),
             r"L_{in} = -\ln \frac{1}{|P|} \sum_{p \in P} p_{ip}",
-            "Positives near and far that pull a ringed point; the near one pulls hardest.",
+            N_("Positives near and far that pull a ringed point; the near one pulls hardest."),
         ),
         Term(
             "effective_negatives",
-            "Effective negatives",
-            "How many negatives would push as much if they all pushed alike: from 1 to the number that there are.",
+            N_("Effective negatives"),
+            N_("How many negatives would push as much if they all pushed alike: from 1 to the number that there are."),
             r"\exp\!\big({-\textstyle\sum_{j \in N}} q_j \ln q_j\big), \quad q_j = p_{ij} / \textstyle\sum_{N} p_{ia}",
-            "Eight bars of which two are tall and six are low.",
+            N_("Eight bars of which two are tall and six are low."),
         ),
         Term(
             "collapse",
-            "Collapse",
-            "All vectors have become one: no text can be told from another, and hardly any gradient is left.",
+            N_("Collapse"),
+            N_("All vectors have become one: no text can be told from another, and hardly any gradient is left."),
             r"z_1 = z_2 = \dots = z_M",
-            "Points of two colours that lie on one place.",
+            N_("Points of two colours that lie on one place."),
         ),
         Term(
             "collapse_line",
-            "Collapse line",
-            "The contrastive loss of vectors that are all alike, whatever τ is: a loss that rests here has collapsed.",
+            N_("Collapse line"),
+            N_(
+                "The contrastive loss of vectors that are all alike, whatever τ is: a loss that rests here has "
+                "collapsed."
+            ),
             r"L = \ln(M - 1)",
-            "A curve that ends on a dashed line.",
+            N_("A curve that ends on a dashed line."),
         ),
         Term(
             "lower_bound",
-            "Lower bound",
-            "The lowest that L_out can be: all positives of an anchor lie on it, and share what there is.",
+            N_("Lower bound"),
+            N_("The lowest that L_out can be: all positives of an anchor lie on it, and share what there is."),
             r"L_{out} \ge \frac{1}{|A|} \sum_{i \in A} \ln |P(i)|",
-            "A curve that falls from a dashed line towards a dotted one.",
+            N_("A curve that falls from a dashed line towards a dotted one."),
         ),
         Term(
             "alignment",
-            "Alignment",
-            "Mean squared distance between two texts of one class: the lower, the tighter the classes.",
+            N_("Alignment"),
+            N_("Mean squared distance between two texts of one class: the lower, the tighter the classes."),
             r"\frac{1}{|\mathcal{P}|} \sum_{(i,j) \in \mathcal{P}} \lVert z_i - z_j \rVert^2",
-            "Lines between the points of each of two classes.",
+            N_("Lines between the points of each of two classes."),
         ),
         Term(
             "uniformity",
-            "Uniformity",
-            "How evenly all texts are spread over the sphere: the lower, the more evenly.",
+            N_("Uniformity"),
+            N_("How evenly all texts are spread over the sphere: the lower, the more evenly."),
             r"\ln \frac{2}{N(N-1)} \sum_{i<j} e^{-2 \lVert z_i - z_j \rVert^2}",
-            "Points spread evenly around a circle.",
+            N_("Points spread evenly around a circle."),
         ),
         Term(
             "effective_rank",
-            "Effective rank",
-            "How many directions the vectors really use, however many numbers each has.",
+            N_("Effective rank"),
+            N_("How many directions the vectors really use, however many numbers each has."),
             r"\exp\!\big({-\textstyle\sum_k} s_k \ln s_k\big), \quad s_k = \sigma_k / \textstyle\sum_l \sigma_l",
-            "A cloud of points that is long in one direction and thin in the other.",
+            N_("A cloud of points that is long in one direction and thin in the other."),
         ),
         Term(
             "kl",
-            "Disagreement (KL)",
-            "How far two answers to one text are apart, both ways; R-Drop makes it small.",
+            N_("Disagreement (KL)"),
+            N_("How far two answers to one text are apart, both ways; R-Drop makes it small."),
             r"\tfrac{1}{2}\,[\,KL(p \,\|\, q) + KL(q \,\|\, p)\,]",
-            "Two pairs of bars that differ a little.",
+            N_("Two pairs of bars that differ a little."),
         ),
         Term(
             "linear_probe",
-            "Linear probe",
-            "A logistic regression on vectors that nobody changes any more: what it can say is in the vectors.",
+            N_("Linear probe"),
+            N_("A logistic regression on vectors that nobody changes any more: what it can say is in the vectors."),
             r"\hat{y} = \arg\max_c \; w_c \cdot z + b_c",
-            "Two classes of points with a straight line between them.",
+            N_("Two classes of points with a straight line between them."),
         ),
         Term(
             "attention",
-            "Attention of [CLS]",
-            "How much of each token's vector goes into that of [CLS] in one block; it says where from, not what for.",
+            N_("Attention of [CLS]"),
+            N_(
+                "How much of each token's vector goes into that of [CLS] in one block; it says where from, not what "
+                "for."
+            ),
             r"a_j = \mathrm{softmax}_j \frac{q_{CLS} \cdot k_j}{\sqrt{d}}",
-            "Lines of different thickness from one square to a row of five.",
+            N_("Lines of different thickness from one square to a row of five."),
         ),
     )
 }

@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 
 from core.atomic import atomic_write, drop_left
 from core.errors import StoreError
+from core.language import _
 
 ABOUT = "about"
 
@@ -32,7 +33,9 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
         with atomic_write(path) as partial:
             save_file(whole, partial, metadata={ABOUT: json.dumps(dict(about))})
     except (OSError, SafetensorError) as error:
-        raise StoreError(f"The file {path.name} could not be written ({error}): make room on the disk.") from error
+        raise StoreError(
+            _("The file {file} could not be written ({error}): make room on the disk.", file=path.name, error=error)
+        ) from error
 
 
 def read_about(path: Path) -> dict[str, Any] | None:

@@ -6,7 +6,9 @@ may contrast (tokens, other layers, projected vectors, further views) is not the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import objective_at
+from core.language import N_, _, ngettext
 from core.losses.law import ForceLaw
 from core.parameters import number, resolve_layers, whole
 from core.quantities import counted
@@ -23,6 +26,12 @@ from core.quantities import counted
 USUAL_TAU = 0.3
 # The last layer of an encoder whose number of blocks is not known.
 LAST = -1
+# Layers that have no numbers where the encoder's blocks are not known, by how a term names them.
+NAMED_LAYERS = {
+    "last": N_("the last layer"),
+    "last_third": N_("the last third layers"),
+    "every_third": N_("the every third layers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +86,24 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     batch_size = config.phases[used.phase].batch_size
     usable = [term for term in used.objective.contrastive if term.entry.forces is not None]
     if not usable:
-        law, about = ForceLaw(), f"Shown instead: supervised contrast (L_out) at τ {USUAL_TAU:g} on the pooled vectors."
+        law = ForceLaw()
+        about = _("Shown instead: supervised contrast (L_out) at τ {tau:g} on the pooled vectors.", tau=USUAL_TAU)
         return ShownContrast(law, USUAL_TAU, False, "vectors", about, (_no_forces(used.objective),), batch_size)
     term = max(usable, key=lambda term: term.weight)  # the first of equals
     temperature = number(term.parameters, "temperature")
-    others = len(used.objective.contrastive) - 1
     remarks = [
-        *([f"It is the heaviest of {others + 1} contrastive terms here, weight {term.weight:g}."] if others else []),
+        *_weight_remarks(term, len(used.objective.contrastive)),
         *_place_remarks(term, layer, blocks),
         *_view_remarks(term, _views(term, blocks)),
     ]
     forces = term.entry.forces
     assert forces is not None
-    name = f"{term.entry.label}{forces.variant(term.parameters)}"
-    about = f"{name}, τ {temperature:g}: the contrastive loss of this run at step {step:,}."
+    about = _(
+        "{loss}, τ {tau:g}: the contrastive loss of this run at step {step:,}.",
+        loss=f"{_(term.entry.label)}{forces.variant(term.parameters)}",
+        tau=temperature,
+        step=step,
+    )
     source: Literal["vectors", "logits"] = "logits" if term.level == "logits" else "vectors"
     law = forces.law(term.parameters, _views(term, blocks))
     return ShownContrast(law, temperature, True, source, about, tuple(remarks), batch_size)
@@ -99,15 +112,19 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
 def _no_forces(objective: ObjectiveConfig) -> str:
     """Why a run's own objective has no forces that a frame could show."""
     if any(term.entry.reads == "triplets" for term in objective.contrastive):
-        return (
+        return _(
             "This run contrasts premises with what they entail and contradict, each read by itself; a frame holds "
             "pairs that are read together, so the forces of its own loss cannot be shown."
         )
     if objective.contrastive:
-        return f"The forces of {objective.contrastive[0].entry.label} cannot be shown."
-    names = [term.entry.label for _, term in objective.as_written if term.weight > 0]
-    does = "has" if len(names) == 1 else "have"
-    return f"This run contrasts nothing at this step: {' and '.join(names)} {does} no forces between texts."
+        return _("The forces of {loss} cannot be shown.", loss=_(objective.contrastive[0].entry.label))
+    names = [_(term.entry.label) for _key, term in objective.as_written if term.weight > 0]
+    return ngettext(
+        "This run contrasts nothing at this step: {losses} has no forces between texts.",
+        "This run contrasts nothing at this step: {losses} have no forces between texts.",
+        len(names),
+        losses=_and(names),
+    )
 
 
 def _views(term: TermConfig, blocks: int | None) -> int:
@@ -128,50 +145,94 @@ def _layer_views(chosen: object, blocks: int | None) -> int:
     return len([layer for layer in layers if layer != blocks]) or 1
 
 
+def _weight_remarks(term: TermConfig, terms: int) -> list[str]:
+    """On the choice of the term. Args: terms: how many contrast."""
+    if terms == 1:
+        return []
+    text = _(
+        "It is the heaviest of {terms} contrastive terms here, weight {weight:g}.", terms=terms, weight=term.weight
+    )
+    return [text]
+
+
 def _place_remarks(term: TermConfig, layer: int | None, blocks: int | None) -> list[str]:
     """On the level, the layers and the projection head."""
     if term.level == "logits":
-        return ["The classifier's outputs are compared, as in the run."]
-    contrasted, shown = _layers(term, blocks), f"layer {layer or blocks}" if layer or blocks else "the last layer"
+        return [_("The classifier's outputs are compared, as in the run.")]
+    contrasted = _layers(term, blocks)
+    shown = _("layer {number}", number=layer or blocks) if layer or blocks else _("the last layer")
     remarks = []
     if term.level == "token":
-        k, clusters = whole(term.parameters, "k"), whole(term.parameters, "clusters")
-        what = f"the {counted(k, 'token')} of a text that [CLS] attends to most"
-        grouped = f", in {counted(clusters, 'cluster')}" if clusters else ""
-        remarks.append(
-            f"The run contrasts {what}{grouped}, from {contrasted.words}. Frames hold no token vectors, so this is the "
-            f"same loss on the pooled vectors of {shown}."
+        instead = _(
+            "Frames hold no token vectors, so this is the same loss on the pooled vectors of {layer}.", layer=shown
         )
+        remarks.append(f"{_tokens_remark(term, contrasted.words)} {instead}")
     elif not contrasted.has(layer, blocks):
-        what = f"the pooled vectors of {contrasted.words}"
-        remarks.append(f"The run contrasts {what}; this is the same loss on those of {shown}.")
+        remarks.append(
+            _(
+                "The run contrasts the pooled vectors of {layers}; this is the same loss on those of {layer}.",
+                layers=contrasted.words,
+                layer=shown,
+            )
+        )
     elif contrasted.several:
-        remarks.append(f"The run averages this loss over {contrasted.words}; these are the forces of {shown}.")
-    if (head := term.parameters.get("projection", "none")) != "none":
-        kind = "an MLP" if head == "mlp" else "a linear layer"
-        remarks.append(f"The run contrasts what {kind} makes of these vectors, which frames do not hold.")
+        remarks.append(
+            _(
+                "The run averages this loss over {layers}; these are the forces of {layer}.",
+                layers=contrasted.words,
+                layer=shown,
+            )
+        )
+    if (head := term.parameters.get("projection", "none")) == "mlp":
+        remarks.append(_("The run contrasts what an MLP makes of these vectors, which frames do not hold."))
+    elif head != "none":
+        remarks.append(_("The run contrasts what a linear layer makes of these vectors, which frames do not hold."))
     return remarks
+
+
+def _tokens_remark(term: TermConfig, layers: str) -> str:
+    tokens = counted(whole(term.parameters, "k"), "token")
+    if clusters := whole(term.parameters, "clusters"):
+        return _(
+            "The run contrasts the {tokens} of a text that [CLS] attends to most, in {clusters}, from {layers}.",
+            tokens=tokens,
+            clusters=counted(clusters, "cluster"),
+            layers=layers,
+        )
+    return _(
+        "The run contrasts the {tokens} of a text that [CLS] attends to most, from {layers}.",
+        tokens=tokens,
+        layers=layers,
+    )
 
 
 def _view_remarks(term: TermConfig, views: int) -> list[str]:
     """On further views and the queue."""
     remarks = []
     if term.level == "token" and term.views:
-        remarks.append(f"Its further views ({_view_names(term)}) are not in a frame either.")
+        remarks.append(_("Its further views ({views}) are not in a frame either.", views=_view_names(term)))
     elif views > 1 or not term.original:
-        own = ["the text itself"] if term.original else []
-        names = ", ".join([*own, _view_names(term)])
+        own = [_("the text itself")] if term.original else []
         remarks.append(
-            f"The run contrasts {counted(views, 'view')} of each text ({names}). A frame holds one vector of the text "
-            "itself, without dropout, and it represents all of them here."
+            _(
+                "The run contrasts {views} of each text ({names}). A frame holds one vector of the text itself, "
+                "without dropout, and it represents all of them here.",
+                views=counted(views, "view"),
+                names=", ".join([*own, _view_names(term)]),
+            )
         )
     if size := whole(term.parameters, "queue"):
-        remarks.append(f"Its queue of {counted(size, 'past vector')}, further candidates, is left out.")
+        vectors = counted(size, "past vector")
+        remarks.append(_("Its queue of {vectors}, further candidates, is left out.", vectors=vectors))
     return remarks
 
 
 def _view_names(term: TermConfig) -> str:
-    return ", ".join(view.entry.label.lower() for view in term.views)
+    return ", ".join(_(view.entry.label).lower() for view in term.views)
+
+
+def _and(names: Sequence[str]) -> str:
+    return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), names)
 
 
 class _Contrasted(NamedTuple):
@@ -191,13 +252,11 @@ class _Contrasted(NamedTuple):
 
 def _layers(term: TermConfig, blocks: int | None) -> _Contrasted:
     if blocks is None and isinstance(term.layers, str):
-        known = (LAST,) if term.layers == "last" else ()
-        return _Contrasted(
-            known, {"last": "the last layer"}.get(term.layers, f"the {term.layers.replace('_', ' ')} layers")
-        )
+        return _Contrasted((LAST,) if term.layers == "last" else (), _(NAMED_LAYERS[term.layers]))
     numbers = (
         term.layers if isinstance(term.layers, tuple) and blocks is None else resolve_layers(term.layers, blocks or 0)
     )
     if len(numbers) == 1:
-        return _Contrasted(numbers, f"layer {numbers[0]}")
-    return _Contrasted(numbers, f"layers {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}")
+        return _Contrasted(numbers, _("layer {number}", number=numbers[0]))
+    first = ", ".join(map(str, numbers[:-1]))
+    return _Contrasted(numbers, _("layers {first} and {last}", first=first, last=numbers[-1]))

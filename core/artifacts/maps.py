@@ -16,6 +16,7 @@ from core.artifacts.layers import layer_count, layer_vectors
 from core.artifacts.run_request import run_request
 from core.errors import StoreError
 from core.events import FloatArray
+from core.language import _
 from core.representation.projections import MapSpec, Points
 from core.store import RunRecord, Store
 
@@ -90,12 +91,16 @@ def layers_source(store: Store, run: RunRecord, step: int) -> MapSource:
     folder = store.run_folder(run.id)
     numbers = tuple(range(1, layer_count(folder, step) + 1))
     if not numbers:
-        raise StoreError(f"The layers of run {run.id} at step {step} are not computed yet: ask for them first.")
+        raise StoreError(
+            _("The layers of run {run} at step {step} are not computed yet: ask for them first.", run=run.id, step=step)
+        )
 
     def read(layer: int) -> FloatArray:
         vectors = layer_vectors(folder, step, layer)
         if vectors is None:
-            raise StoreError(f"Layer {layer} of step {step} cannot be read: open the layers again.")
+            raise StoreError(
+                _("Layer {layer} of step {step} cannot be read: open the layers again.", layer=layer, step=step)
+            )
         return vectors
 
     return MapSource(numbers, numbers, True, read, f"layers-{step}-{run.begun_attempt}")

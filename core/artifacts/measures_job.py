@@ -14,6 +14,7 @@ from core.artifacts.maps import readable_steps
 from core.artifacts.measures import FrameMeasures, measured_steps, measures_folder, read_measures, write_measures
 from core.artifacts.run_request import run_from_request
 from core.events import Probe
+from core.language import _
 from core.representation.clusters import cluster
 from core.representation.metrics import frame_measures
 from core.store import RunRecord, Store
@@ -32,10 +33,10 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         run = run_from_request(store, request)
         assert run.probe is not None
         folder = measures_folder(store.run_folder(run.id), run.begun_attempt)
-        steps, _ = readable_steps(store, run)
+        steps = readable_steps(store, run)[0]
         chosen = set(measured_steps(run.config.probe.frame_steps or steps, steps))
         for done, step in enumerate(spread_out(steps)):
-            progress(done, len(steps), f"Measuring the frame of step {step}")
+            progress(done, len(steps), _("Measuring the frame of step {step}", step=step))
             known = read_measures(folder, step)
             if known is None or (step in chosen and not known.values):
                 write_measures(folder, step, _measured(store.embeddings(run.id, step), run.probe, step in chosen))

@@ -22,13 +22,15 @@ from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS, Contents
 from core.config import RunConfig
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
+from core.language import ENGLISH, N_, _, in_language
 from core.representation.projections import Points
 from core.store import RunRecord, Status, Store
 from core.store.frames import tokens_text
 from core.training.score_source import scored
 
-ABOUT = "A replay: it has frames, curves and tokens, but no weights to read a text of your own with."
-ENDED_EARLY = "A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from."
+# Written beside the run, in English.
+ABOUT = N_("A replay: it has frames, curves and tokens, but no weights to read a text of your own with.")
+ENDED_EARLY = N_("A replay of a run that ended ({status}) at step {step} of {steps}: it has no weights to go on from.")
 TAG = "replay"
 # Of these the numbers depend.
 MADE_WITH = ("torch", "transformers", "numpy", "scikit-learn")
@@ -107,10 +109,11 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     """
     run = store.run(run_id)
     if not run.status.ended:
-        raise StoreError(f"{run.title} is {run.status}: wait for its end, or stop it.")
+        status = _(str(run.status))
+        raise StoreError(_("{title} is {status}: wait for its end, or stop it.", title=run.title, status=status))
     frames = [step for step in store.frame_steps(run_id) if _is_finite(store, run_id, step)]
     if run.probe is None or not frames:
-        raise StoreError(f"{run.title} has no frames: a replay shows them.")
+        raise StoreError(_("{title} has no frames: a replay shows them.", title=run.title))
     tokens = store.tokens(run_id)
     arrays = {
         name: array
@@ -120,8 +123,10 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
     if (test := store.predictions(run_id)) is not None and np.isfinite(test.logits).all():
         arrays |= {f"{TEST}.logits": _halved(test.logits), f"{TEST}.labels": np.asarray(test.labels, np.int32)}
     maps = {str(step): store.map_points(run_id, step).astype(np.float32) for step in frames}
+    with in_language(ENGLISH):
+        written = _written(store, run, frames)
     members = {
-        RUN: json.dumps(_written(store, run, frames), ensure_ascii=False, allow_nan=False),
+        RUN: json.dumps(written, ensure_ascii=False, allow_nan=False),
         MAPS: save(maps),
         FRAMES: save(arrays),
         TOKENS: tokens_text(tokens),

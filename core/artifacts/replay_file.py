@@ -25,6 +25,7 @@ from core.atomic import atomic_write
 from core.config import RunConfig, parse_config
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
+from core.language import N_, _
 from core.store.names import NAME_CHARS
 
 FORMAT = 2
@@ -38,6 +39,11 @@ PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 TEST = "test"
 SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
 SCORES = ("accuracy", "macro_f1")
+# What is wrong is with one array.
+OF_STEP = N_("{file}: {array} of step {step}")
+# The file of frames holds other arrays than a replay's.
+WITH_ATTENTION = N_("{file}: embeddings and logits and attention of each frame")
+WITHOUT_ATTENTION = N_("{file}: embeddings and logits of each frame")
 # What a damaged archive makes the library raise, besides what it declares.
 UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, ValueError, OverflowError, zipfile.BadZipFile, zlib.error)
 
@@ -127,7 +133,7 @@ def read(path: Path) -> Contents:
     try:
         members = _members(path)
         run = _parsed(RunForm, members[RUN], RUN)
-        _demand(not run.title.isspace(), "title is empty")
+        _demand(not run.title.isspace(), N_("title is empty"))
         config, probe = _config(run), _probe(run)
         _check_order(run, config)
         maps, arrays = _arrays(members, MAPS), _arrays(members, FRAMES)
@@ -136,7 +142,9 @@ def read(path: Path) -> Contents:
         _check_frames(run, probe, arrays, tokens)
     except _DamagedError as error:
         why = " ".join(str(error).split())[:CHARS_MAX]
-        raise StoreError(f"{path.name} is damaged, or no replay ({why}): take another file.") from error
+        raise StoreError(
+            _("{file} is damaged, or no replay ({why}): take another file.", file=path.name, why=why)
+        ) from error
     return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
 
 
@@ -151,32 +159,40 @@ def write(path: Path, members: Mapping[str, str | bytes]) -> None:
                 # Without a time of writing.
                 file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
     except OSError as error:
-        raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
+        raise StoreError(
+            _(
+                "{file} could not be written ({error}): give another place.",
+                file=path.name,
+                error=error.strerror,
+            )
+        ) from error
 
 
 class _DamagedError(Exception):
     """What is wrong with a replay, in a few words."""
 
 
-def _demand(condition: bool, otherwise: str) -> None:
+def _demand(condition: bool, otherwise: str, **values: object) -> None:
+    """Args: otherwise: what is wrong, marked to be translated; values: for its places."""
     if not condition:
-        raise _DamagedError(otherwise)
+        raise _DamagedError(_(otherwise, **values))
 
 
 def _members(path: Path) -> dict[str, bytes]:
     try:
-        _demand(path.stat().st_size <= BYTES_MAX, f"it takes more than {BYTES_MAX // 2**20} MB")
+        _demand(path.stat().st_size <= BYTES_MAX, N_("it takes more than {most} MB"), most=BYTES_MAX // 2**20)
         with zipfile.ZipFile(path) as file:
             infos = file.infolist()
-            _demand(sorted(info.filename for info in infos) == sorted(MEMBERS), f"it holds not {', '.join(MEMBERS)}")
+            whole = sorted(info.filename for info in infos) == sorted(MEMBERS)
+            _demand(whole, N_("it holds not {files}"), files=", ".join(MEMBERS))
             unpacked = sum(info.file_size for info in infos)
-            _demand(unpacked <= BYTES_MAX, f"it unpacks to more than {BYTES_MAX // 2**20} MB")
-            _demand(all(info.compress_type in PACKED for info in infos), "it is not packed as replays are")
+            _demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
+            _demand(all(info.compress_type in PACKED for info in infos), N_("it is not packed as replays are"))
             members = {info.filename: file.read(info) for info in infos}
-            _demand(all(len(members[info.filename]) == info.file_size for info in infos), "a size is wrong")
+            _demand(all(len(members[info.filename]) == info.file_size for info in infos), N_("a size is wrong"))
             return members
     except UNREADABLE as error:
-        raise _DamagedError(str(error) or "it cannot be unpacked") from error
+        raise _DamagedError(str(error) or _("it cannot be unpacked")) from error
 
 
 def _parsed(form: type[Form], text: bytes, name: str) -> Form:
@@ -194,11 +210,11 @@ def _config(run: RunForm) -> RunConfig:
     except (PlaygroundError, RecursionError) as error:
         raise _DamagedError(str(error).rstrip(".")) from error
     ready = all(phase.steps is not None for phase in config.phases) and config.probe.frame_steps is not None
-    _demand(ready, "its config is a draft")
-    _demand(max(config.probe.frame_steps or (0,)) <= config.steps, "config.probe.frame_steps: steps of the run")
+    _demand(ready, N_("its config is a draft"))
+    _demand(max(config.probe.frame_steps or (0,)) <= config.steps, N_("config.probe.frame_steps: steps of the run"))
     for field, value in (("task.path", config.task.path), ("task.test_path", config.task.test_path)):
-        _demand(value is None or _is_name(value), f"{field} names a folder")
-    _demand(not is_path(config.encoder.id), "encoder.id names a folder")
+        _demand(value is None or _is_name(value), N_("{field} names a folder"), field=field)
+    _demand(not is_path(config.encoder.id), N_("{field} names a folder"), field="encoder.id")
     return config
 
 
@@ -214,30 +230,36 @@ def _is_name(text: str) -> bool:
 def _probe(run: RunForm) -> Probe:
     probe = run.probe
     points = len(probe.ids)
-    _demand(points > 0, "no text is on its map")
-    _demand(len(probe.texts) == len(probe.labels) == points, "probe: ids, texts and labels are not equally many")
-    _demand(len(probe.splits) in (0, points), "probe: splits and ids are not equally many")
-    _demand(len(set(probe.ids)) == points, "probe: ids repeat")
-    _demand(len(set(probe.classes)) == len(probe.classes) and all(probe.classes), "probe: classes repeat or are empty")
-    _demand(max(probe.labels) < len(probe.classes), "probe: a label is none of the classes")
+    _demand(points > 0, N_("no text is on its map"))
+    _demand(len(probe.texts) == len(probe.labels) == points, N_("probe: ids, texts and labels are not equally many"))
+    _demand(len(probe.splits) in (0, points), N_("probe: splits and ids are not equally many"))
+    _demand(len(set(probe.ids)) == points, N_("probe: ids repeat"))
+    _demand(
+        len(set(probe.classes)) == len(probe.classes) and all(probe.classes), N_("probe: classes repeat or are empty")
+    )
+    _demand(max(probe.labels) < len(probe.classes), N_("probe: a label is none of the classes"))
     held_out = probe.splits.count(VALIDATION)
-    _demand(probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, "probe: training rows come last")
+    _demand(probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, N_("probe: training rows come last"))
     return Probe(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
 def _check_order(run: RunForm, config: RunConfig) -> None:
     last = config.steps
-    _demand(_ascends(run.frames) and run.frames[-1] <= last, "frames: steps of the run, in order")
+    _demand(_ascends(run.frames) and run.frames[-1] <= last, N_("frames: steps of the run, in order"))
     steps = [one.step for one in run.steps]
-    _demand(_ascends(steps) and max(steps, default=0) <= last, "steps: steps of the run, in order")
-    _demand(all("loss" in one.values for one in run.steps), "steps: one has no loss")
-    _demand(all(one.step <= last for one in run.evaluations), "evaluations: a step is none of the run's")
-    _demand(all(one.split in SPLITS for one in run.evaluations), f"evaluations: splits are {', '.join(SPLITS)}")
+    _demand(_ascends(steps) and max(steps, default=0) <= last, N_("steps: steps of the run, in order"))
+    _demand(all("loss" in one.values for one in run.steps), N_("steps: one has no loss"))
+    _demand(all(one.step <= last for one in run.evaluations), N_("evaluations: a step is none of the run's"))
+    _demand(
+        all(one.split in SPLITS for one in run.evaluations),
+        N_("evaluations: splits are {splits}"),
+        splits=", ".join(SPLITS),
+    )
     places = [(one.step, one.split) for one in run.evaluations]
-    _demand(len(set(places)) == len(places), "evaluations: one is there twice")
+    _demand(len(set(places)) == len(places), N_("evaluations: one is there twice"))
     for one in run.evaluations:
         there = all(0 <= one.values.get(name, -1.0) <= 1 for name in SCORES)
-        _demand(there, f"evaluations: {' and '.join(SCORES)} are shares")
+        _demand(there, N_("evaluations: {first} and {last} are shares"), first=SCORES[0], last=SCORES[1])
 
 
 def _ascends(steps: Sequence[int]) -> bool:
@@ -253,54 +275,58 @@ def _arrays(members: Mapping[str, bytes], name: str) -> dict[str, Array]:
 
 
 def _check_maps(run: RunForm, probe: Probe, maps: Mapping[str, Array]) -> None:
-    _demand(set(maps) == {str(step) for step in run.frames}, f"{MAPS}: one for each frame")
+    _demand(set(maps) == {str(step) for step in run.frames}, N_("{file}: one for each frame"), file=MAPS)
     for step, points in maps.items():
         whole = points.shape == (len(probe.ids), 2) and points.dtype == np.float32 and np.isfinite(points).all()
-        _demand(bool(whole), f"{MAPS}: that of step {step}")
+        _demand(bool(whole), N_("{file}: that of step {step}"), file=MAPS, step=step)
 
 
 def _check_frames(run: RunForm, probe: Probe, arrays: Mapping[str, Array], tokens: Tokens) -> None:
     kinds = ("embeddings", "logits", "attention") if tokens.rows else ("embeddings", "logits")
     names = {f"{kind}.{step}" for kind in kinds for step in run.frames}
     test = {f"{TEST}.logits", f"{TEST}.labels"}
-    _demand(set(arrays) in (names, names | test), f"{FRAMES}: {' and '.join(kinds)} of each frame")
+    _demand(set(arrays) in (names, names | test), WITH_ATTENTION if tokens.rows else WITHOUT_ATTENTION, file=FRAMES)
     points, classes, first = len(probe.ids), len(probe.classes), run.frames[0]
     read = sum(text.length for text in tokens.texts)
     for step in run.frames:
         vectors = arrays[f"embeddings.{step}"]
-        _demand(vectors.ndim == 2 and vectors.shape[1] > 0, f"{FRAMES}: embeddings of step {step}")
+        _demand(vectors.ndim == 2 and vectors.shape[1] > 0, OF_STEP, file=FRAMES, array="embeddings", step=step)
         width = arrays[f"embeddings.{first}"].shape[1]
         _check_array(arrays, f"embeddings.{step}", (points, width))
         _check_array(arrays, f"logits.{step}", (points, classes))
         if tokens.rows:
             weights, shape = arrays[f"attention.{step}"], arrays[f"attention.{first}"].shape
-            _demand(len(shape) == 3 and shape[0] > 0, f"{FRAMES}: attention of step {step}")
+            _demand(len(shape) == 3 and shape[0] > 0, OF_STEP, file=FRAMES, array="attention", step=step)
             _check_array(arrays, f"attention.{step}", (shape[0], 1, read))
-            _demand(bool((weights >= 0).all() and (weights <= 1).all()), f"{FRAMES}: attention of step {step}")
+            shares = bool((weights >= 0).all() and (weights <= 1).all())
+            _demand(shares, OF_STEP, file=FRAMES, array="attention", step=step)
     if test <= set(arrays):
         labels = arrays[f"{TEST}.labels"]
         known = labels.ndim == 1 and labels.dtype == np.int32 and bool(((labels >= 0) & (labels < classes)).all())
-        _demand(known, f"{FRAMES}: labels of the test split")
+        _demand(known, N_("{file}: labels of the test split"), file=FRAMES)
         _check_array(arrays, f"{TEST}.logits", (len(labels), classes))
 
 
 def _check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> None:
     array = arrays[name]
     whole = array.shape == shape and array.dtype in (np.float16, np.float32) and bool(np.isfinite(array).all())
-    _demand(whole, f"{FRAMES}: {name.replace('.', ' of step ') if not name.startswith(TEST) else name}")
+    kind, _dot, step = name.partition(".")
+    _demand(whole, "{file}: {name}" if kind == TEST else OF_STEP, file=FRAMES, name=name, array=kind, step=step)
 
 
 def _tokens(members: Mapping[str, bytes], probe: Probe) -> Tokens:
     form = _parsed(TokensForm, members[TOKENS], TOKENS)
-    _demand(len(form.rows) == len(form.texts), f"{TOKENS}: rows and texts are not equally many")
-    _demand(len(set(form.rows)) == len(form.rows), f"{TOKENS}: rows repeat")
-    _demand(all(row < len(probe.ids) for row in form.rows), f"{TOKENS}: a row is none of the examples")
+    _demand(len(form.rows) == len(form.texts), N_("{file}: rows and texts are not equally many"), file=TOKENS)
+    _demand(len(set(form.rows)) == len(form.rows), N_("{file}: rows repeat"), file=TOKENS)
+    _demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is none of the examples"), file=TOKENS)
     texts = []
     for sides, words, length in form.texts:
-        _demand(len(sides) in (1, 2) and length > 0, f"{TOKENS}: a text is empty, or more than a pair")
+        _demand(len(sides) in (1, 2) and length > 0, N_("{file}: a text is empty, or more than a pair"), file=TOKENS)
         for side, start, end, places in words:
             inside = 0 <= side < len(sides) and 0 <= start < end <= len(sides[side])
-            _demand(inside and bool(places), f"{TOKENS}: a word lies outside of its text")
-            _demand(_ascends(places) and places[-1] < length, f"{TOKENS}: a word has tokens that are not read")
+            _demand(inside and bool(places), N_("{file}: a word lies outside of its text"), file=TOKENS)
+            _demand(
+                _ascends(places) and places[-1] < length, N_("{file}: a word has tokens that are not read"), file=TOKENS
+            )
         texts.append(TokenText(sides, tuple(Word(*word) for word in words), length))
     return Tokens(form.rows, tuple(texts))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import StoreError
+from core.language import _
 from core.store import RunRecord, Store
 
 
@@ -22,7 +23,7 @@ def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
     """
     run = store.run(str(request.get("run")))
     if run.probe is None:
-        raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
+        raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
     if run.begun_attempt != request.get("attempt"):
-        raise StoreError(f"Run {run.id} has begun again since this was asked: open its page again.")
+        raise StoreError(_("Run {run} has begun again since this was asked: open its page again.", run=run.id))
     return run

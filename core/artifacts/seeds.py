@@ -10,6 +10,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.describe import settings
 from core.config.diff import SEED, differences_of
+from core.language import N_
 from core.representation.agreement import mean_std
 
 Better = Literal["higher", "lower"]
@@ -36,9 +37,9 @@ class Measure:
 SCORES: Mapping[str, Measure] = {
     measure.name: measure
     for measure in (
-        Measure("accuracy", "Accuracy", "higher"),
+        Measure("accuracy", N_("Accuracy"), "higher"),
         Measure("macro_f1", "Macro-F1", "higher"),
-        Measure("cross_entropy", "Cross-entropy, nats", "lower"),
+        Measure("cross_entropy", N_("Cross-entropy, nats"), "lower"),
     )
 }
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.artifacts.array_files import read_about, read_array, write_arrays
 from core.errors import StoreError, TaskError, shown
 from core.events import FloatArray, TokenText, Word
+from core.language import N_, _
 from core.store import RunSummary, Store
 from core.workers.run_rows import TaskSource
 
@@ -25,6 +26,26 @@ INSPECTED = "inspected"
 KEPT = 200
 # What comes directly behind the word before it.
 CLOSING = tuple(",.;:!?…)]}»”，。；：！？、）」』")
+
+
+class _Refusals(NamedTuple):
+    """Why a text is not read: there is nothing in it, it is too long, or it is damaged."""
+
+    empty: str
+    long: str
+    damaged: str
+
+
+OF_TEXT = _Refusals(
+    N_("The text {text} is empty: type at least one character."),
+    N_("The text has {count:,} characters: give at most {most:,}."),
+    N_("The text {text} holds half a character: type it again."),
+)
+OF_SECOND_TEXT = _Refusals(
+    N_("The second text {text} is empty: type at least one character."),
+    N_("The second text has {count:,} characters: give at most {most:,}."),
+    N_("The second text {text} holds half a character: type it again."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +94,24 @@ def check_text(text: object, second: object, *, pair: bool, most_chars: int) -> 
     Raises: TaskError naming what is wrong, in one sentence.
     """
     if pair and second is None:
-        raise TaskError("The second text is missing: this task reads pairs, so give both.")
+        raise TaskError(_("The second text is missing: this task reads pairs, so give both."))
     if not pair and second is not None:
-        raise TaskError(f"The second text {shown(second)} has no place: this task reads one text, so leave it out.")
-    first = _checked("text", text, most_chars)
-    return first if second is None else (first, _checked("second text", second, most_chars))
+        raise TaskError(
+            _("The second text {text} has no place: this task reads one text, so leave it out.", text=shown(second))
+        )
+    first = _checked(text, most_chars, OF_TEXT)
+    return first if second is None else (first, _checked(second, most_chars, OF_SECOND_TEXT))
 
 
-def _checked(name: str, text: object, most_chars: int) -> str:
+def _checked(text: object, most_chars: int, refusals: _Refusals) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise TaskError(f"The {name} {shown(text)} is empty: type at least one character.")
+        raise TaskError(_(refusals.empty, text=shown(text)))
     if len(text) > most_chars:
-        raise TaskError(f"The {name} has {len(text):,} characters: give at most {most_chars:,}.")
+        raise TaskError(_(refusals.long, count=len(text), most=most_chars))
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TaskError(f"The {name} {shown(text)} holds half a character: type it again.") from None
+        raise TaskError(_(refusals.damaged, text=shown(text))) from None
     return text
 
 
@@ -192,5 +215,9 @@ def _forget_old(folder: Path) -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The folder {folder.name} cannot be read ({error.strerror}): check its permissions."
+            _(
+                "The folder {folder} cannot be read ({error}): check its permissions.",
+                folder=folder.name,
+                error=error.strerror,
+            )
         ) from error

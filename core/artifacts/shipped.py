@@ -13,6 +13,7 @@ from pathlib import Path
 from core.artifacts.replay import write_replay
 from core.config import RunConfig, parse_config
 from core.errors import EngineError, PlaygroundError, StoreError
+from core.language import N_
 from core.store import Status, Store
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "replays"
@@ -42,32 +43,41 @@ SHIPPED = {
         Shipped(
             "ce-scl",
             "CE + SCL, τ 0.3",
-            "Reviews of one class attract each other: each class draws closer together than under cross-entropy alone.",
+            N_(
+                "Reviews of one class attract each other: each class draws closer together than under "
+                "cross-entropy alone."
+            ),
         ),
         Shipped(
             "ce",
             "CE",
-            "Cross-entropy alone pushes the classes apart, and asks no more than that they lie on two sides of a line.",
+            N_(
+                "Cross-entropy alone pushes the classes apart, and asks no more than that they lie on two sides of "
+                "a line."
+            ),
         ),
         Shipped(
             "ce-scl-sharp",
             "CE + SCL, τ 0.05",
-            "At a low temperature only the nearest reviews count: the mean cosine ends far higher than at τ 0.3.",
+            N_("At a low temperature only the nearest reviews count: the mean cosine ends far higher than at τ 0.3."),
         ),
         Shipped(
             "r-drop",
             "R-Drop",
-            "Every review is read twice with other dropout masks, and the two answers should agree.",
+            N_("Every review is read twice with other dropout masks, and the two answers should agree."),
         ),
         Shipped(
             "token-scl",
-            "Token-level",
-            "The contrast is between the tokens that [CLS] attends to most, not between whole reviews.",
+            N_("Token-level"),
+            N_("The contrast is between the tokens that [CLS] attends to most, not between whole reviews."),
         ),
         Shipped(
             "collapsed",
-            "Collapsed",
-            "SCL alone with too high a learning rate: all vectors become one, and the loss rests on its collapse line.",
+            N_("Collapsed"),
+            N_(
+                "SCL alone with too high a learning rate: all vectors become one, and the loss rests on its "
+                "collapse line."
+            ),
         ),
     )
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
+from core.language import _
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import missing_sentence
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
@@ -64,7 +65,7 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
     """
     files = _files(store, run)
     if run.probe is None:
-        raise StoreError(f"Run {run.id} has not started: wait until its encoder is loaded.")
+        raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
     if step not in files:
         raise StoreError(_no_weights(store, run.id, step, list(files)))
     start = _Start(run.config.encoder, run.probe.classes, run.config.seed, run.config.reinitialised_blocks)
@@ -82,8 +83,12 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
 
 def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> str:
     """Why there are no weights of a step. The run is read again: its weights may have been dropped a moment ago."""
-    known = ", ".join(map(str, kept))
-    sentence = f"Run {run_id} keeps no weights of step {shown(step)}: choose one of {known}."
+    sentence = _(
+        "Run {run} keeps no weights of step {step}: choose one of {kept}.",
+        run=run_id,
+        step=shown(step),
+        kept=", ".join(map(str, kept)),
+    )
     missing = missing_sentence(store.run(run_id))
     return f"{sentence} {missing}" if missing else sentence
 
@@ -111,9 +116,7 @@ def _changed(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError as error:
-        raise TrainingError(
-            f"The weights in {path.name} cannot be read ({error.strerror}): start a new run."
-        ) from error
+        raise _unreadable(path, error.strerror) from error
 
 
 class _Start(NamedTuple):
@@ -149,7 +152,7 @@ def _trained(start: _Start, path: Path, changed: int) -> Encoder:
     """The encoder with a file's weights; `changed` is when the file was written, so that a new one is read."""
     from core.training.checkpoints import load_learned
 
-    untrained, _ = _untrained(start)
+    untrained = _untrained(start)[0]
     learned = _learned_names(path)
     shared = {id(p): p for name, p in untrained.named_parameters() if name not in learned}
     encoder = copy.deepcopy(untrained, shared)
@@ -169,5 +172,7 @@ def _learned_names(path: Path) -> set[str]:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> TrainingError:
-    return TrainingError(f"The weights in {path.name} cannot be read ({error}): start a new run.")
+def _unreadable(path: Path, error: object) -> TrainingError:
+    return TrainingError(
+        _("The weights in {file} cannot be read ({error}): start a new run.", file=path.name, error=error)
+    )

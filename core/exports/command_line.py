@@ -10,6 +10,7 @@ from pathlib import Path
 from core.config import FILE_TASK, RunConfig
 from core.config.assign import PRESET, settings_text
 from core.exports.entry import Export
+from core.language import N_
 from core.store import RunRecord, Store
 
 COMMAND = "python -m core fit"
@@ -45,9 +46,9 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
 ENTRIES = (
     Export(
         name="command",
-        label="Command line",
+        label=N_("Command line"),
         place=20,
-        about="The command that repeats the run without a browser, every setting named.",
+        about=N_("The command that repeats the run without a browser, every setting named."),
         suffix=".sh",
         mime="text/x-shellscript",
         write=_write,

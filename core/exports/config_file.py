@@ -7,6 +7,7 @@ from pathlib import Path
 
 from core.config import RunConfig
 from core.exports.entry import Export
+from core.language import N_
 from core.store import RunRecord, Store
 
 
@@ -21,9 +22,9 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
 ENTRIES = (
     Export(
         name="config",
-        label="Config",
+        label=N_("Config"),
         place=10,
-        about="All settings as JSON, with the knob turns that were made: which Fine-tune and fit --config take.",
+        about=N_("All settings as JSON, with the knob turns that were made: which Fine-tune and fit --config take."),
         suffix=".json",
         mime="application/json",
         write=_write,

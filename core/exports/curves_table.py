@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core.events import Evaluation, Step
 from core.exports.entry import Export
+from core.language import N_
 from core.store import RunRecord, Store
 
 
@@ -34,9 +35,9 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
 ENTRIES = (
     Export(
         name="curves",
-        label="Curves",
+        label=N_("Curves"),
         place=30,
-        about="A CSV table: loss and its parts, gradient norms, rates and scores of every step.",
+        about=N_("A CSV table: loss and its parts, gradient norms, rates and scores of every step."),
         suffix=".csv",
         mime="text/csv",
         write=_write,

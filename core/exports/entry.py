@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import StoreError
+from core.language import _
 from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,7 @@ class Export:
     """A form in which a run can be written.
 
     Attributes:
-        about: what it is good for, in a sentence.
+        label, about: marked to be translated; `about` says what it is good for, in a sentence.
         suffix: behind the run's name; of a folder the end of its name.
         write: to a path where nothing is yet: a file, or a folder where `folder` is set.
             Raises: PlaygroundError for a run that cannot be written so, OSError for a place that cannot.
@@ -76,9 +77,9 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
         if (why := export.refusal(store, one)) is not None:
             raise StoreError(why)
     if other is not None and export.write_pair is None:
-        raise StoreError(f"{export.label} is of one run: name one.")
+        raise StoreError(_("{form} is of one run: name one.", form=_(export.label)))
     if export.folder and path.exists():
-        raise StoreError(f"{path.name} is there already: give the name of a new folder.")
+        raise StoreError(_("{folder} is there already: give the name of a new folder.", folder=path.name))
     try:
         # Beside the target, so that the finished file only has to be renamed.
         with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as made:
@@ -88,14 +89,20 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
                 export.write(store, run, Path(made) / "made")
             (Path(made) / "made").replace(path)
     except OSError as error:
-        raise StoreError(f"{path.name} could not be written ({error.strerror}): give another place.") from error
+        raise StoreError(
+            _("{file} could not be written ({error}): give another place.", file=path.name, error=error.strerror)
+        ) from error
 
 
 def export_bytes(export: Export, store: Store, run_id: str, beside: str | None = None) -> bytes:
     """A run in one form as a browser takes it: a folder is packed. Raises: StoreError."""
     with tempfile.TemporaryDirectory(prefix="scl-export-") as folder:
-        path = Path(folder) / export.file_name(store.run(run_id))
+        run = store.run(run_id)
+        path = Path(folder) / export.file_name(run)
         if export.heavy:
+            # The command line would refuse it too, but in its own language.
+            if (why := export.refusal(store, run)) is not None:
+                raise StoreError(why)
             _write_apart(export, store, run_id, path)
         else:
             write_export(export, store, run_id, path, beside)
@@ -113,7 +120,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
         [*command, "--runs", str(store.folder)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        said = (done.stderr.strip().splitlines() or [_("it ended without a word")])[-1]
         raise StoreError(said.removeprefix("error: "))
 
 
@@ -130,4 +137,6 @@ def _pack(folder: Path, target: Path) -> None:
 
 def going_on(store: Store, run: RunRecord) -> str | None:
     """Why a run that has not ended cannot be written."""
-    return None if run.status.ended else f"{run.title} is {run.status}: wait for its end, or stop it."
+    if run.status.ended:
+        return None
+    return _("{title} is {status}: wait for its end, or stop it.", title=run.title, status=_(str(run.status)))

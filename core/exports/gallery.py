@@ -13,14 +13,18 @@ from pathlib import Path
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
 from core.errors import PlaygroundError, StoreError
-from core.exports.run_page import made_with, page_style, run_page, run_summary, template
+from core.exports.run_page import joined, made_with, page_style, run_page, run_summary, template
+from core.language import N_, _
 from core.store import RunRecord, Store
 
 DEFAULT_FOLDER = "gallery"
 # Pages of two runs: what each pair shows.
 PAIRS = (
-    (("ce", "ce-scl"), "The same texts under cross-entropy, and with contrast beside it: where do the classes end?"),
-    (("ce-scl", "ce-scl-sharp"), "Two temperatures: what does τ do to the nearest texts, and to the whole map?"),
+    (
+        ("ce", "ce-scl"),
+        N_("The same texts under cross-entropy, and with contrast beside it: where do the classes end?"),
+    ),
+    (("ce-scl", "ce-scl-sharp"), N_("Two temperatures: what does τ do to the nearest texts, and to the whole map?")),
 )
 
 
@@ -35,7 +39,7 @@ def write_gallery(folder: Path) -> list[Path]:
             runs = {name: store.run(open_replay(store, one.path)) for name, one in SHIPPED.items()}
             pages = [_page(store, [runs[name]], name, one.label, one.about) for name, one in SHIPPED.items()]
             for names, about in PAIRS:
-                label = " and ".join(SHIPPED[name].label for name in names)
+                label = joined([_(SHIPPED[name].label) for name in names])
                 pages.append(_page(store, [runs[name] for name in names], "-and-".join(names), label, about))
         finally:
             store.close()
@@ -51,8 +55,9 @@ def write_gallery(folder: Path) -> list[Path]:
 
 
 def _page(store: Store, runs: Sequence[RunRecord], name: str, label: str, about: str) -> dict[str, str]:
-    summary = run_summary(runs[0]) if len(runs) == 1 else "Two runs side by side"
-    return {"file": f"{name}.html", "label": label, "about": about, "summary": summary, "text": run_page(store, runs)}
+    summary = run_summary(runs[0]) if len(runs) == 1 else _("Two runs side by side")
+    said = {"label": _(label), "about": _(about), "summary": summary}
+    return {"file": f"{name}.html", **said, "text": run_page(store, runs)}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from core.artifacts.replay import without_folders
 from core.config.describe import settings
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
+from core.language import ENGLISH, in_language
 from core.quantities import counted, percent
 from core.store import RunRecord, Store
 from core.training.score_source import classifier_learns_from, scored
@@ -85,7 +86,12 @@ torch {torch}, transformers {transformers}. The licences of the base model and o
 
 
 def model_card(store: Store, run: RunRecord, encoder: Encoder) -> str:
-    """Markdown. What came from outside is one line of plain text in it."""
+    """Markdown, in English. What came from outside is one line of plain text in it."""
+    with in_language(ENGLISH):
+        return _card(store, run, encoder)
+
+
+def _card(store: Store, run: RunRecord, encoder: Encoder) -> str:
     config = without_folders(run.effective)
     evaluations = {one.split: one for one in scored(config, store.evaluations(run.id))}  # the last of each split
     base = BUNDLED.get(config.encoder.id, config.encoder.id)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.artifacts.weights import load_at, weight_steps
 from core.exports.entry import Export
 from core.exports.model_card import model_card
+from core.language import N_, _
 from core.store import RunRecord, Status, Store
 from core.store.budget import missing_sentence, reading_weights
 
@@ -28,10 +29,11 @@ PLACES = {"config.json": "_name_or_path", "tokenizer_config.json": "name_or_path
 
 def _refusal(store: Store, run: RunRecord) -> str | None:
     if run.status != Status.FINISHED:
-        return f"{run.title} is {run.status}: only a finished run has a model."
+        status = _(str(run.status))
+        return _("{title} is {status}: only a finished run has a model.", title=run.title, status=status)
     if run.steps in weight_steps(store, run):
         return None
-    return missing_sentence(run) or f"{run.title} has no weights here: only its frames came."
+    return missing_sentence(run) or _("{title} has no weights here: only its frames came.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:
@@ -92,9 +94,11 @@ def _write_json(path: Path, content: Any) -> None:
 ENTRIES = (
     Export(
         name="model",
-        label="Model",
+        label=N_("Model"),
         place=50,
-        about="A folder with a model card for transformers; for sentence-transformers where the run pools by the mean.",
+        about=N_(
+            "A folder with a model card for transformers; for sentence-transformers where the run pools by the mean."
+        ),
         suffix="-model",
         mime="application/zip",
         write=_write,

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from core.artifacts.replay import write_replay
 from core.exports.entry import Export, going_on
+from core.language import N_, _
 from core.store import RunRecord, Store
 
 
 def _refusal(store: Store, run: RunRecord) -> str | None:
     if (why := going_on(store, run)) is not None:
         return why
-    return None if run.probe is not None else f"{run.title} has no frames: a replay shows them."
+    return None if run.probe is not None else _("{title} has no frames: a replay shows them.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:
@@ -22,9 +23,9 @@ def _write(store: Store, run: RunRecord, path: Path) -> None:
 ENTRIES = (
     Export(
         name="replay",
-        label="Replay",
+        label=N_("Replay"),
         place=40,
-        about="Frames, curves and tokens without the weights: import it on Runs, here or on another machine.",
+        about=N_("Frames, curves and tokens without the weights: import it on Runs, here or on another machine."),
         suffix=".zip",
         mime="application/zip",
         write=_write,

@@ -34,6 +34,7 @@ from core.figures.example_colours import correct_colours, label_colours, predict
 from core.figures.figure_svg import figure_svg
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
+from core.language import N_, _, language
 from core.quantities import counted, percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
@@ -43,11 +44,11 @@ from core.training.score_source import score_notes_of, scored
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page"
 TEST = "test"
 SPLITS = {
-    TEST: "Test, scored once at the end",
-    VALIDATION: "Validation, at the last frame",
-    BASELINE_TEST: "Test, linear probe of the untrained encoder",
+    TEST: N_("Test, scored once at the end"),
+    VALIDATION: N_("Validation, at the last frame"),
+    BASELINE_TEST: N_("Test, linear probe of the untrained encoder"),
 }
-COLOURINGS = {"label": "Label", "prediction": "Prediction", "correct": "Correct or wrong"}
+COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correct or wrong")}
 # More frames than a player of 20 seconds can show are left out, evenly.
 FRAMES_MAX = 100
 CURVES_WIDTH, CURVES_HEIGHT = 680, 700
@@ -65,7 +66,7 @@ class _Shown:
         self.probe: Probe = run.probe
         self.steps = _finite_frames(store, run)
         if not self.steps:
-            raise StoreError(f"{run.title} has no frames: a page shows them.")
+            raise StoreError(_no_frames(run))
         self.maps = [store.map_points(run.id, step).astype(np.float32) for step in self.steps]
         logits = np.stack([store.logits(run.id, step).astype(np.float64) for step in self.steps])  # [F, N, C]
         self.predicted = logits.argmax(2)  # [F, N]
@@ -77,6 +78,8 @@ class _Shown:
 def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
     """The page of one run, or of two side by side, which are laid onto each other by the examples that both have.
 
+    It is in the language that is spoken.
+
     Raises: StoreError for a run without frames, or whose frames cannot be read.
     """
     shown = [_Shown(store, run) for run in runs]
@@ -85,7 +88,7 @@ def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     listed = _settings(shown)
     return template("page.html").render(
-        title=" and ".join(one.run.title for one in shown),
+        title=joined([one.run.title for one in shown]),
         style=Markup(map_style()) + page_style(),  # noqa: S704 ours
         script=Markup(script),  # noqa: S704 ours
         script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
@@ -98,7 +101,7 @@ def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
             }
             for one in shown
         ],
-        colourings=[{"name": name, "label": label} for name, label in COLOURINGS.items()],
+        colourings=[{"name": name, "label": _(label)} for name, label in COLOURINGS.items()],
         scores=_scores(shown),
         scores_note=_scores_note(shown),
         settings=listed,
@@ -149,7 +152,9 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
         "runs": [_of_run(one, of_run) for one, of_run in zip(shown, ids, strict=True)],
         "height": HEIGHTS[len(shown)],
         "name": "-and-".join(file_stem(one.run) for one in shown),
-        "description": f"Map of {counted(len(shown[0].probe.ids), 'text')} over the steps of a fine-tune.",
+        "description": _(
+            "Map of {texts} over the steps of a fine-tune.", texts=counted(len(shown[0].probe.ids), "text")
+        ),
     }
 
 
@@ -212,7 +217,12 @@ def run_summary(run: RunRecord) -> str:
     """A run in a line."""
     config = without_folders(run.effective)
     parts = [task_label(config), config.encoder.id, objective_label(config), counted(run.last_step, "step")]
-    return " · ".join([*parts, f"seed {config.seed}", str(run.status)])
+    return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
+
+
+def joined(titles: Sequence[str]) -> str:
+    """Args: titles: of one run, or of two."""
+    return _("{first} and {last}", first=titles[0], last=titles[1]) if len(titles) > 1 else titles[0]
 
 
 def _curves(one: _Shown) -> str:
@@ -220,21 +230,24 @@ def _curves(one: _Shown) -> str:
     figure = curves_figure(
         store.steps(run.id), one.evaluations, store.knob_turns(run.id), run.facts, run.config.phase_ends, revision=""
     )
-    about = f"Curves of {run.title}: loss and its parts, accuracy, gradient norm and learning rate over the steps."
+    about = _(
+        "Curves of {title}: loss and its parts, accuracy, gradient norm and learning rate over the steps.",
+        title=run.title,
+    )
     return figure_svg(figure, width=CURVES_WIDTH, height=CURVES_HEIGHT, about=about)
 
 
 def _scores(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
     newest = [{one.split: one for one in each.evaluations} for each in shown]
     rows = [
-        {"name": name, "texts": [_score(of_run.get(split), named=split == BASELINE_TEST) for of_run in newest]}
+        {"name": _(name), "texts": [_score(of_run.get(split), named=split == BASELINE_TEST) for of_run in newest]}
         for split, name in SPLITS.items()
         if any(split in of_run for of_run in newest)
     ]
     majority = [each.run.facts.get("majority_rate") for each in shown]
     return [
         *rows,
-        {"name": "Largest class", "texts": ["–" if rate is None else percent(rate) for rate in majority]},
+        {"name": _("Largest class"), "texts": ["–" if rate is None else percent(rate) for rate in majority]},
     ]
 
 
@@ -245,19 +258,24 @@ def _score(evaluation: Evaluation | None, *, named: bool) -> str:
     values = evaluation.values
     text = percent(values["accuracy"])
     if "accuracy_low" in values:
-        text += f" ({percent(values['accuracy_low'])} to {percent(values['accuracy_high'])})"
-    return text if named or evaluation.probe_rows is None else f"{text}, by a linear probe"
+        low, high = percent(values["accuracy_low"]), percent(values["accuracy_high"])
+        text = _("{share} ({low} to {high})", share=text, low=low, high=high)
+    return text if named or evaluation.probe_rows is None else _("{score}, by a linear probe", score=text)
 
 
 def _scores_note(shown: Sequence[_Shown]) -> str:
-    words = "In brackets: 95% intervals after Wilson, for the rows that were drawn; another seed gives another score."
-    return words if len(shown) == 1 else f"{words} Two runs that differ by less are not shown to differ."
+    words = [
+        _("In brackets: 95% intervals after Wilson, for the rows that were drawn; another seed gives another score.")
+    ]
+    if len(shown) > 1:
+        words.append(_("Two runs that differ by less are not shown to differ."))
+    return " ".join(words)
 
 
 def _attention_note(shown: Sequence[_Shown]) -> str:
     if not any(one.store.tokens(one.run.id).rows for one in shown):
-        return "What [CLS] attends to was not recorded."
-    return (
+        return _("What [CLS] attends to was not recorded.")
+    return _(
         "A word is the darker the more [CLS] attends to it in the last block at the step that is shown, by the mean of "
         "all heads. Attention is not explanation."
     )
@@ -275,7 +293,7 @@ def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
         if any(path in of_run and of_run[path].listed for of_run in found) or (
             differs and all(path in of_run for of_run in found)
         ):
-            rows.append({"label": paths[path].label, "texts": texts, "differs": differs})
+            rows.append({"label": _(paths[path].label), "texts": texts, "differs": differs})
     return rows
 
 
@@ -299,7 +317,10 @@ def _packed(known: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    # Looked up whenever a page is filled, so in the language that is spoken then.
+    made.globals |= {"_": _, "language": language}
+    return made
 
 
 def template(name: str) -> Template:
@@ -312,13 +333,22 @@ def page_style() -> Markup:
 
 
 def made_with() -> str:
-    return f"Made with SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}"
+    return _(
+        "Made with SCL Playground {version}, torch {torch}, transformers {transformers}.",
+        version=__version__,
+        torch=version("torch"),
+        transformers=version("transformers"),
+    )
 
 
 def _refusal(store: Store, run: RunRecord) -> str | None:
     if (why := going_on(store, run)) is not None:
         return why
-    return None if run.probe is not None else f"{run.title} has no frames: a page shows them."
+    return None if run.probe is not None else _no_frames(run)
+
+
+def _no_frames(run: RunRecord) -> str:
+    return _("{title} has no frames: a page shows them.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:
@@ -332,9 +362,11 @@ def _write_pair(store: Store, runs: tuple[RunRecord, RunRecord], path: Path) -> 
 ENTRIES = (
     Export(
         name="html",
-        label="Page",
+        label=N_("Page"),
         place=35,
-        about="One HTML file that plays the run anywhere, without a server or a network: send it, or put it online.",
+        about=N_(
+            "One HTML file that plays the run anywhere, without a server or a network: send it, or put it online."
+        ),
         suffix=".html",
         mime="text/html",
         write=_write,

@@ -12,6 +12,7 @@ from core.artifacts.projector import spread, write_projector
 from core.artifacts.replay import without_folders
 from core.exports.config_file import config_json
 from core.exports.entry import Export
+from core.language import ENGLISH, N_, in_language
 from core.store import RunRecord, Store
 
 # TensorBoard finds event files by this word in their names.
@@ -42,13 +43,14 @@ def _add_frames(store: Store, run: RunRecord, path: Path) -> None:
     if run.probe is None or not steps:
         return
     packed = io.BytesIO()
-    write_projector(
-        packed,
-        run.probe,
-        spread(steps),
-        lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)),
-        title=run.title,
-    )
+    with in_language(ENGLISH):
+        write_projector(
+            packed,
+            run.probe,
+            spread(steps),
+            lambda step: (store.embeddings(run.id, step), store.logits(run.id, step)),
+            title=run.title,
+        )
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(path)
 
@@ -56,9 +58,9 @@ def _add_frames(store: Store, run: RunRecord, path: Path) -> None:
 ENTRIES = (
     Export(
         name="tensorboard",
-        label="TensorBoard logs",
+        label=N_("TensorBoard logs"),
         place=60,
-        about="A folder for tensorboard --logdir: curves, settings, and up to 24 frames in its Projector.",
+        about=N_("A folder for tensorboard --logdir: curves, settings, and up to 24 frames in its Projector."),
         suffix="-tensorboard",
         mime="application/zip",
         write=_write,

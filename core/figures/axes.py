@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from core.language import N_, _, pgettext
+
 Axis = Literal["step", "time", "progress"]
-AXES: Mapping[Axis, str] = {"step": "step", "time": "time spent in steps, s", "progress": "share of the run"}
+# In English; `axis_title` says them in the language that is spoken.
+AXES: Mapping[Axis, str] = {"step": "step", "time": N_("time spent in steps, s"), "progress": N_("share of the run")}
 
 
 class Moment(NamedTuple):
@@ -16,6 +19,17 @@ class Moment(NamedTuple):
 
     place: float
     frames: tuple[int | None, ...]
+
+
+def axis_title(axis: Axis) -> str:
+    """What an axis is called."""
+    # A number of steps is another message, whose translation holds the number.
+    return pgettext("axis", "step") if axis == "step" else _(AXES[axis])
+
+
+def value_at_step(name: str, form: str) -> str:
+    """What a hover says of a point, for Plotly to fill in. Args: name: of its line; form: d3's, of its value."""
+    return _("{name} {value}, step {step}", name=name, value=f"%{{y:{form}}}", step="%{x}")
 
 
 def places(

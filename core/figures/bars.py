@@ -6,12 +6,12 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
-from unicodedata import east_asian_width
 
 import numpy as np
 import numpy.typing as npt
 
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, short_text
+from core.figures.template import ACCENT, QUIET, Figure, base_layout, letters_wide, plain_text, short_text
+from core.language import _
 from core.quantities import counted, percent
 
 CLASS_HEIGHT_PX = 24
@@ -85,7 +85,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         # Room for the numbers at the ends.
         margin={"l": 8, "r": 56, "t": 32 if len(counts) > 1 else 8, "b": 40},
         xaxis={
-            "title": {"text": "rows"},
+            "title": {"text": _("rows")},
             "range": [0, most],
             "tickangle": 0,
             "zeroline": False,
@@ -118,7 +118,14 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
         "y": list(range(len(classes))),
         "marker": {"color": TONES[number % len(TONES)]},
         "hovertext": [
-            f"<b>{plain_text(of_class)}</b><br>{name}: {count:,} of {rows:,} rows, {percent(count / max(1, rows))}"
+            f"<b>{plain_text(of_class)}</b><br>"
+            + _(
+                "{split}: {count} of {total} rows, {share}",
+                split=name,
+                count=f"{count:,}",
+                total=f"{rows:,}",
+                share=percent(count / max(1, rows)),
+            )
             for of_class, count in zip(classes, counts, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -127,8 +134,8 @@ def _split_trace(split: str, counts: Sequence[int], classes: Sequence[str], numb
 
 def _label(name: str) -> str:
     """A name short enough for the side of a bar; Han, kana and Hangul are twice as wide as other letters."""
-    wide = sum(east_asian_width(char) in "WF" for char in name[:LABEL_CHARS])
-    return short_text(name, LABEL_CHARS - wide // 2)
+    start = name[:LABEL_CHARS]
+    return short_text(name, LABEL_CHARS - (letters_wide(start) - len(start)) // 2)
 
 
 def _whole_ticks(low: float, high: float, most: int) -> Figure:
@@ -177,7 +184,7 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
 
     Args:
         lengths: ≥ 0, whole; none gives an empty figure.
-        unit: what is counted, in the plural, e.g. "tokens".
+        unit: what is counted, in the plural and in the language that is spoken, e.g. "tokens".
         mark: a line such as (128, "reads 128 tokens"); where it would lie far from the bars, its text alone is at
             the edge, with an arrow.
     Raises: ValueError for a negative length.
@@ -205,7 +212,7 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
         xaxis={"title": {"text": shown}, "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
         | _whole_ticks(low, high, 7)
         | _tail_ticks(bins),
-        yaxis={"title": {"text": "texts"}, "rangemode": "tozero", "zeroline": False}
+        yaxis={"title": {"text": _("texts")}, "rangemode": "tozero", "zeroline": False}
         | _whole_ticks(0, max(bins.counts) if bins else 1, 5),
         shapes=shapes,
         annotations=notes,
@@ -225,7 +232,7 @@ def _binned(lengths: Lengths, mark: LengthMark | None) -> _Bins:
     starts = list(range(first, last + 1, width))
     edges = [*starts, starts[-1] + width]
     has_tail = longest >= edges[-1]
-    counts, _ = np.histogram(lengths, bins=[*edges, longest + 1] if has_tail else edges)
+    counts = np.histogram(lengths, bins=[*edges, longest + 1] if has_tail else edges)[0]
     return _Bins(starts, width, counts.tolist())
 
 
@@ -269,7 +276,7 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
     spans = [f"{start:,}" if bins.width == 1 else f"{start:,}–{start + bins.width - 1:,}" for start in bins.starts]
     if bins.has_tail:
         middles.append(bins.tail_place)
-        spans.append(f"{bins.end:,} to {lengths.max():,}")
+        spans.append(_("{low} to {high}", low=f"{bins.end:,}", high=f"{lengths.max():,}"))
     return {
         "type": "bar",
         "x": middles,
@@ -277,7 +284,13 @@ def _histogram_trace(bins: _Bins, lengths: Lengths, unit: str) -> Figure:
         "width": [BAR_SHARE * bins.width] * len(middles),
         "marker": {"color": [ACCENT] * len(bins.starts) + [QUIET] * bins.has_tail},
         "hovertext": [
-            f"{span} {unit}<br>{count:,} of {texts:,} texts, {percent(count / texts)}"
+            f"{span} {unit}<br>"
+            + _(
+                "{count} of {total} texts, {share}",
+                count=f"{count:,}",
+                total=f"{texts:,}",
+                share=percent(count / texts),
+            )
             for span, count in zip(spans, bins.counts, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -332,7 +345,7 @@ def score_figure(scores: Sequence[float]) -> Figure:
                 "width": float((edges[1] - edges[0]) * BAR_SHARE),
                 "marker": {"color": ACCENT},
                 "hovertext": [
-                    f"{low:.3g} to {high:.3g}: {counted(int(count), 'pair')}"
+                    _("{low:.3g} to {high:.3g}: {pairs}", low=low, high=high, pairs=counted(int(count), "pair"))
                     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
                 ],
                 "hovertemplate": "%{hovertext}<extra></extra>",
@@ -341,7 +354,7 @@ def score_figure(scores: Sequence[float]) -> Figure:
         "layout": base_layout(
             height=HISTOGRAM_HEIGHT_PX,
             showlegend=False,
-            xaxis={"title": {"text": "score"}},
-            yaxis={"title": {"text": "pairs"}},
+            xaxis={"title": {"text": _("score")}},
+            yaxis={"title": {"text": _("pairs")}},
         ),
     }

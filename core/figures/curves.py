@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.config import KnobTurn
 from core.events import (
@@ -19,6 +19,7 @@ from core.events import (
     OfTerm,
     Step,
 )
+from core.figures.axes import axis_title
 from core.figures.line_ends import line_ends, margin_px
 from core.figures.panels import Place, axis_name, stacked
 from core.figures.smoothing import RAW, Smoothing, smoothed
@@ -30,14 +31,39 @@ from core.figures.template import (
     rounded,
     thinned,
 )
+from core.language import N_, _, ngettext
 from core.losses.registry import LOSSES
-from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
 
 # For the second, third, … term of one loss.
 MORE_COLOURS = ("#b3a369", "#7a6fac", "#5f9e6e", "#a65e4e", "#4a8fa8", "#8c6d46", "#9b9b3d")
-KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": "weight"}
+KNOB_SYMBOLS = {"lambda": "λ", "temperature": "τ", "learning_rate": "lr ×", "alpha": "α", "weight": N_("weight")}
 # For the pieces of a loss, in their order.
 PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
+
+
+class Reference(NamedTuple):
+    """A level that a term's loss is seen against: its name and what stands at its end, alone and beside others'."""
+
+    measure: OfTerm
+    name: str
+    name_of: str
+    end: str
+    end_of: str
+    dash: str
+
+
+REFERENCES = (
+    Reference(
+        OfTerm.COLLAPSE_LINE,
+        N_("collapse line"),
+        N_("{part} collapse line"),
+        N_("collapse line"),
+        N_("{part} collapse line"),
+        "dash",
+    ),
+    Reference(OfTerm.LOWER_BOUND, N_("lower bound"), N_("{part} lower bound"), N_("bound"), N_("{part} bound"), "dot"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +77,18 @@ class Panel:
 
     @property
     def heading(self) -> str:
-        return f"<b>{self.title}</b><span>  {self.hint}</span>"
+        return f"<b>{_(self.title)}</b><span>  {_(self.hint)}</span>"
 
 
 PANELS = (
-    Panel("Loss, nats", 0.30, "should fall; single batches make it noisy"),
-    Panel("Validation accuracy", 0.22, "above the probe, the fine-tune was worth it"),
-    Panel("Gradient norm", 0.22, "a jump is an unstable step", log=True),
-    Panel("Cosine of the parts' gradients", 0.13, "below 0 the parts pull apart"),
-    Panel("Learning rate", 0.13, "how far a step goes"),
+    Panel(N_("Loss, nats"), 0.30, N_("should fall; single batches make it noisy")),
+    Panel(N_("Validation accuracy"), 0.22, N_("above the probe, the fine-tune was worth it")),
+    Panel(N_("Gradient norm"), 0.22, N_("a jump is an unstable step"), log=True),
+    Panel(N_("Cosine of the parts' gradients"), 0.13, N_("below 0 the parts pull apart")),
+    Panel(N_("Learning rate"), 0.13, N_("how far a step goes")),
 )
-CONTRASTIVE_HINT = "a contrastive term falls from its collapse line towards its bound"
-PARTS_HINT = "compare the parts with each other, not with the total"
+CONTRASTIVE_HINT = N_("a contrastive term falls from its collapse line towards its bound")
+PARTS_HINT = N_("compare the parts with each other, not with the total")
 HEIGHT_PX, TOP_PX, BOTTOM_PX = 760, 40, 40
 GAP = 0.045
 FAINT = 0.3
@@ -102,7 +128,7 @@ def curves_figure(
         *_accuracy_traces(evaluations, facts, total_steps),
         *_gradient_traces(shown, compared, _pace(steps)),
         *_cosine_traces(shown, compared, _pace(steps)),
-        _line(shown, "learning_rate", "learning rate", 5, QUIET),
+        _line(shown, "learning_rate", _("learning rate"), 5, QUIET),
     ]
     traces = [trace for trace in traces if trace["x"]]
     if smoothing != RAW:
@@ -133,16 +159,17 @@ def curves_figure(
 
 def part_label(part: str) -> str:
     """What people read for a part: `supcon_2` is SCL 2, `rdrop.kl` is R-Drop, its KL."""
-    key, _, piece = part.partition(".")
+    key, piece = _split(part)
     loss, number = _loss_of(key)
     symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
-    return f"{symbol}{f' {number}' if number > 1 else ''}{f', {pieces.get(piece, piece)}' if piece else ''}"
+    said = f"{_(symbol)} {number}" if number > 1 else _(symbol)
+    return f"{said}, {_(pieces.get(piece, piece))}" if piece else said
 
 
 def part_dash(part: str) -> str:
     """The stroke of a part's line: a piece of a term is broken where the term itself is not."""
-    key, _, piece = part.partition(".")
-    loss, _ = _loss_of(key)
+    key, piece = _split(part)
+    loss = _loss_of(key)[0]
     if not piece:
         return "solid"
     places = list(LOSSES[loss].pieces) if loss in LOSSES else []
@@ -150,16 +177,22 @@ def part_dash(part: str) -> str:
 
 
 def part_colour(part: str) -> str:
-    loss, number = _loss_of(part.partition(".")[0])
+    loss, number = _loss_of(_split(part)[0])
     if number == 1 and loss in LOSSES:
         return LOSSES[loss].colour
     place = list(LOSSES).index(loss) if loss in LOSSES else 0
     return MORE_COLOURS[(place + number) % len(MORE_COLOURS)]
 
 
+def _split(part: str) -> tuple[str, str]:
+    """A term's key, and the name of its piece; "" for the term itself."""
+    key, _dot, piece = part.partition(".")
+    return key, piece
+
+
 def _loss_of(key: str) -> tuple[str, int]:
     """The loss of a term's key, and which term of that loss it is."""
-    loss, _, number = key.rpartition("_")
+    loss, _line, number = key.rpartition("_")
     return (loss, int(number)) if number.isdecimal() else (key, 1)
 
 
@@ -169,20 +202,18 @@ def _measured(steps: Sequence[Step], measure: OfTerm) -> list[str]:
 
 
 def _loss_traces(steps: Sequence[Step]) -> list[Figure]:
-    traces = [_line(steps, LOSS, "total", 1, ACCENT, width=2.2, end="total")]
+    traces = [_line(steps, LOSS, _("total"), 1, ACCENT, width=2.2, end=_("total"))]
     for part in _measured(steps, OfTerm.LOSS):
         label, dash = part_label(part), part_dash(part)
         traces.append(_line(steps, OfTerm.LOSS.of(part), label, 1, part_colour(part), dash=dash, end=label))
-    for measure, name, end, dash in (
-        (OfTerm.COLLAPSE_LINE, "collapse line", "collapse line", "dash"),
-        (OfTerm.LOWER_BOUND, "lower bound", "bound", "dot"),
-    ):
+    for one in REFERENCES:
         # Runs from before terms had lines of their own recorded one of each.
-        traces.append(_line(steps, measure, name, 1, QUIET, dash=dash, end=end))
-        keys = _measured(steps, measure)
+        traces.append(_line(steps, one.measure, _(one.name), 1, QUIET, dash=one.dash, end=_(one.end)))
+        keys = _measured(steps, one.measure)
         for key in keys:
-            whose = f"{part_label(key)} {end}" if len(keys) > 1 else end
-            traces.append(_line(steps, measure.of(key), f"{part_label(key)} {name}", 1, QUIET, dash=dash, end=whose))
+            part = part_label(key)
+            name, end = _(one.name_of, part=part), _(one.end_of, part=part) if len(keys) > 1 else _(one.end)
+            traces.append(_line(steps, one.measure.of(key), name, 1, QUIET, dash=one.dash, end=end))
     return traces
 
 
@@ -217,13 +248,13 @@ def _compared(steps: Sequence[Step]) -> list[Step]:
     return found + having[-1:]
 
 
-def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:
-    traces = [_line(steps, GRADIENT_NORM, "all weights, before clipping", 3, ACCENT, end="total")]
+def _gradient_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
+    traces = [_line(steps, GRADIENT_NORM, _("all weights, before clipping"), 3, ACCENT, end=_("total"))]
     for key in _measured(steps, OfTerm.POOLED_GRADIENT):  # runs from before terms were compared on weights
-        label = f"{part_label(key)} on the encoder's output"
+        label = _("{part} on the encoder's output", part=part_label(key))
         traces.append(_line(steps, OfTerm.POOLED_GRADIENT.of(key), label, 3, part_colour(key), end=part_label(key)))
     for key in _measured(compared, OfTerm.SHARED_GRADIENT):
-        label = f"{part_label(key)} on {_blocks(compared)}{pace}"
+        label = _paced(_("{part} on {blocks}", part=part_label(key), blocks=_blocks(compared)), pace)
         trace = _dotted(compared, OfTerm.SHARED_GRADIENT.of(key), label, 3, part_colour(key))
         traces.append(trace | {"meta": part_label(key)})
     return [_positive(trace) for trace in traces]
@@ -234,10 +265,10 @@ def _positive(trace: Figure) -> Figure:
     return trace | {"y": [y if y is None or y > 0 else None for y in trace["y"]]}
 
 
-def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -> list[Figure]:
+def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -> list[Figure]:
     """On weights; of runs from before, on the encoder's outputs, where terms that read different ones have 0."""
-    on_outputs = "cosine of the first two terms' gradients on the encoder's outputs"
-    on_weights = f"cosine on {_blocks(compared)}{pace}"
+    on_outputs = _("cosine of the first two terms' gradients on the encoder's outputs")
+    on_weights = _paced(_("cosine on {blocks}", blocks=_blocks(compared)), pace)
     return [
         _line(steps, POOLED_COSINE, on_outputs, 4, QUIET, dash="dot"),
         _dotted(compared, SHARED_COSINE, on_weights, 4, ACCENT),
@@ -246,15 +277,19 @@ def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: str) -
 
 def _blocks(compared: Sequence[Step]) -> str:
     numbers = sorted({int(step.values[SHARED_BLOCK]) for step in compared if SHARED_BLOCK in step.values})
-    return f"block{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+    return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=", ".join(map(str, numbers)))
 
 
-def _pace(steps: Sequence[Step]) -> str:
-    """How often terms are compared, as people read it."""
+def _pace(steps: Sequence[Step]) -> int:
+    """How many steps lie between two that compare terms."""
     having = [step.step for step in steps if SHARED_BLOCK in step.values]
     apart = [after - before for before, after in pairwise(having)]
-    usual = int(median(apart)) if apart else 1
-    return f", every {usual} steps" if usual > 1 else ""
+    return int(median(apart)) if apart else 1
+
+
+def _paced(name: str, pace: int) -> str:
+    """A line's name, with how often it is measured."""
+    return _("{line}, every {count} steps", line=name, count=pace) if pace > 1 else name
 
 
 def _dotted(steps: Sequence[Step], measure: str, name: str, panel: int, colour: str) -> Figure:
@@ -280,14 +315,15 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
     of_probe = [e for e in validation if e.probe_rows is not None]
     of_classifier = [e for e in validation if e.probe_rows is None]
     traces = [
-        *_scored_traces(of_probe, _probe_name(of_probe), "dash", "probe now"),
-        *_scored_traces(of_classifier, "accuracy", "solid", "classifier"),
+        *_scored_traces(of_probe, _probe_name(of_probe), "dash", _("probe now")),
+        *_scored_traces(of_classifier, _("accuracy"), "solid", _("classifier")),
     ]
     # A frame's probe is fitted on fewer rows than the baseline, so a line for both would compare two kinds of probe.
     baseline = [e for e in evaluations if e.split == "baseline" and (of_classifier or not of_probe)][:1]
-    references = [("majority class", facts.get("majority_rate"), "dashdot", "majority")]
+    references = [(_("majority class"), facts.get("majority_rate"), "dashdot", _("majority"))]
     references += [
-        (f"linear probe, untrained encoder{_rows(e)}", e.values["accuracy"], "longdash", "probe") for e in baseline
+        (_with_rows(_("linear probe, untrained encoder"), e), e.values["accuracy"], "longdash", _("probe"))
+        for e in baseline
     ]
     for name, level, dash, end in references:
         if level is not None:
@@ -309,11 +345,13 @@ def _accuracy_traces(evaluations: Sequence[Evaluation], facts: Mapping[str, floa
 
 
 def _probe_name(of_probe: Sequence[Evaluation]) -> str:
-    return f"linear probe of the frame{_rows(of_probe[-1])}" if of_probe else ""
+    return _with_rows(_("linear probe of the frame"), of_probe[-1]) if of_probe else ""
 
 
-def _rows(evaluation: Evaluation) -> str:
-    return "" if evaluation.probe_rows is None else f", {evaluation.probe_rows:,} rows"
+def _with_rows(name: str, evaluation: Evaluation) -> str:
+    """A line's name, with how many rows its probe was fitted on."""
+    rows = evaluation.probe_rows
+    return name if rows is None else f"{name}, {counted(rows, 'row')}"
 
 
 def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:
@@ -383,27 +421,33 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
     panels = dict(enumerate(PANELS, start=1))
     validation = [e.probe_rows is not None for e in evaluations if e.split == "validation"]
     if any(validation):
-        who = "linear probe" if all(validation) else "linear probe, then classifier"
-        panels[2] = replace(PANELS[1], title=f"Validation accuracy: {who}")
+        only, then = _("Validation accuracy: linear probe"), _("Validation accuracy: linear probe, then classifier")
+        panels[2] = replace(PANELS[1], title=only if all(validation) else then)
     if any(name.startswith("collapse_line") for step in steps[-1:] for name in step.values):
         panels[1] = replace(PANELS[0], hint=CONTRASTIVE_HINT)
     keys = _measured(compared, OfTerm.SHARED_GRADIENT)
     if keys:
-        title = f"Gradient norm: all weights, parts on {_blocks(compared)}"
+        blocks = _blocks(compared)
+        title = _("Gradient norm: all weights, parts on {blocks}", blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
-        pair = " and ".join(part_label(key) for key in keys[:2])
-        panels[4] = replace(PANELS[3], title=f"Cosine of {pair} gradients, {_blocks(compared)}")
+        parts = _pair([part_label(key) for key in keys[:2]])
+        panels[4] = replace(PANELS[3], title=_("Cosine of {parts} gradients, {blocks}", parts=parts, blocks=blocks))
     elif any("pooled_cosine" in step.values for step in steps):
-        panels[4] = replace(PANELS[3], title="Cosine of the parts' gradients, on the encoder's outputs")
+        panels[4] = replace(PANELS[3], title=_("Cosine of the parts' gradients, on the encoder's outputs"))
     else:
         del panels[4]
     return panels
 
 
+def _pair(names: Sequence[str]) -> str:
+    """Args: names: one or two."""
+    return _("{first} and {last}", first=names[0], last=names[1]) if len(names) > 1 else names[0]
+
+
 def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int) -> dict[str, Any]:
     axes: dict[str, Any] = {
         "xaxis": {
-            "title": {"text": "step", "font": {"size": 12}},
+            "title": {"text": axis_title("step"), "font": {"size": 12}},
             "tickfont": {"size": TICK_SIZE},
             "range": [0, total_steps],
             "anchor": f"y{len(PANELS)}",
@@ -432,7 +476,7 @@ def _phase_lines(end: int, places: Sequence[Place]) -> list[Figure]:
 
 
 def _phase_label(end: int) -> Figure:
-    return _upright_label(end + 0.5, "next phase", QUIET) | {"y": 0, "yanchor": "bottom"}
+    return _upright_label(end + 0.5, _("next phase"), QUIET) | {"y": 0, "yanchor": "bottom"}
 
 
 def _turn_lines(turn: KnobTurn, places: Sequence[Place]) -> list[Figure]:
@@ -458,9 +502,9 @@ def _turn_labels(turns: Sequence[KnobTurn], total_steps: int) -> list[Figure]:
 
 
 def _turn_label(turn: KnobTurn) -> Figure:
-    key, _, setting = turn.name.rpartition(".")
+    key, _dot, setting = turn.name.rpartition(".")
     owner = f"{part_label(key)} " if key else ""
-    symbol = KNOB_SYMBOLS.get(setting, setting.replace("_", " "))
+    symbol = _(KNOB_SYMBOLS.get(setting, setting.replace("_", " ")))
     return _upright_label(turn.step - 0.5, f"{owner}{symbol} {turn.value:g}", ACCENT)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
 
-from core.figures.template import Figure
+from core.figures.template import Figure, letters_wide
 
 DASHES = {"dash": "6 4", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "longdash": "10 4"}
 PADDING = 0.05
@@ -213,7 +213,7 @@ def _annotation(note: Figure, x: _Axis, ys: dict[str, _Axis], box: tuple[float, 
 
 
 def _wide(text: str) -> float:
-    return LETTER_PX * len(TAG.sub("", text))
+    return LETTER_PX * letters_wide(TAG.sub("", text))
 
 
 class _Spans(HTMLParser):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
+from core.language import N_, _, pgettext
 from core.quantities import signed
 from core.representation.attention import entered_and_left, top_words
 
@@ -34,6 +35,7 @@ SPOKEN_CHARS = 40
 # Of what was cut off so much is shown: a text may be a book.
 UNREAD_CHARS_MAX = 10_000
 ENTERED, LEFT = "+", "−"
+SAID = {ENTERED: N_("entered the top k"), LEFT: N_("left the top k")}
 
 _BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:1.25rem;line-height:1.75;margin:0.2rem 0 0.8rem"
 _HEAD = "font-weight:600;overflow-wrap:anywhere"
@@ -58,7 +60,7 @@ def highlighted_html(
     weights: Weights,
     *,
     title: str,
-    measure: str = "attention",
+    measure: str = N_("attention"),
     scale: float | None = None,
     chosen: Collection[int] = (),
 ) -> str:
@@ -85,8 +87,8 @@ def before_and_after_html(
     after: Weights,
     k: int,
     *,
-    titles: tuple[str, str] = ("Before", "After"),
-    measure: str = "attention",
+    titles: tuple[str, str] = (N_("Before"), N_("After")),
+    measure: str = N_("attention"),
     skip: Collection[int] = (),
 ) -> str:
     """The same text twice with one scale: top k words framed, those that entered or left with a sign, and a summary.
@@ -101,16 +103,20 @@ def before_and_after_html(
     exchange = entered_and_left(old, new, k, skip)
     strongest = _greatest([*old, *new])
     rows = (
-        (titles[0], old, dict.fromkeys(exchange.left, LEFT)),
-        (titles[1], new, dict.fromkeys(exchange.entered, ENTERED)),
+        (_(titles[0]), old, dict.fromkeys(exchange.left, LEFT)),
+        (_(titles[1]), new, dict.fromkeys(exchange.entered, ENTERED)),
     )
     drawn = []
     for title, weights, signs in rows:
         top = set(top_words(weights, k, skip).words)
         marks = [_mark(w, measure, strongest, framed=i in top, sign=signs.get(i, "")) for i, w in enumerate(weights)]
         drawn.append(_figure(title, _body(text, marks) + _spoken(text, weights, measure)))
-    names = {f"{ENTERED} entered": exchange.entered, f"{LEFT} left": exchange.left, "stayed": exchange.stayed}
-    summary = [f"Top {k}", *(f"{name}: {_listed(text, words)}" for name, words in names.items())]
+    summary = [
+        _("Top {k}", k=k),
+        _("{sign} entered: {words}", sign=ENTERED, words=_listed(text, exchange.entered)),
+        _("{sign} left: {words}", sign=LEFT, words=_listed(text, exchange.left)),
+        _("stayed: {words}", words=_listed(text, exchange.stayed)),
+    ]
     remark = top_words(new, k, skip).remark
     return "".join(drawn) + _note(" · ".join(summary)) + (_note(remark) if remark else "")
 
@@ -143,13 +149,15 @@ def _checked_scale(scale: float) -> float:
 def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str) -> _Mark:
     styles = [] if math.isnan(weight) else [f"background:{background(weight, scale)};border-radius:3px"]
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
-    said = [f"{measure} {_value(weight)}"] + ["in the top k"] * framed
-    said += [{ENTERED: "entered the top k", LEFT: "left the top k"}[sign]] if sign else []
+    said = [_measured(measure, weight)] + [_("in the top k")] * framed
+    said += [_(SAID[sign])] if sign else []
     return _Mark(";".join(styles), ", ".join(said), sign)
 
 
-def _value(weight: float) -> str:
-    return "not measured" if math.isnan(weight) else signed(weight, 4)
+def _measured(measure: str, weight: float) -> str:
+    if math.isnan(weight):
+        return _("{measure} not measured", measure=_(measure))
+    return f"{_(measure)} {signed(weight, 4)}"
 
 
 def _figure(title: str, body: str) -> str:
@@ -173,8 +181,9 @@ def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
         sides.append(f'<p dir="auto" data-side="{number}" style="{_BLOCK}">{"".join(pieces)}</p>')
     if not is_cut:
         return "".join(sides)
-    note = f"The pale end was cut off: the encoder reads {text.length:,} tokens of this."
-    return "".join(sides) + _note(note + (f" {hidden:,} more characters are not shown." if hidden else ""))
+    note = _("The pale end was cut off: the encoder reads {count} tokens of this.", count=f"{text.length:,}")
+    more = _("{count} more characters are not shown.", count=f"{hidden:,}") if hidden else ""
+    return "".join(sides) + _note(" ".join(filter(None, (note, more))))
 
 
 def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tuple[list[str], int]:
@@ -201,7 +210,8 @@ def _between(text: str) -> str:
     """What belongs to no word: spaces as they are, anything else pale, because the encoder does not read it."""
     if not _is_visible(text):
         return _safe(text)
-    return f'<span title="not read by the encoder" style="{_UNREAD}">{_safe(text)}</span>'
+    said = _safe(_("not read by the encoder"))
+    return f'<span title="{said}" style="{_UNREAD}">{_safe(text)}</span>'
 
 
 def _is_visible(text: str) -> bool:
@@ -213,12 +223,15 @@ def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
     """What hovering shows, for those who hear the page: the strongest words with their values."""
     measured = [place for place, weight in enumerate(weights) if not math.isnan(weight)]
     strongest = sorted(measured, key=lambda place: (-abs(weights[place]), place))[:SPOKEN_WORDS]
-    items = "".join(f"<li>{_name(text, place)} {_value(weights[place])}</li>" for place in strongest)
-    return f'<div style="{_HIDDEN}">Strongest words, {_safe(measure)}:<ol>{items}</ol></div>' if items else ""
+    if not strongest:
+        return ""
+    items = "".join(f"<li>{_name(text, place)} {signed(weights[place], 4)}</li>" for place in strongest)
+    head = _("Strongest words, {measure}:", measure=_(measure))
+    return f'<div style="{_HIDDEN}">{_safe(head)}<ol>{items}</ol></div>'
 
 
 def _listed(text: TokenText, places: Sequence[int]) -> str:
-    return ", ".join(_name(text, place) for place in places) or "none"
+    return ", ".join(_name(text, place) for place in places) or pgettext("words", "none")
 
 
 def _name(text: TokenText, place: int) -> str:

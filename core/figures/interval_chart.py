@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from core.figures.template import ACCENT as PLAIN_ACCENT
 from core.figures.template import QUIET, short_text
+from core.language import N_, _
 
 ROW_PX, TOP_PX, BOTTOM_PX = 30, 26, 34
 LABEL_PX, PANEL_PX, GAP_PX = 270, 290, 36
@@ -20,6 +21,8 @@ TICKS = 5
 # On a page it is the accent of the theme.
 ACCENT = f"var(--st-primary-color, {PLAIN_ACCENT})"
 LOWER = "#d06a1c"
+ABOUT = N_("{score} of {count} cells")
+ABOUT_COMPARED = N_("{score} of {count} cells, and their differences with 95% intervals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percen
     """A dot for each seed and a line at their mean; beside it, differences with their intervals around 0.
 
     Args:
-        score: what the dots are; unit: of the differences.
+        score: what the dots are; unit: of the differences; both in the language that is spoken.
         percent: whether scores are shares, shown as percentages, and differences percentage points.
     Returns: an SVG element in the colour of the text around it, safe to put into a page; "" for no scores.
     """
@@ -57,7 +60,7 @@ def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percen
     panels = [_Panel(LABEL_PX, *_padded(scores), f"{score}{', %' if percent else ''}")]
     if ends:
         left = LABEL_PX + PANEL_PX + GAP_PX
-        panels.append(_Panel(left, *_padded([0.0, *ends]), f"Difference, {unit}"))
+        panels.append(_Panel(left, *_padded([0.0, *ends]), _("Difference, {unit}", unit=unit)))
     width = panels[-1].left + PANEL_PX + 12
     height = TOP_PX + ROW_PX * len(rows) + BOTTOM_PX
     parts = [_frame(panel, len(rows)) for panel in panels]
@@ -65,8 +68,7 @@ def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percen
         parts.append(_line(panels[1].at(0.0), TOP_PX, panels[1].at(0.0), height - BOTTOM_PX, QUIET, 1.2))
     for place, row in enumerate(rows):
         parts += _row(row, TOP_PX + ROW_PX * (place + 0.5), panels, times)
-    differences = ", and their differences with 95% intervals" if ends else ""
-    about = html.escape(f"{score} of {len(rows)} cells{differences}")
+    about = html.escape(_(ABOUT_COMPARED if ends else ABOUT, score=score, count=len(rows)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="100%" '
         f'style="max-width:{width}px;min-width:{min(LEAST_PX, width)}px" role="img" aria-label="{about}" '

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from core.figures.axes import axis_title, value_at_step
 from core.figures.panels import stacked
 from core.figures.template import CLASS_COLOURS, QUIET, Figure, base_layout
+from core.language import N_, _
 
 # Of the first and the second setting.
 COLOURS = (CLASS_COLOURS[0], CLASS_COLOURS[3])
@@ -20,15 +22,20 @@ class _Curve(NamedTuple):
     quiet: bool = False
 
 
-PANELS = ("Loss, nats", "Gradient norm", "Alignment, lower is closer", "Uniformity, lower is more spread out")
+PANELS = (
+    N_("Loss, nats"),
+    N_("Gradient norm"),
+    N_("Alignment, lower is closer"),
+    N_("Uniformity, lower is more spread out"),
+)
 CURVES = (
-    _Curve("loss", 0, "loss"),
-    _Curve("contrast", 0, "its contrastive part", "dashdot"),
-    _Curve("collapse", 0, "collapse line", "dash", quiet=True),
-    _Curve("bound", 0, "bound", "dot", quiet=True),
-    _Curve("norm", 1, "gradient norm"),
-    _Curve("alignment", 2, "alignment"),
-    _Curve("uniformity", 3, "uniformity"),
+    _Curve("loss", 0, N_("loss")),
+    _Curve("contrast", 0, N_("its contrastive part"), "dashdot"),
+    _Curve("collapse", 0, N_("collapse line"), "dash", quiet=True),
+    _Curve("bound", 0, N_("bound"), "dot", quiet=True),
+    _Curve("norm", 1, N_("gradient norm")),
+    _Curve("alignment", 2, N_("alignment")),
+    _Curve("uniformity", 3, N_("uniformity")),
 )
 
 
@@ -48,13 +55,13 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
         margin={"l": 52, "r": 10, "t": 22, "b": 34},
         height=height,
         xaxis={
-            "title": {"text": "step", "standoff": 4},
+            "title": {"text": axis_title("step"), "standoff": 4},
             "tickformat": ",d",
             "nticks": 6,
             "zeroline": False,
             "anchor": places[-1].axes["yaxis"],
         },
-        annotations=[place.title(title) for place, title in zip(places, titles, strict=True)],
+        annotations=[place.title(_(title)) for place, title in zip(places, titles, strict=True)],
     )
     for number, place in enumerate(places):
         scale = {"type": "log", "dtick": 1} if number == 1 else {"nticks": 4}
@@ -64,7 +71,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
 
 
 def _trace(curve: _Curve, setting: int, settings: int) -> dict[str, Any]:
-    name = f"{curve.name}, {'AB'[setting]}" if settings > 1 else curve.name
+    name = f"{_(curve.name)}, {'AB'[setting]}" if settings > 1 else _(curve.name)
     colour = QUIET if curve.quiet and settings == 1 else COLOURS[setting]
     return {
         "type": "scatter",
@@ -74,5 +81,5 @@ def _trace(curve: _Curve, setting: int, settings: int) -> dict[str, Any]:
         "xaxis": "x",
         "yaxis": "y" if curve.panel == 0 else f"y{curve.panel + 1}",
         "line": {"color": colour, "width": 1.2 if curve.quiet else 1.8, "dash": curve.dash},
-        "hovertemplate": f"{name} %{{y:.4g}}, step %{{x}}<extra></extra>",
+        "hovertemplate": f"{value_at_step(name, '.4g')}<extra></extra>",
     }

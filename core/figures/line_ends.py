@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from core.figures.template import Figure
+from core.figures.template import Figure, letters_wide
 
 SIZE, LINE_PX, CHAR_PX, GAP_PX = 11, 13.0, 5.8, 6
 MARGIN_PX = (24, 150)
@@ -46,7 +46,7 @@ def line_ends(traces: Sequence[Figure], axes: Mapping[str, Any], plot_px: float)
 
 def margin_px(traces: Sequence[Figure]) -> int:
     """What the longest name takes to the right of the panels."""
-    longest = max((len(trace["meta"]) for trace in traces if trace.get("meta")), default=0)
+    longest = max((letters_wide(trace["meta"]) for trace in traces if trace.get("meta")), default=0)
     return round(min(MARGIN_PX[1], MARGIN_PX[0] + CHAR_PX * longest)) if longest else 12
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from core.figures.panels import grid
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+from core.language import _
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 COLUMNS = 3
@@ -32,7 +33,7 @@ def measures_figure(
         values: by measure, F values, None where one cannot be computed; a measure with none at all is left out.
         names: by measure, its label and whether "higher", "lower" or "neither" is better (an arrow says so).
         shown: the frame that is looked at, marked by a line.
-        axis: what the frames are, such as "step".
+        axis: what the frames are, such as "step", in the language that is spoken.
         shares: measures that are written as percentages.
     """
     drawn = [name for name in values if any(value is not None for value in values[name])]
@@ -47,7 +48,7 @@ def measures_figure(
     )
     traces: list[dict[str, Any]] = []
     for number, (name, place) in enumerate(zip(drawn, grid(len(drawn), COLUMNS, GAPS), strict=True)):
-        label, better = names[name]
+        label, better = _(names[name][0]), names[name][1]
         last_row = number + COLUMNS >= len(drawn)
         x = {"nticks": 5, "zeroline": False, "title": {"text": axis, "standoff": 4} if last_row else None}
         ticks = {"tickformat": PERCENT_TICKS} if name in shares else {}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.figures.axes import axis_title, value_at_step
 from core.figures.template import QUIET, Figure, base_layout, class_colour, class_symbol, rounded, short_text
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
@@ -44,14 +45,14 @@ def confidence_figure(
                 "symbol": [class_symbol(label) + ("" if known else "-open") for known in exact],
             },
             "hovertext": short_text(name),  # a name in the template could be taken for one
-            "hovertemplate": f"%{{hovertext}} %{{y:{PERCENT_FORMAT}}}, step %{{x}}<extra></extra>",
+            "hovertemplate": f"{value_at_step('%{hovertext}', PERCENT_FORMAT)}<extra></extra>",
         }
         for label, name in enumerate(classes)
     ]
     layout = base_layout(
         uirevision=revision,
         margin={"l": 48, "r": 12, "t": 8, "b": 36},
-        xaxis={"title": {"text": "step", "standoff": 6}, "rangemode": "tozero"},
+        xaxis={"title": {"text": axis_title("step"), "standoff": 6}, "rangemode": "tozero"},
         yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
         shapes=[
             {

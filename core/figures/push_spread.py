@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from core.figures.panels import grid
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+from core.language import _, pgettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 
@@ -82,16 +83,26 @@ def spread_figure(
 
 
 def _panels(spreads: Sequence[Spread], losses: Sequence[str]) -> tuple[_Panel, ...]:
-    dashed = f", dashed {losses[1]}" if len(losses) > 1 else ""
     loss = tuple(_Line(name, [spread.losses[place] for spread in spreads]) for place, name in enumerate(losses))
     return (
-        _Panel(f"{losses[0]}{dashed}, nats", loss),
-        _Panel("Entropy of p, nats", (_Line("entropy", [spread.entropy for spread in spreads]),)),
+        _Panel(_loss_title(losses), loss),
+        _Panel(_("Entropy of p, nats"), (_Line(_("entropy"), [spread.entropy for spread in spreads]),)),
         _Panel(
-            "Effective negatives", (_Line("effective negatives", [spread.effective_negatives for spread in spreads]),)
+            _("Effective negatives"),
+            (_Line(_("effective negatives"), [spread.effective_negatives for spread in spreads]),),
         ),
-        _Panel("Push from the top 5%", (_Line("share", [spread.top_share for spread in spreads]),), percent=True),
+        _Panel(
+            _("Push from the top 5%"),
+            (_Line(pgettext("part of a whole", "share"), [spread.top_share for spread in spreads]),),
+            percent=True,
+        ),
     )
+
+
+def _loss_title(losses: Sequence[str]) -> str:
+    if len(losses) > 1:
+        return _("{loss}, dashed {other}, nats", loss=losses[0], other=losses[1])
+    return _("{loss}, nats", loss=losses[0])
 
 
 def _trace(panel: _Panel, line: _Line, dash: str, temperatures: Sequence[float]) -> dict[str, Any]:
@@ -103,5 +114,10 @@ def _trace(panel: _Panel, line: _Line, dash: str, temperatures: Sequence[float])
         "x": rounded(temperatures),
         "y": rounded(line.values),
         "line": {"color": ACCENT, "width": 2, "dash": dash},
-        "hovertemplate": f"{line.label} %{{y:{form}}} at τ %{{x:.3g}}<extra></extra>",
+        "hovertemplate": f"{_hover(line.label, form)}<extra></extra>",
     }
+
+
+def _hover(name: str, form: str) -> str:
+    """For Plotly to fill in."""
+    return _("{name} {value} at τ {tau}", name=name, value=f"%{{y:{form}}}", tau="%{x:.3g}")

@@ -20,7 +20,8 @@ from core.figures.template import (
     short_text,
     thinned,
 )
-from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
+from core.language import _
+from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
 
 MOST_RUNS = 6
 # Beside its colour every run has its own dash, so that no line is recognised by colour alone.
@@ -81,7 +82,7 @@ def compare_figure(
     Raises: ConfigError for more than six runs, or an amount of smoothing that is none.
     """
     if len(names) > MOST_RUNS:
-        raise ConfigError("runs", f"{len(names)} runs", f"choose at most {MOST_RUNS}.")
+        raise ConfigError("runs", counted(len(names), "run"), _("choose at most {most}.", most=MOST_RUNS))
     traces: list[Figure] = []
     in_legend: set[int] = set()
     for number, panel in enumerate(panels, start=1):
@@ -174,8 +175,8 @@ def _band(curve: Curve, run: int, panel: int) -> list[Figure]:
         {
             "type": "scatter",
             "mode": "lines",
-            "x": rounded_places([x for x, _, _ in [*stretch, *stretch[::-1]]]),
-            "y": rounded([high for _, _, high in stretch] + [low for _, low, _ in stretch[::-1]]),
+            "x": rounded_places([place[0] for place in [*stretch, *stretch[::-1]]]),
+            "y": rounded([place[2] for place in stretch] + [place[1] for place in stretch[::-1]]),
             "fill": "toself",
             "fillcolor": _faded(run_colour(run)),
             "line": {"width": 0},

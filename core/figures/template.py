@@ -6,6 +6,7 @@ import html
 import textwrap
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -77,6 +78,11 @@ def short_text(text: str, width: int = 24) -> str:
     cut = textwrap.shorten(text, width, placeholder=" …")
     # One long word leaves nothing but the placeholder.
     return _escaped(cut if cut != "…" else f"{text[: width - 2]} …")
+
+
+def letters_wide(text: str) -> int:
+    """How many letters' room a text takes; Han, kana and Hangul take that of two."""
+    return len(text) + sum(east_asian_width(char) in "WF" for char in text)
 
 
 def _escaped(text: str) -> str:

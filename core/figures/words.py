@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, rounded, short_text, thinned
+from core.language import N_, _
 from core.quantities import counted, signed
 from core.representation.attention import RankAgreement, entered_and_left
 
@@ -25,6 +26,14 @@ PLOT_PX, LETTER_PX, LINE_PX, MARKER_PX = (250, 260), 7.0, 16.0, 5.0
 SCALE = [[0, "rgba(47,111,159,0)"], [1, "rgba(47,111,159,1)"]]
 CONTRARY = "#e69f00"
 CHOSEN_SIGN, ENTERED, LEFT = "●", "+", "−"
+# By the sign of a bar's word.
+SAID = {
+    ENTERED: N_("{when}: {measure} {weight}, entered the top k"),
+    LEFT: N_("{when}: {measure} {weight}, left the top k"),
+    "": N_("{when}: {measure} {weight}, stayed in the top k"),
+}
+# Of a cell of the heat map, by whether it is among the top k.
+CELL = (N_("{column} {number}: {measure} {weight}"), N_("{column} {number}: {measure} {weight}, in the top k"))
 
 
 def word_heatmap_figure(
@@ -35,7 +44,7 @@ def word_heatmap_figure(
     column: str,
     revision: str,
     chosen: NDArray[np.bool_] | None = None,
-    measure: str = "attention",
+    measure: str = N_("attention"),
 ) -> Figure:
     """Words against steps or layers, the first word at the top; columns are equally wide, whatever lies between them.
 
@@ -43,7 +52,7 @@ def word_heatmap_figure(
         words: W, from outside.
         weights: [S, W], ≥ 0.
         columns: S names, e.g. the steps.
-        column: what a column is, e.g. "step".
+        column: what a column is, e.g. "step", in the language that is spoken.
         chosen: [S, W], where a word is among the top k; it gets a dot.
     Raises: ValueError where the shapes do not fit.
     """
@@ -51,6 +60,7 @@ def word_heatmap_figure(
     dots = np.zeros(given.shape, bool) if chosen is None else np.asarray(chosen, bool)
     if dots.shape != given.shape:
         raise ValueError(f"chosen = {list(dots.shape)}: expected the shape of weights, {list(given.shape)}")
+    measure, said = _(measure), [_(one) for one in CELL]
     heat = {
         "type": "heatmap",
         "z": [rounded(row) for row in given.T.tolist()],
@@ -65,8 +75,8 @@ def word_heatmap_figure(
         "ygap": 1,
         "hovertext": [
             [
-                f"<b>{plain_text(word)}</b><br>{column} {name}: {measure} {given[s, w]:.4f}"
-                + (", in the top k" if dots[s, w] else "")
+                f"<b>{plain_text(word)}</b><br>"
+                + said[int(dots[s, w])].format(column=column, number=name, measure=measure, weight=f"{given[s, w]:.4f}")
                 for s, name in enumerate(columns)
             ]
             for w, word in enumerate(words)
@@ -89,8 +99,8 @@ def top_words_figure(
     k: int,
     *,
     revision: str,
-    names: tuple[str, str] = ("before", "after"),
-    measure: str = "attention",
+    names: tuple[str, str] = (N_("before"), N_("after")),
+    measure: str = N_("attention"),
     skip: Collection[int] = (),
 ) -> Figure:
     """Bars of the words that are among the top k before or after; signs show which entered and which left.
@@ -106,7 +116,6 @@ def top_words_figure(
     old, new = _checked(before, (len(words),), "before"), _checked(after, (len(words),), "after")
     shown = [*sorted([*exchange.stayed, *exchange.entered], key=lambda place: (-new[place], place)), *exchange.left]
     signs = dict.fromkeys(exchange.entered, ENTERED) | dict.fromkeys(exchange.left, LEFT)
-    said = {ENTERED: "entered the top k", LEFT: "left the top k", "": "stayed in the top k"}
     looks = ({"color": QUIET, "pattern": {"shape": "/", "fgopacity": 0.6}}, {"color": ACCENT})
     traces = [
         {
@@ -117,19 +126,24 @@ def top_words_figure(
             "y": list(range(len(shown))),
             "marker": look,
             "hovertext": [
-                f"<b>{plain_text(words[place])}</b><br>{name}: {measure} {weights[place]:.4f}, "
-                f"{said[signs.get(place, '')]}"
+                f"<b>{plain_text(words[place])}</b><br>"
+                + _(
+                    SAID[signs.get(place, "")],
+                    when=name,
+                    measure=_(measure),
+                    weight=f"{weights[place]:.4f}",
+                )
                 for place in shown
             ],
             "hovertemplate": "%{hovertext}<extra></extra>",
         }
-        for name, weights, look in zip(map(short_text, names), (old, new), looks, strict=True)
+        for name, weights, look in zip((short_text(_(name)) for name in names), (old, new), looks, strict=True)
     ]
     layout = base_layout(
         **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
         barmode="group",
         bargap=0.25,
-        xaxis={"title": {"text": measure}, "rangemode": "tozero", "zeroline": False},
+        xaxis={"title": {"text": _(measure)}, "rangemode": "tozero", "zeroline": False},
     )
     return {"data": traces if shown else [], "layout": layout}
 
@@ -151,8 +165,8 @@ def attention_against_effect_figure(
     measured = np.flatnonzero(~np.isnan(drops))
     named = _named(words, shares, drops, measured)
     kinds = (
-        ("less certain without it", measured[drops[measured] >= 0], ACCENT, "circle"),
-        ("more certain without it", measured[drops[measured] < 0], CONTRARY, "diamond"),
+        (_("less certain without it"), measured[drops[measured] >= 0], ACCENT, "circle"),
+        (_("more certain without it"), measured[drops[measured] < 0], CONTRARY, "diamond"),
     )
     traces = [
         {
@@ -166,7 +180,13 @@ def attention_against_effect_figure(
             "textposition": "top center",
             "marker": {"color": colour, "symbol": symbol, "size": 9, "opacity": 0.85},
             "hovertext": [
-                f"<b>{plain_text(words[p])}</b><br>attention {shares[p]:.4f}<br>drop without it {signed(drops[p], 4)}"
+                "<br>".join(
+                    (
+                        f"<b>{plain_text(words[p])}</b>",
+                        _("attention {share:.4f}", share=shares[p]),
+                        _("drop without it {drop}", drop=signed(drops[p], 4)),
+                    )
+                )
                 for p in places
             ],
             "hovertemplate": "%{hovertext}<extra></extra>",
@@ -188,8 +208,8 @@ def attention_against_effect_figure(
         },
         # Room for the title and, on a phone, a legend of two lines.
         margin={"l": 60, "r": 24, "t": 84, "b": 40},
-        xaxis={"title": {"text": "attention of [CLS]"}, "zeroline": False},
-        yaxis={"title": {"text": "drop without the word"}, "zeroline": True, "zerolinecolor": QUIET},
+        xaxis={"title": {"text": _("attention of [CLS]")}, "zeroline": False},
+        yaxis={"title": {"text": _("drop without the word")}, "zeroline": True, "zerolinecolor": QUIET},
     )
     return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
 
@@ -198,8 +218,13 @@ def agreement_sentence(agreement: RankAgreement) -> str:
     """How far attention's ranking and the deletion's agree, in one line."""
     count = counted(agreement.words, "word")
     if agreement.kendall is None or agreement.spearman is None:
-        return f"No rank correlation: {count}, too few or all alike."
-    return f"Kendall τ-b {signed(agreement.kendall, 2)}, Spearman ρ {signed(agreement.spearman, 2)}, {count}"
+        return _("No rank correlation: {words}, too few or all alike.", words=count)
+    return _(
+        "Kendall τ-b {kendall}, Spearman ρ {spearman}, {words}",
+        kendall=signed(agreement.kendall, 2),
+        spearman=signed(agreement.spearman, 2),
+        words=count,
+    )
 
 
 def _frame(words: Sequence[str], row_px: int, revision: str, signs: Sequence[str] = ()) -> Figure:

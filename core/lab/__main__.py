@@ -1,4 +1,7 @@
-"""The process of the lab: reads a question a line, writes an answer a line, and ends when nobody is there any more."""
+"""The process of the lab: reads a question a line, writes an answer a line, and ends when nobody is there any more.
+
+In front of a question, and a space, is the language of whoever asks: a refusal is read by them.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ import traceback
 
 from core.errors import PlaygroundError
 from core.lab.answer import Question, answer
+from core.language import _, in_language
 
 # A server whose lab nobody visits gets its memory back; it begins another process when somebody does.
 IDLE_S = 900.0
-FAILED = "The lab failed on this; the server's log has the details. Reset it, or choose another start."
 
 
 def main() -> int:
@@ -31,13 +34,16 @@ def main() -> int:
 
 
 def _answered(line: str) -> str:
-    try:
-        return answer(line)
-    except PlaygroundError as error:
-        return json.dumps({"error": str(error)})
-    except Exception:
-        traceback.print_exc()
-        return json.dumps({"error": FAILED})
+    language, _space, question = line.partition(" ")
+    with in_language(language):
+        try:
+            return answer(question)
+        except PlaygroundError as error:
+            return json.dumps({"error": str(error)})
+        except Exception:
+            traceback.print_exc()
+            failed = _("The lab failed on this; the server's log has the details. Reset it, or choose another start.")
+            return json.dumps({"error": failed})
 
 
 def _timer() -> threading.Timer:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from core.config.validation import Section
 from core.errors import ConfigError
+from core.language import N_, _
 from core.losses.registry import loss_entry
 from core.parameters import Value
 
@@ -17,24 +18,24 @@ Space = Literal["circle", "sphere", "plane", "simplex"]
 Layout = Literal["random", "collapsed", "moons", "mislabelled", "imbalanced", "duplicates"]
 
 SPACES: Mapping[str, str] = {
-    "circle": "Circle",
-    "sphere": "Sphere",
-    "plane": "Plane",
-    "simplex": "Simplex",
+    "circle": N_("Circle"),
+    "sphere": N_("Sphere"),
+    "plane": N_("Plane"),
+    "simplex": N_("Simplex"),
 }
 ABOUT_SPACES: Mapping[str, str] = {
-    "circle": "Normalised vectors in two dimensions: a step moves a point along the circle.",
-    "sphere": "Normalised vectors in three dimensions: with more room, more classes can lie far apart.",
-    "plane": "Vectors as they are: SCL compares dot products, which grow with the vectors.",
-    "simplex": "A classifier's output: a corner for each class, a point for each prediction.",
+    "circle": N_("Normalised vectors in two dimensions: a step moves a point along the circle."),
+    "sphere": N_("Normalised vectors in three dimensions: with more room, more classes can lie far apart."),
+    "plane": N_("Vectors as they are: SCL compares dot products, which grow with the vectors."),
+    "simplex": N_("A classifier's output: a corner for each class, a point for each prediction."),
 }
 LAYOUTS: Mapping[str, str] = {
-    "random": "Random",
-    "collapsed": "Collapsed",
-    "moons": "Two moons",
-    "mislabelled": "One mislabelled point",
-    "imbalanced": "Imbalanced, 90 to 10",
-    "duplicates": "Duplicates",
+    "random": N_("Random"),
+    "collapsed": N_("Collapsed"),
+    "moons": N_("Two moons"),
+    "mislabelled": N_("One mislabelled point"),
+    "imbalanced": N_("Imbalanced, 90 to 10"),
+    "duplicates": N_("Duplicates"),
 }
 FEWEST_POINTS, MOST_POINTS = 6, 60
 
@@ -108,10 +109,11 @@ class Setting(Section):
     @model_validator(mode="after")
     def _check_loss(self) -> Setting:
         if self.loss not in LAB_LOSSES:
-            raise ConfigError("loss", self.loss, f"choose one of {', '.join(LAB_LOSSES)}.")
+            raise ConfigError("loss", self.loss, _("choose one of {known}.", known=", ".join(LAB_LOSSES)))
         bounds = LAB_LOSSES[self.loss].alpha
         if self.alpha is not None and bounds is not None and not bounds[0] <= self.alpha <= bounds[1]:
-            raise ConfigError("alpha", self.alpha, f"give a number from {bounds[0]:g} to {bounds[1]:g}.")
+            remedy = _("give a number from {low:g} to {high:g}.", low=bounds[0], high=bounds[1])
+            raise ConfigError("alpha", self.alpha, remedy)
         return self
 
     @property
@@ -133,7 +135,8 @@ def check_fits(stage: Stage, setting: Setting) -> None:
     """Raises: ConfigError for a loss that the space does not have."""
     offered = BY_SPACE[stage.space]
     if setting.loss not in offered:
-        raise ConfigError("loss", setting.loss, f"on the {stage.space} choose one of {', '.join(offered)}.")
+        remedy = _("on the {space} choose one of {known}.", space=stage.space, known=", ".join(offered))
+        raise ConfigError("loss", setting.loss, remedy)
 
 
 def loss_settings(setting: Setting, space: Space) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import threading
 from typing import IO
 
 from core.errors import EngineError
+from core.language import _, language
 from core.workers.processes import DETACHED, ROOT
 from core.workers.threads import ONE_THREAD, child_environment
 
@@ -51,7 +52,9 @@ class LabProcess:
                     break
                 self._end()  # it ended before it read the question, after a long rest say
                 if last:
-                    raise EngineError("The loss lab's process ended: close programs that need memory, and try again.")
+                    raise EngineError(
+                        _("The loss lab's process ended: close programs that need memory, and try again.")
+                    )
         assert found is not None
         if found.startswith('{"error":'):
             raise EngineError(str(json.loads(found)["error"]))
@@ -97,14 +100,14 @@ class LabProcess:
                 if self._lines.get(timeout=BEGIN_S) is None:
                     return None
                 self._warm.set()
-            self._process.stdin.write(question.replace("\n", " ") + "\n")
+            self._process.stdin.write(f"{language()} {question}".replace("\n", " ") + "\n")
             self._process.stdin.flush()
             return self._lines.get(timeout=ANSWER_S)
         except (BrokenPipeError, OSError):
             return None
         except queue.Empty:
             self._end()
-            raise EngineError("The loss lab did not answer in time: the machine is busy; try again.") from None
+            raise EngineError(_("The loss lab did not answer in time: the machine is busy; try again.")) from None
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -4,6 +4,9 @@ A file begins with what is known of the whole lesson in YAML, between two lines 
 `## …`. In it, blocks fenced by three backticks and named `page`, `try`, `predict` and `check` hold YAML; the rest is
 Markdown, in which `{{ name }}` is a number of a run (`core.lessons.numbers`). What follows a `predict` or a `check` is
 shown once that was answered.
+
+A translation is a file of the same name in a folder named by its language, such as `zh/temperature.md`. It has the same
+numbers, parts, blocks and right answers in the same order; only words differ.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pydantic import Field, model_validator
 
 from core.config.validation import Section, build
 from core.errors import ConfigError, PlaygroundError, StoreError
+from core.language import language
 from core.lessons.numbers import Number
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
@@ -169,10 +173,16 @@ def filled(text: str, numbers: Mapping[str, str]) -> str:
     return TEMPLATES.from_string(text).render(numbers)
 
 
-@lru_cache
 def lessons(folder: Path = FOLDER) -> Mapping[str, Lesson]:
-    """All that a folder has, by name, in their order. Raises: StoreError for a file that is none."""
-    found = [read_lesson(path) for path in folder.glob("*.md")]
+    """All that a folder has, by name, in their order, in the language that is spoken; in English where there is no
+    translation. Raises: StoreError for a file that is none."""
+    return _lessons(folder, language())
+
+
+@lru_cache
+def _lessons(folder: Path, code: str) -> Mapping[str, Lesson]:
+    translated = {path.name: path for path in (folder / code).glob("*.md")}
+    found = [read_lesson(translated.get(path.name, path)) for path in folder.glob("*.md")]
     return {lesson.name: lesson for lesson in sorted(found, key=lambda lesson: (lesson.place, lesson.name))}
 
 

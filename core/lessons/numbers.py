@@ -18,6 +18,7 @@ from core.experiments.archive import open_archive
 from core.experiments.design import Design, parse_design
 from core.experiments.results import CellResult, results
 from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
+from core.language import ENGLISH, _, in_language
 from core.quantities import percent, signed
 from core.representation.attention import split_attention, word_attention
 from core.representation.metrics import METRICS, frame_measures
@@ -77,11 +78,11 @@ class Number(Section):
         return self
 
     def written(self, value: float | str | None) -> str:
-        """For people."""
+        """For people, in the language that is spoken."""
         if value is None:
             return "–"
         if isinstance(value, str):
-            return value
+            return _(value)
         match self.form:
             case "percent":
                 return percent(value)
@@ -108,7 +109,8 @@ def experiment_id_of(store: Store, name: str) -> str:
 
 
 def value_of(store: Store, number: Number) -> float | str | None:
-    """What the run or the experiment recorded; None where it has no such number. Raises: StoreError."""
+    """What the run or the experiment recorded; None where it has no such number. A word is in English, as the answers
+    that a lesson compares it with are. Raises: StoreError."""
     if number.experiment is not None:
         return _of_experiment(store, number, number.experiment)
     run_id = run_id_of(store, str(number.run))
@@ -193,8 +195,9 @@ def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | No
 def _of_experiment(store: Store, number: Number, name: str) -> float | str | None:
     experiment = ExperimentTable(store.folder).experiment(experiment_id_of(store, name))
     design = parse_design(experiment.design)
-    found = results(store, experiment, design, measure=number.measure, split=number.split)
-    return of_cell(_cell(design, found.cells, number), number.of)
+    with in_language(ENGLISH):
+        found = results(store, experiment, design, measure=number.measure, split=number.split)
+        return of_cell(_cell(design, found.cells, number), number.of)
 
 
 def _cell(design: Design, cells: Sequence[CellResult], number: Number) -> CellResult:

@@ -24,6 +24,7 @@ from core.exports.command_line import COMMAND, command_line
 from core.exports.curves_table import curves_csv
 from core.exports.entry import export_bytes, file_stem, write_export
 from core.exports.registry import EXPORTS
+from core.language import ENGLISH, in_language
 from core.store import RunRecord, Status, Store
 from tests.core.artifacts.made import MORE, recorded
 
@@ -75,6 +76,25 @@ class TestEveryForm:
         with pytest.raises(StoreError, match="is queued: wait for its end, or stop it"):
             write_export(EXPORTS["replay"], store, run_id, tmp_path / "replay.zip")
         assert [path.name for path in tmp_path.glob("*replay*")] == []
+
+    @pytest.mark.usefixtures("marked")
+    @pytest.mark.parametrize("name", ["config", "command", "curves", "replay"])
+    def test_a_file_for_programs_is_the_same_in_every_language(
+        self, store: Store, run: RunRecord, tmp_path: Path, name: str
+    ) -> None:
+        write_export(EXPORTS[name], store, run.id, tmp_path / "spoken")
+        with in_language(ENGLISH):
+            write_export(EXPORTS[name], store, run.id, tmp_path / "english")
+        assert (tmp_path / "spoken").read_bytes() == (tmp_path / "english").read_bytes()
+
+    @pytest.mark.usefixtures("marked")
+    @pytest.mark.parametrize("name", ["replay", "html", "model"])
+    def test_it_is_refused_in_the_language_that_is_spoken(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path, name: str
+    ) -> None:
+        with pytest.raises(StoreError, match=r"^«") as refused:
+            export_bytes(EXPORTS[name], store, store.create(draft()))
+        assert "is «queued»: " in str(refused.value)
 
     def test_a_folder_reaches_a_browser_packed_under_its_name(self, store: Store, run: RunRecord) -> None:
         packed = export_bytes(EXPORTS["tensorboard"], store, run.id)

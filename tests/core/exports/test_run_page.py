@@ -25,6 +25,7 @@ from core.exports.gallery import PAIRS, main, write_gallery
 from core.exports.registry import EXPORTS
 from core.exports.run_page import run_page
 from core.figures.map_script import map_classes
+from core.language import ENGLISH, in_language
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Status, Store
 from tests.core.artifacts.made import FRAMES, MORE, recorded
@@ -42,6 +43,21 @@ def known(page: str) -> dict[str, Any]:
     assert packed is not None
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed.group(1))))
     return found
+
+
+class TestLanguage:
+    @pytest.mark.usefixtures("marked")
+    def test_it_is_in_the_language_that_is_spoken(self, store: Store, run: RunRecord) -> None:
+        spoken = run_page(store, [run])
+        with in_language(ENGLISH):
+            english = run_page(store, [run])
+        assert '<html lang="zh">' in spoken
+        assert '<html lang="en">' in english
+        assert "«" not in english
+        # Of the page's own words; those of settings, titles and texts are not its.
+        heads = re.findall(r"<(?:h2|label|th scope)[^>]*>([^<]+)<", spoken)
+        assert [text for text in heads if not text.startswith("«") and text != run.title] == []
+        assert known(spoken)["description"].startswith("«Map of")
 
 
 class TestWhatItKnows:

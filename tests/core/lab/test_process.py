@@ -14,9 +14,12 @@ import psutil
 import pytest
 
 from core.errors import EngineError
+from core.lab import __main__ as main
 from core.lab import process as module
+from core.lab.__main__ import _answered
 from core.lab.answer import answer
 from core.lab.process import LabProcess
+from core.language import in_language, language
 
 ROOT = Path(__file__).resolve().parents[3]
 QUESTION = json.dumps({"steps": 3, "anchor": 1})
@@ -60,6 +63,14 @@ def test_a_question_that_makes_no_sense_is_refused_and_the_next_is_answered(lab:
             lab.ask(question)
     assert lab.ask(QUESTION)
     assert pid(lab) == before
+
+
+@pytest.mark.parametrize("code", ["en", "zh"])
+def test_it_answers_in_the_language_of_who_asks(code: str, lab: LabProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_language(code):
+        assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
+    monkeypatch.setattr(main, "answer", lambda question: f"{language()}: {question}")
+    assert _answered(f"{code} two words") == f"{code}: two words"
 
 
 def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
