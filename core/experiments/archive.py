@@ -31,11 +31,12 @@ from core.events import Predictions, Step
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import missing
 from core.experiments.results import TEST, vector_measures
+from core.language import N_, _
 from core.store import ExperimentRun, ExperimentTable, Status, Store
 
 FORMAT = 1
 ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
-MESSAGE = "Carried out elsewhere: it has curves and scores, but no map and no weights."
+MESSAGE = N_("Carried out elsewhere: it has curves and scores, but no map and no weights.")
 # Of what a step measured, what is kept.
 KEPT = ("loss", "grad_norm", "learning_rate")
 
@@ -83,12 +84,17 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
     experiment = table.experiment(experiment_id)
     design, runs = parse_design(experiment.design), table.runs(experiment_id)
     if missing(design, runs) or any(run.status != Status.FINISHED for run in runs):
-        raise StoreError(f"{experiment.title} has runs that have not finished: resume it, or wait for its end.")
+        raise StoreError(
+            _(
+                "{experiment} has runs that have not finished: resume it, or wait for its end.",
+                experiment=experiment.title,
+            )
+        )
     arrays: dict[str, NDArray[Any]] = {}
     for run in runs:
         test = store.predictions(str(run.run_id))
         if test is None:
-            raise StoreError(f"Run {run.number} kept no predictions for its test rows: run it again.")
+            raise StoreError(_("Run {number} kept no predictions for its test rows: run it again.", number=run.number))
         arrays[f"{run.cell}.{run.seed}"] = np.ascontiguousarray(test.logits, np.float16)
         arrays[f"labels.{run.cell}.{run.seed}"] = np.asarray(test.labels, np.int32)
     about = {
@@ -161,11 +167,17 @@ def _read(path: Path) -> tuple[_About, Design, Mapping[str, NDArray[Any]], str]:
         whole = set(arrays) == places | {f"labels.{place}" for place in places}
         cells = {cell.number for cell in (*design.source_cells, *design.cells)}
         if not whole or any(run.cell not in cells or run.seed not in design.seeds for run in about.runs):
-            raise StoreError("its runs are not those of its design")
+            raise StoreError(_("its runs are not those of its design"))
         return about, design, arrays, hashlib.sha256(path.read_bytes()).hexdigest()
     except (OSError, KeyError, zipfile.BadZipFile, ValidationError, SafetensorError, PlaygroundError) as error:
         why = " ".join(str(error).split())[:200]
-        raise StoreError(f"{path.name} is damaged, or no experiment ({why}): take it from the repository.") from error
+        raise StoreError(
+            _(
+                "{file} is damaged, or no experiment ({reason}): take it from the repository.",
+                file=path.name,
+                reason=why,
+            )
+        ) from error
 
 
 def _adopt(

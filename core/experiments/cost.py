@@ -46,7 +46,7 @@ def cost(engine: Engine, design: Design) -> Cost:
         try:
             of_cell = _of_cell(engine, design, cell)
         except PlaygroundError as error:
-            refused.append((design.title_of(cell), str(error)))
+            refused.append((design.spoken_title(cell), str(error)))
             first = first or error
             continue
         seconds += of_cell[0]

@@ -21,7 +21,9 @@ from core.config.run import MAX_STEPS
 from core.config.sweepable import OBJECTIVE, sweepable
 from core.config.validation import Section, build
 from core.errors import ConfigError
+from core.language import ENGLISH, N_, _, in_language, language
 from core.parameters import Parameter
+from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS
 
 MOST_AXES, MOST_LEVELS, MOST_SEEDS, MOST_RUNS = 3, 60, 100, 2_000
@@ -35,7 +37,7 @@ LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps":
 # A level's setting that names a source.
 START = "start"
 # What is no field has its name here; labels of the others come from the field.
-NAMED = {PRESET: OBJECTIVE.label, LAMBDA: "Weight λ", TEMPERATURE: "Temperature τ"}
+NAMED = {PRESET: OBJECTIVE.label, LAMBDA: N_("Weight λ"), TEMPERATURE: N_("Temperature τ")}
 
 
 class Level(Section):
@@ -43,6 +45,11 @@ class Level(Section):
 
     label: Annotated[str, Field(min_length=1, max_length=LABEL_CHARS)]
     settings: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The label in the language that is spoken; a level without settings is somebody's run, called as it is."""
+        return _spoken(self.label) if self.settings else self.label
 
 
 class Axis(Section):
@@ -58,15 +65,14 @@ class Axis(Section):
             return given
         rest = given.keys() - {"setting", "values", "name"}
         if rest or not isinstance(given.get("values"), list | tuple) or not isinstance(given["setting"], str):
-            raise ConfigError(
-                "axes", _one_line(given), "give setting and values, such as [0.1, 0.5], or name and levels."
-            )
+            remedy = _("give setting and values, such as [0.1, 0.5], or name and levels.")
+            raise ConfigError("axes", _one_line(given), remedy)
         made = axis_of(given["setting"], given["values"])
         return {"name": given.get("name", made.name), "levels": [level.model_dump() for level in made.levels]}
 
     @model_validator(mode="after")
     def _check_labels(self) -> Axis:
-        _check_distinct(f"levels of {self.name}", [level.label for level in self.levels])
+        _check_distinct(_("levels of {axis}", axis=_spoken(self.name)), [level.label for level in self.levels])
         return self
 
 
@@ -78,17 +84,19 @@ class EarlyStopping(Section):
 
     grace_steps: Annotated[
         int,
-        Field(ge=1, le=MAX_STEPS, title="First comparison at step", description="No run ends before."),
-        Shown(unit="steps"),
+        Field(ge=1, le=MAX_STEPS, title=N_("First comparison at step"), description=N_("No run ends before.")),
+        Shown(unit=N_("steps")),
     ] = 20
     reduction: Annotated[
         int,
         Field(
             ge=2,
             le=10,
-            title="Keep one run in",
-            description="About one run in this number goes on from each comparison; the next one comes at this number "
-            "times the step.",
+            title=N_("Keep one run in"),
+            description=N_(
+                "About one run in this number goes on from each comparison; the next one comes at this number times "
+                "the step."
+            ),
         ),
     ] = 3
 
@@ -151,7 +159,7 @@ class Design(Section):
     def _counted(cls, given: Any) -> Any:
         if isinstance(given, int) and not isinstance(given, bool):
             if not 1 <= given <= MOST_SEEDS:
-                raise ConfigError("seeds", given, f"give 1 to {MOST_SEEDS}, or a list of seeds.")
+                raise ConfigError("seeds", given, _("give 1 to {most}, or a list of seeds.", most=MOST_SEEDS))
             return tuple(range(FIRST_SEED, FIRST_SEED + given))
         return given
 
@@ -161,7 +169,8 @@ class Design(Section):
         """In a file, a level may be named by its value."""
         if not isinstance(given, dict):
             return given
-        return {name: value if isinstance(value, str) else value_text(value) for name, value in given.items()}
+        with in_language(ENGLISH):  # as labels are stored
+            return {name: value if isinstance(value, str) else value_text(value) for name, value in given.items()}
 
     @model_validator(mode="after")
     def _check(self) -> Design:
@@ -170,20 +179,21 @@ class Design(Section):
         by_name = {axis.name: axis for axis in self.axes}
         for name, label in self.baseline.items():
             if name not in by_name:
-                raise ConfigError("baseline", name, f"name an axis: {', '.join(by_name) or 'there is none'}.")
+                raise ConfigError("baseline", name, _("name an axis: {names}.", names=_any_of(by_name)))
             labels = [level.label for level in by_name[name].levels]
             if label not in labels:
-                raise ConfigError("baseline", label, f"choose a level of {name}: {', '.join(labels)}.")
+                remedy = _("choose a level of {axis}: {levels}.", axis=name, levels=", ".join(labels))
+                raise ConfigError("baseline", label, remedy)
         labels = [source.label for source in self.sources]
         _check_distinct("sources", labels)
         levels = [level for axis in self.axes for level in axis.levels]
         for level in [*levels, *([self.reference] if self.reference else [])]:
             if level.settings.get(START) not in (None, *labels):
-                raise ConfigError(
-                    START, level.settings[START], f"name a source: {', '.join(labels) or 'there is none'}."
-                )
+                remedy = _("name a source: {names}.", names=_any_of(labels))
+                raise ConfigError(START, level.settings[START], remedy)
         if self.runs > MOST_RUNS:
-            raise ConfigError("design", f"{self.runs:,} runs", f"an experiment has at most {MOST_RUNS:,}.")
+            remedy = _("an experiment has at most {most}.", most=f"{MOST_RUNS:,}")
+            raise ConfigError("design", counted(self.runs, "run"), remedy)
         return self
 
     @property
@@ -218,14 +228,25 @@ class Design(Section):
             return (self.reference.label,)
         return tuple(axis.levels[level].label for axis, level in zip(self.axes, cell.levels, strict=True))
 
+    def titles_of(self, cell: Cell) -> tuple[str, ...]:
+        """The labels in the language that is spoken."""
+        return tuple(level.title for level in self._levels_of(cell))
+
     def title_of(self, cell: Cell) -> str:
-        """A cell in words: "CE + SCL, τ 0.3"; the one cell of a design without axes is "all runs"."""
-        if cell.number < 0:
-            return self.sources[-1 - cell.number].label
+        """A cell in words: "CE + SCL, τ 0.3"; the one cell of a design without axes is "all runs".
+
+        So its runs are called, whatever language is spoken; `spoken_title` is for people.
+        """
+        with in_language(ENGLISH):
+            return self.spoken_title(cell)
+
+    def spoken_title(self, cell: Cell) -> str:
+        """The same in the language that is spoken."""
+        levels = self._levels_of(cell)
         if cell.levels is None:
-            return self.labels_of(cell)[0]
-        named = [_titled(axis.name, label) for axis, label in zip(self.axes, self.labels_of(cell), strict=True)]
-        return ", ".join(named) or "all runs"
+            return levels[0].title
+        named = [_titled(axis, level, self.base) for axis, level in zip(self.axes, levels, strict=True)]
+        return ", ".join(named) or _("all runs")
 
     def draft(self, cell: Cell, seed: int, sources: Mapping[str, str] = MappingProxyType({})) -> RunConfig:
         """The draft of one run.
@@ -256,8 +277,11 @@ class Design(Section):
             with suppress(ConfigError):  # a cell whose settings do not go together is left out, and said elsewhere
                 longest = max(longest, _steps(self.draft(cell, self.seeds[0])))
         if longest and not self.early_stopping.looks(longest):
-            remedy = f"the longest run takes {longest:,} steps, so none could end early: give fewer, or leave it out."
-            raise ConfigError("first comparison at step", self.early_stopping.grace_steps, remedy)
+            remedy = _(
+                "the longest run takes {steps}, so none could end early: give fewer, or leave it out.",
+                steps=counted(longest, "step"),
+            )
+            raise ConfigError(_("first comparison at step"), self.early_stopping.grace_steps, remedy)
 
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""
@@ -309,16 +333,41 @@ def _steps(draft: RunConfig) -> int:
 
 
 def axis_of(setting: str, values: Iterable[Any], base: RunConfig | None = None) -> Axis:
-    """An axis over one setting: its name and its levels' labels are those that people know it by.
+    """An axis over one setting: its name and its levels' labels are those that people know it by, in English.
 
     Args:
         base: whose losses have the setting, where it is one of theirs.
     Raises: ConfigError for values that are no list of different ones.
     """
-    parameter = parameter_of(setting, base or RunConfig())
-    name = NAMED.get(setting) or (parameter.label if parameter else setting)
-    levels = [{"label": value_text(value, parameter)[:LABEL_CHARS], "settings": {setting: value}} for value in values]
-    return build(Axis, {"name": name[:LABEL_CHARS], "levels": levels})
+    with in_language(ENGLISH):  # as names are stored
+        base = base or RunConfig()
+        name, parameter = _name_of(setting, base), parameter_of(setting, base)
+        levels = [
+            {"label": value_text(value, parameter)[:LABEL_CHARS], "settings": {setting: value}} for value in values
+        ]
+    return build(Axis, {"name": name, "levels": levels})
+
+
+def axis_title(axis: Axis, base: RunConfig) -> str:
+    """An axis's name in the language that is spoken.
+
+    Args:
+        base: of the design, whose phases and losses are in the names of their settings.
+    """
+    title = _spoken(axis.name)
+    settings = {setting for level in axis.levels for setting in level.settings}
+    if title != axis.name or language() == ENGLISH or len(settings) != 1:
+        return title
+    [setting] = settings
+    with in_language(ENGLISH):
+        stored = _name_of(setting, base)
+    return _name_of(setting, base) if stored == axis.name else title
+
+
+def _name_of(setting: str, base: RunConfig) -> str:
+    """What an axis over a setting is called."""
+    parameter = parameter_of(setting, base)
+    return (NAMED.get(setting) or (parameter.label if parameter else setting))[:LABEL_CHARS]
 
 
 def parameter_of(setting: str, base: RunConfig) -> Parameter | None:
@@ -342,20 +391,32 @@ def parse_design(given: Mapping[str, Any] | str) -> Design:
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise ConfigError("design", str(error), "give one JSON object.") from None
+            raise ConfigError("design", str(error), _("give one JSON object.")) from None
     return build(Design, given)
 
 
-def _titled(axis: str, label: str) -> str:
+def _titled(axis: Axis, level: Level, base: RunConfig) -> str:
     """A level in words: a number says of what, by its symbol where the axis has one."""
-    last = axis.rsplit(maxsplit=1)[-1]
-    return f"{last if len(last) == 1 else axis} {label}" if label[0].isdigit() else label
+    last = axis.name.rsplit(maxsplit=1)[-1]
+    if not level.label[0].isdigit():
+        return level.title
+    return f"{last if len(last) == 1 else axis_title(axis, base)} {level.title}"
+
+
+def _spoken(name: str) -> str:
+    """A name in the language that is spoken, where it is one of the project's own."""
+    text = _(name)
+    return name if "{" in text else text  # the noun of a number has a place for it
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return ", ".join(names) or _("there is none")
 
 
 def _check_distinct(field: str, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ConfigError(field, twice, "it is there twice; leave one of them out.")
+        raise ConfigError(field, twice, _("it is there twice; leave one of them out."))
 
 
 def _one_line(given: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
+from core.language import ENGLISH, _, in_language
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers.limits import check_experiment
@@ -44,15 +45,14 @@ class Experiments:
             StoreError; then nothing was created.
         """
         if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
-            remedy = "install Ray (pip install -r requirements-ray.txt), or leave it out."
+            remedy = _("install Ray ({command}), or leave it out.", command="pip install -r requirements-ray.txt")
             raise ConfigError("early_stopping", "ASHA", remedy)
         design.check_early_stopping()
         check_experiment(design.runs, owner)
-        for _ in self._first_drafts(design):
-            pass
+        self._check_drafts(design)
         experiment_id = self.table.create(design.name, design.to_json(), owner)
         # The first run begins while the job that makes the others is still loading what it needs.
-        make_runs(self.engine, experiment_id, lambda *_: None, most=1)
+        make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)
         self.fill(experiment_id)
         return experiment_id
 
@@ -62,8 +62,10 @@ class Experiments:
 
     def fill(self, experiment_id: str) -> None:
         """Have the runs that an experiment lacks be made, unless that is under way. Raises: EngineError."""
-        title = self.table.experiment(experiment_id).title
-        self._jobs.start(FILL, {"experiment": experiment_id}, f"Runs of {title}")
+        experiment = self.table.experiment(experiment_id)
+        with in_language(ENGLISH):  # a job's name is kept
+            label = f"Runs of {experiment.title}"
+        self._jobs.start(FILL, {"experiment": experiment_id}, label)
 
     def revive(self, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
         """Have missing runs be made where an experiment wants some and nobody is at it, or failed at it just now."""
@@ -116,7 +118,7 @@ class Experiments:
         Raises: ConfigError, StoreError, EngineError.
         """
         if count < 1:
-            raise ConfigError("seeds", count, "give 1 or more.")
+            raise ConfigError("seeds", count, _("give 1 or more."))
         design = self.design(experiment_id)
         more_runs = count * design.runs // len(design.seeds)
         check_experiment(design.runs + more_runs, self.table.experiment(experiment_id).owner)
@@ -127,7 +129,7 @@ class Experiments:
         self.fill(experiment_id)
         return more
 
-    def _first_drafts(self, design: Design) -> Iterator[Cell]:
+    def _check_drafts(self, design: Design) -> None:
         """Check every cell's settings, and one run as a whole. Raises: ConfigError, TaskError, EncoderError."""
         checked = False
         refused: PlaygroundError | None = None
@@ -137,7 +139,6 @@ class Experiments:
                 if not checked:
                     self.engine.prepared(draft)
                     checked = True
-                yield cell
             except PlaygroundError as error:
                 refused = refused or error
         if not checked and refused is not None:
@@ -168,11 +169,12 @@ def make_runs(engine: Engine, experiment_id: str, report: Report, most: int | No
         report(done, len(todo), f"{design.title_of(cell)}, seed {seed}")
         if not table.is_wanted(experiment_id):
             break
-        try:
-            draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
-            new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
-        except PlaygroundError as error:
-            table.put_problem(experiment_id, cell.number, seed, str(error))
+        with in_language(ENGLISH):  # a reason is kept, whoever asked for the run
+            try:
+                draft = design.draft(cell, seed, _sources(design, table.runs(experiment_id), cell, seed))
+                new += _make(engine, table, (experiment_id, cell.number, seed), draft, experiment.owner)
+            except PlaygroundError as error:
+                table.put_problem(experiment_id, cell.number, seed, str(error))
     report(len(todo), len(todo), "done")
     return new
 
@@ -188,7 +190,9 @@ def _sources(design: Design, runs: Sequence[ExperimentRun], cell: Cell, seed: in
     number = next(one.number for one in design.source_cells if design.title_of(one) == label)
     found = next((run.run_id for run in runs if (run.cell, run.seed) == (number, seed)), None)
     if found is None:
-        raise EngineError(f"{label}, from which it starts, could not be run under seed {seed}: fix that first.")
+        raise EngineError(
+            _("{run}, from which it starts, could not be run under seed {seed}: fix that first.", run=label, seed=seed)
+        )
     return {label: found}
 
 

@@ -16,10 +16,12 @@ from markupsafe import Markup
 from core import __version__
 from core.config import RunConfig
 from core.config.describe import settings
+from core.experiments.design import axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import SHARES, cautions, notes, score_name, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
+from core.language import ENGLISH, _, language, ngettext
 from core.quantities import counted
 from core.store import Experiment, Status
 
@@ -39,7 +41,7 @@ TEMPLATE = Path(__file__).resolve().parents[2] / "assets" / "report.html"
 
 
 def report_html(experiment: Experiment, results: Results, config: RunConfig | None = None) -> str:
-    """The report. What came from outside is escaped by the template.
+    """The report, in the language that is spoken. What came from outside is escaped by the template.
 
     Args:
         config: of one of its runs as it was carried out, whose settings are listed; of the first draft where None.
@@ -49,20 +51,21 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     header, rows = table_rows(results)
     first = config or design.base
     return _template().render(
+        language=language(),
         title=experiment.title,
-        created=datetime.fromtimestamp(experiment.created_at, UTC).strftime("%-d %B %Y"),
-        question=protocol.question if protocol else "",
-        source=protocol.source if protocol else "",
+        created=_day(experiment.created_at),
+        question=_(protocol.question) if protocol else "",
+        source=_(protocol.source) if protocol else "",
         sentences=summary(results),
         header=header,
         rows=rows,
         chart=Markup(chart(results)),  # noqa: S704 its labels are escaped where it is made
         notes=[*cautions(results), *notes(results)],
         published=protocol.published if protocol else (),
-        differs=protocol.differs if protocol else "",
-        axes=[(axis.name, ", ".join(level.label for level in axis.levels)) for axis in design.axes],
+        differs=_(protocol.differs) if protocol else "",
+        axes=[(axis_title(axis, design.base), ", ".join(level.title for level in axis.levels)) for axis in design.axes],
         seeds=", ".join(map(str, design.seeds)),
-        settings=[(one.label, one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
+        settings=[(_(one.label), one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
         runs=_runs(results),
         design=json.dumps(design.model_dump(mode="json"), indent=2, ensure_ascii=False),
         made_with=f"SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}, "
@@ -71,23 +74,44 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     )
 
 
+def _day(moment: float) -> str:
+    """A day as people write it: 7 March 2026. Args: moment: in seconds since the epoch."""
+    day = datetime.fromtimestamp(moment, UTC)
+    if language() == ENGLISH:
+        return day.strftime("%-d %B %Y")
+    from babel.dates import format_date  # what English alone does without
+
+    return format_date(day, "long", locale=language())
+
+
 def summary(results: Results) -> list[str]:
     """What was found, in sentences: a difference and none as plainly as each other."""
     comparisons = [cell for cell in results.cells if cell.comparison is not None]
     finished = sum(run.status == Status.FINISHED for cell in results.cells for run in cell.runs)
-    words = [f"{finished:,} of {counted(results.design.runs, 'run')} have finished."]
+    runs = counted(results.design.runs, "run")
+    words = [_("{finished} of {runs} have finished.", finished=f"{finished:,}", runs=runs)]
     if not comparisons:
         return words
     shown = [cell for cell in comparisons if cell.comparison and cell.comparison.verdict != "no difference shown"]
     if not shown:
-        words.append(f"No difference is shown in {counted(len(comparisons), 'comparison')} at the 5% level (Holm).")
+        number = counted(len(comparisons), "comparison")
+        words.append(_("No difference is shown in {comparisons} at the 5% level (Holm).", comparisons=number))
     for cell in shown:
         assert cell.comparison is not None
         against = results.cells[cell.comparison.baseline].title
-        words.append(f"{cell.title} is {cell.comparison.verdict} than {against}.")
-    if shown and len(shown) < len(comparisons):
-        rest = counted(len(comparisons) - len(shown), "comparison shows", "comparisons show")
-        words.append(f"The other {rest} no difference.")
+        if cell.comparison.verdict == "higher":
+            words.append(_("{cell} is higher than {baseline}.", cell=cell.title, baseline=against))
+        else:
+            words.append(_("{cell} is lower than {baseline}.", cell=cell.title, baseline=against))
+    rest = len(comparisons) - len(shown)
+    if shown and rest:
+        words.append(
+            ngettext(
+                "The other {count} comparison shows no difference.",
+                "The other {count} comparisons show no difference.",
+                rest,
+            )
+        )
     return words
 
 
@@ -121,7 +145,7 @@ def _runs(results: Results) -> list[dict[str, Any]]:
                     "seed": run.seed,
                     "run": run.number or "–",
                     "id": run.run_id or "–",
-                    "status": str(run.status or "not made"),
+                    "status": _(str(run.status)) if run.status else _("not made"),
                     "score": "–" if score is None else f"{score:.4f}",
                 }
             )
@@ -133,4 +157,5 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.globals["_"] = _
     return environment.get_template(TEMPLATE.name)

@@ -9,20 +9,35 @@ from typing import Literal
 
 from tabulate import tabulate
 
-from core.experiments.results import SPLITS, CellResult, Comparison, Results
+from core.events import VALIDATION
+from core.experiments.design import axis_title
+from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, Results
+from core.language import ENGLISH, N_, _, in_language, ngettext
 from core.quantities import counted, percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
 
 Format = Literal["csv", "markdown", "latex"]
 SUFFIXES: dict[Format, str] = {"csv": "csv", "markdown": "md", "latex": "tex"}
-NONE, ENOUGH = "–", "enough"
+NONE = "–"
 GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "varepsilon", "λ": "lambda", "ρ": "rho", "τ": "tau"}
 # Scores that people read as percentages.
 SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 LEAST_P = 0.001
+# A score, such as "Test accuracy".
+OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
 # Below, a bootstrap over seeds sees too few of them.
 FEW_SEEDS = 8
+HOW_BY_EXAMPLE = N_(
+    "Differences are in {unit}, paired over the same seeds and the same examples, and rounded by themselves; intervals "
+    "are 95% percentile bootstraps over seeds and examples, p values those of the paired permutation test over seeds, "
+    "corrected for {comparisons} (Holm)."
+)
+HOW_BY_SEED = N_(
+    "Differences are in {unit}, paired over the same seeds, and rounded by themselves; intervals are 95% percentile "
+    "bootstraps over seeds, p values those of the paired permutation test over seeds, corrected for {comparisons} "
+    "(Holm)."
+)
 # What pdflatex has no letter for.
 IN_LATEX = str.maketrans(
     {"−": "$-$", "±": "$\\pm$", "–": "--", **{letter: f"$\\{name}$" for letter, name in GREEK.items()}}
@@ -30,7 +45,12 @@ IN_LATEX = str.maketrans(
 
 
 def table_text(results: Results, form: Format) -> str:
-    """The table as a file's text. CSV holds numbers with all their digits, the others what people read."""
+    """The table as a file's text, in English. CSV holds numbers with all their digits, the others what people read."""
+    with in_language(ENGLISH):
+        return _table_text(results, form)
+
+
+def _table_text(results: Results, form: Format) -> str:
     if form == "csv":
         return _csv(results)
     header, rows = table_rows(results)
@@ -44,11 +64,11 @@ def table_text(results: Results, form: Format) -> str:
 
 def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     """What people read: the header, and a row per cell."""
-    names = [axis.name for axis in results.design.axes] or ["Runs"]
-    header = [*names, "Seeds", score_name(results)]
+    names = [axis_title(axis, results.design.base) for axis in results.design.axes] or [_("Runs")]
+    header = [*names, _("Seeds"), score_name(results)]
     compares = results.design.compares
     if compares:
-        header += ["Difference", "95% interval", "p (Holm)", "Verdict", "Seeds needed"]
+        header += [_("Difference"), _("95% interval"), _("p (Holm)"), _("Verdict"), _("Seeds needed")]
     rows = []
     for cell in results.cells:
         row = [*_labels(results, cell), str(cell.seeds), mean_text(results, cell)]
@@ -58,7 +78,12 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
 
 def score_name(results: Results) -> str:
     """What is listed, such as "Test accuracy"."""
-    return f"{SPLITS[results.split]} {results.measure.label[0].lower()}{results.measure.label[1:]}"
+    return _(OF_SPLIT[results.split], measure=in_phrase(_(results.measure.label)))
+
+
+def in_phrase(label: str) -> str:
+    """A label as it stands within a phrase."""
+    return f"{label[0].lower()}{label[1:]}"
 
 
 def mean_text(results: Results, cell: CellResult) -> str:
@@ -82,14 +107,14 @@ def interval_text(results: Results, comparison: Comparison) -> str:
     found = comparison.difference
     if found.low is None or found.high is None:
         return NONE
-    return f"{difference_text(results, found.low)} to {difference_text(results, found.high)}"
+    return _("{low} to {high}", low=difference_text(results, found.low), high=difference_text(results, found.high))
 
 
 def unit(results: Results) -> str:
     """Of differences."""
     if results.measure.name in SHARES:
-        return "percentage points"
-    return "nats" if results.measure.name == "cross_entropy" else "the measure’s own unit"
+        return _("percentage points")
+    return _("nats") if results.measure.name == "cross_entropy" else _("the measure’s own unit")
 
 
 def p_text(p: float | None) -> str:
@@ -103,7 +128,8 @@ def needed_text(comparison: Comparison) -> str:
     if comparison.difference.seeds < 2:
         return NONE
     if comparison.verdict != "no difference shown":
-        return ENOUGH
+        # Translators: seeds, to show a difference.
+        return _("enough")
     return "> 1,000" if comparison.seeds_needed is None else f"{comparison.seeds_needed:,}"
 
 
@@ -112,54 +138,75 @@ def cautions(results: Results) -> list[str]:
     found = []
     comparisons = results.comparisons
     if comparisons:
-        count, number = len(comparisons), counted(len(comparisons), "comparison")
+        count = len(comparisons)
         seeds = min(one.difference.seeds for one in comparisons)
         least = min(1.0, count * min(one.difference.least_p for one in comparisons))
         if least > LEVEL:
             found.append(
-                f"With {counted(seeds, 'seed')} and {number}, p cannot fall below {least:.3g}: no difference can be "
-                f"shown, however large. It takes {fewest_seeds(LEVEL / count)} seeds."
+                _(
+                    "With {seeds} and {comparisons}, p cannot fall below {least}: no difference can be shown, however "
+                    "large. It takes {needed} seeds.",
+                    seeds=counted(seeds, "seed"),
+                    comparisons=counted(count, "comparison"),
+                    least=f"{least:.3g}",
+                    needed=fewest_seeds(LEVEL / count),
+                )
             )
         if seeds < FEW_SEEDS:
-            found.append("An interval from so few seeds is too narrow: where it and p disagree, believe p.")
+            found.append(_("An interval from so few seeds is too narrow: where it and p disagree, believe p."))
     if results.ended_early:
         found.append(
-            f"{counted(results.ended_early, 'run was', 'runs were')} ended early, the poor ones: what is left of a "
-            "cell is better than the cell. Read no difference from this table; run the best cells to their end."
+            ngettext(
+                "{count} run was ended early, the poor ones: what is left of a cell is better than the cell. Read no "
+                "difference from this table; run the best cells to their end.",
+                "{count} runs were ended early, the poor ones: what is left of a cell is better than the cell. Read no "
+                "difference from this table; run the best cells to their end.",
+                results.ended_early,
+            )
         )
     left = results.design.runs - results.ended_early - len(results.design.sources) * len(results.design.seeds)
     left -= sum(cell.seeds for cell in results.cells)
     if left and any(cell.seeds for cell in results.cells):
-        found.append(f"{counted(left, 'run has', 'runs have')} no such score yet: numbers and verdicts may change.")
+        found.append(
+            ngettext(
+                "{count} run has no such score yet: numbers and verdicts may change.",
+                "{count} runs have no such score yet: numbers and verdicts may change.",
+                left,
+            )
+        )
     return found
 
 
 def notes(results: Results) -> list[str]:
     """How the numbers were computed, a sentence each."""
-    found = ["± is the standard deviation over seeds (n − 1)."]
+    found = [_("± is the standard deviation over seeds (n − 1).")]
     comparisons = results.comparisons
     if comparisons:
-        pairs = "the same seeds and the same examples" if results.by_example else "the same seeds"
-        drawn = "seeds and examples" if results.by_example else "seeds"
+        how = HOW_BY_EXAMPLE if results.by_example else HOW_BY_SEED
+        found.append(_(how, unit=unit(results), comparisons=counted(len(comparisons), "comparison")))
         found.append(
-            f"Differences are in {unit(results)}, paired over {pairs}, and rounded by themselves; intervals are 95% "
-            f"percentile bootstraps over {drawn}, p values those of the paired permutation test over seeds, corrected "
-            f"for {counted(len(comparisons), 'comparison')} (Holm)."
-        )
-        found.append(
-            "“No difference shown” does not say that there is none. “Seeds needed” is the number that would show a "
-            "difference such as this one four times in five."
+            _(
+                "“No difference shown” does not say that there is none. “Seeds needed” is the number that would show "
+                "a difference such as this one four times in five."
+            )
         )
     if results.measure.better is not None:
-        found.append(f"{results.measure.better.capitalize()} is better.")
+        found.append(better_text(results))
     if any(cell.by_probe for cell in results.cells):
-        found.append("Where the classifier never learned, the score is that of a linear probe of the vectors.")
+        found.append(_("Where the classifier never learned, the score is that of a linear probe of the vectors."))
     return found
+
+
+def better_text(results: Results) -> str:
+    """Which way is better, in a sentence; empty where neither is."""
+    sentences = {"higher": _("Higher is better."), "lower": _("Lower is better."), None: ""}
+    return sentences[results.measure.better]
 
 
 def _labels(results: Results, cell: CellResult) -> list[str]:
     """One text per axis; of a cell outside the grid, its label in the first."""
-    labels = list(results.design.labels_of(cell.cell)) or ["all"]
+    # Translators: all runs of an experiment, in the one row of a table.
+    labels = list(results.design.titles_of(cell.cell)) or [_("all")]
     return labels + [NONE] * (max(1, len(results.design.axes)) - len(labels))
 
 
@@ -167,14 +214,15 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
     comparison = cell.comparison
     if comparison is None:
         compared_with = results.design.baseline_of(cell.cell) is None
-        return ["baseline" if compared_with else NONE, *[NONE] * 4]
+        # Translators: what others are compared with.
+        return [_("baseline") if compared_with else NONE, *[NONE] * 4]
     pairs = comparison.difference.seeds
     fewer = "" if pairs == cell.seeds else f" ({counted(pairs, 'pair')})"
     return [
         difference_text(results, comparison.difference.mean) + fewer,
         interval_text(results, comparison),
         p_text(comparison.corrected_p),
-        comparison.verdict if comparison.corrected_p is not None else NONE,
+        _(VERDICTS[comparison.verdict]) if comparison.corrected_p is not None else NONE,
         needed_text(comparison),
     ]
 

@@ -17,13 +17,14 @@ from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
+from core.language import N_
 from core.representation.agreement import mean_std
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, PairedDifference, holm, paired_difference, seeds_needed
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 
 TEST = "test"
-SPLITS = {TEST: "Test", VALIDATION: "Validation"}
+SPLITS = {TEST: N_("Test"), VALIDATION: N_("Validation")}
 # What can be listed: scores of a split, and measures of the vectors of the validation rows at the last frame.
 OF_VECTORS: Mapping[str, Measure] = {
     entry.name: Measure(entry.name, entry.label, None if entry.better == "neither" else entry.better)
@@ -34,6 +35,13 @@ MEASURES: Mapping[str, Measure] = {**SCORES, **OF_VECTORS}
 # Scores that are means over examples, which two runs can therefore be compared on one by one.
 BY_EXAMPLE = ("accuracy", "cross_entropy")
 Verdict = Literal["higher", "lower", "no difference shown"]
+VERDICTS: Mapping[Verdict, str] = {
+    # Translators: a score, than another.
+    "higher": N_("higher"),
+    # Translators: a score, than another.
+    "lower": N_("lower"),
+    "no difference shown": N_("no difference shown"),
+}
 
 Values = NDArray[np.float64]
 
@@ -74,6 +82,7 @@ class CellResult:
     """One cell.
 
     Attributes:
+        title: in the language that was spoken.
         scores: by seed, of the runs that have the score.
         mean, std: over seeds, n − 1; None where there is no score, or one seed.
         by_probe: whether any of its scores is that of a linear probe, because the classifier never learned.
@@ -188,7 +197,7 @@ def _cell(
             found[run.seed] = value
             by_probe |= evaluation.probe_rows is not None
     mean, std = mean_std(list(found.values())) if found else (None, None)
-    return CellResult(cell, design.title_of(cell), found, mean, std, None, by_probe, runs)
+    return CellResult(cell, design.spoken_title(cell), found, mean, std, None, by_probe, runs)
 
 
 def _compared(

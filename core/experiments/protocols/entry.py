@@ -10,6 +10,7 @@ from core.config import RunConfig
 from core.config.changes import PRESET, changed
 from core.config.presets import preset
 from core.experiments.design import LEAN, Axis, Design, Level, axis_of
+from core.language import N_
 from core.representation.paired import LEVEL, fewest_seeds
 
 # At least; more where the number of comparisons asks for more.
@@ -34,7 +35,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """An experiment of a paper or of the notes.
+    """An experiment of a paper or of the notes. Its words are marked, and translated where they are shown.
 
     Attributes:
         question: what it answers, as people ask it.
@@ -92,7 +93,7 @@ class Protocol:
         )
 
 
-def objectives(*names: str, name: str = "Objective") -> Axis:
+def objectives(*names: str, name: str = N_("Objective")) -> Axis:
     """An axis over presets, called as their lists call them."""
     return Axis(name=name, levels=tuple(Level(label=preset(one).label, settings={PRESET: one}) for one in names))
 

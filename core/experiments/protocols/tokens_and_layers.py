@@ -5,17 +5,20 @@ from __future__ import annotations
 from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol, Published, varied
 from core.experiments.protocols.rdrop_stages import NOTES
+from core.language import N_
 
 CE = Level(label="CE", settings={"preset": "ce"})
-LAYER_SETS = {"last": "Last", "last_third": "Last third", "every_third": "Every third"}
-LAYERS_REMARK = "The notes' layer i (0 to 11) is hidden_states[i], which is our layer i; their 0 is the embeddings."
-OF_VECTORS = ("Run", "SVM", "1-NN", "ARI", "NMI")
-TOKENS_SETTING = "DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run each"
+LAYER_SETS = {"last": N_("Last"), "last_third": N_("Last third"), "every_third": N_("Every third")}
+# Translators: "Run" is a noun: one training of a model.
+OF_VECTORS = (N_("Run"), "SVM", "1-NN", "ARI", "NMI")
 
 TOKEN_ACCURACIES = Published(
     ("k", "α 0.2", "α 0.5"),
     (("30", "0.95100", "0.94972"), ("60", "0.95124", "0.95068"), ("90", "0.95084", "0.95080")),
-    f"{TOKENS_SETTING}; test accuracy, α is the weight of the contrastive loss",
+    N_(
+        "DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run each; test accuracy, α is the weight of the "
+        "contrastive loss"
+    ),
     NOTES,
 )
 TOKEN_VECTORS = Published(
@@ -28,30 +31,30 @@ TOKEN_VECTORS = Published(
         ("k 60, α 0.5", "0.94815", "0.92340", "0.807293", "0.711029"),
         ("k 90, α 0.2", "0.94825", "0.92535", "0.810891", "0.715902"),
         ("k 90, α 0.5", "0.94850", "0.92365", "0.808371", "0.712198"),
-        ("k 90, α 0.25, 5 clusters", "0.94855", "0.93115", "0.812513", "0.719907"),
-        ("k 90, α 0.25, 10 clusters", "0.94890", "0.93205", "0.812332", "0.720072"),
-        ("k 90, α 0.25, 15 clusters", "0.94820", "0.93045", "0.812152", "0.718854"),
+        (N_("k 90, α 0.25, 5 clusters"), "0.94855", "0.93115", "0.812513", "0.719907"),
+        (N_("k 90, α 0.25, 10 clusters"), "0.94890", "0.93205", "0.812332", "0.720072"),
+        (N_("k 90, α 0.25, 15 clusters"), "0.94820", "0.93045", "0.812152", "0.718854"),
     ),
-    f"{TOKENS_SETTING}; [CLS] of 20,000 training rows",
+    N_("DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run each; [CLS] of 20,000 training rows"),
     NOTES,
 )
 LAYER_VECTORS = Published(
     OF_VECTORS,
     (
-        ("sentence, 0 1 2 3", "0.9180", "0.9216", "0.7835", "0.6873"),
-        ("sentence, 4 5 6 7", "0.9232", "0.9228", "0.7857", "0.6920"),
-        ("sentence, 8 9 10 11", "0.9270", "0.9232", "0.7906", "0.6915"),
-        ("sentence, 2 5 8 11", "0.9220", "0.9286", "0.7942", "0.6957"),
-        ("sentence, 5 7 9 11", "0.9272", "0.9254", "0.7913", "0.6923"),
-        ("sentence, 11", "0.9238", "0.9152", "0.7850", "0.6868"),
-        ("token, 0 1 2 3", "0.9070", "0.9032", "0.7409", "0.6466"),
-        ("token, 4 5 6 7", "0.8902", "0.8586", "0.6502", "0.5418"),
-        ("token, 8 9 10 11", "0.9358", "0.9156", "0.7744", "0.6734"),
-        ("token, 2 5 8 11", "0.9200", "0.9080", "0.7395", "0.6344"),
-        ("token, 5 7 9 11", "0.9202", "0.9020", "0.7286", "0.6238"),
-        ("token, 11", "0.9328", "0.9250", "0.7885", "0.6889"),
+        (N_("sentence, 0 1 2 3"), "0.9180", "0.9216", "0.7835", "0.6873"),
+        (N_("sentence, 4 5 6 7"), "0.9232", "0.9228", "0.7857", "0.6920"),
+        (N_("sentence, 8 9 10 11"), "0.9270", "0.9232", "0.7906", "0.6915"),
+        (N_("sentence, 2 5 8 11"), "0.9220", "0.9286", "0.7942", "0.6957"),
+        (N_("sentence, 5 7 9 11"), "0.9272", "0.9254", "0.7913", "0.6923"),
+        (N_("sentence, 11"), "0.9238", "0.9152", "0.7850", "0.6868"),
+        (N_("token, 0 1 2 3"), "0.9070", "0.9032", "0.7409", "0.6466"),
+        (N_("token, 4 5 6 7"), "0.8902", "0.8586", "0.6502", "0.5418"),
+        (N_("token, 8 9 10 11"), "0.9358", "0.9156", "0.7744", "0.6734"),
+        (N_("token, 2 5 8 11"), "0.9200", "0.9080", "0.7395", "0.6344"),
+        (N_("token, 5 7 9 11"), "0.9202", "0.9020", "0.7286", "0.6238"),
+        (N_("token, 11"), "0.9328", "0.9250", "0.7885", "0.6889"),
     ),
-    "DeBERTa-v3-base on IMDb, [CLS] of 5,000 validation rows, one run each",
+    N_("DeBERTa-v3-base on IMDb, [CLS] of 5,000 validation rows, one run each"),
     NOTES,
 )
 
@@ -59,72 +62,80 @@ ENTRIES = (
     Protocol(
         "tokens",
         7,
-        "Tokens: k × α",
-        "Does contrast between the tokens that [CLS] attends to beat cross-entropy?",
+        N_("Tokens: k × α"),
+        N_("Does contrast between the tokens that [CLS] attends to beat cross-entropy?"),
         NOTES,
         lambda _: (
-            varied("objective.terms.0.k", 30, 60, 90, name="Tokens k"),
-            varied("objective.terms.0.weight", 0.2, 0.5, name="Weight α"),
+            varied("objective.terms.0.k", 30, 60, 90, name=N_("Tokens k")),
+            varied("objective.terms.0.weight", 0.2, 0.5, name=N_("Weight α")),
         ),
         settings={"task.id": "long_film_reviews", "preset": "token-scl", "encoder.max_length": 256, "steps": 40},
         reference=CE,
         published=(TOKEN_ACCURACIES, TOKEN_VECTORS),
-        differs="The notes train on IMDb with LoRA. Where k is not smaller than the number of real tokens, all of them "
-        "are views and nothing is selected.",
+        differs=N_(
+            "The notes train on IMDb with LoRA. Where k is not smaller than the number of real tokens, all of them are "
+            "views and nothing is selected."
+        ),
     ),
     Protocol(
         "layers",
         8,
-        "Layers × level",
-        "Does one contrastive loss per layer help, and at which layers and level?",
+        N_("Layers × level"),
+        N_("Does one contrastive loss per layer help, and at which layers and level?"),
         NOTES,
         lambda _: (
             Axis(
-                name="Layers",
+                name=N_("Layers"),
                 levels=tuple(
                     Level(label=label, settings={"objective.terms.0.layers": name})
                     for name, label in LAYER_SETS.items()
                 ),
             ),
             Axis(
-                name="Level",
+                name=N_("Level"),
                 levels=(
-                    Level(label="Sentence", settings={"preset": "multi-layer-sentence"}),
-                    Level(label="Token", settings={"preset": "multi-layer-token"}),
+                    Level(label=N_("Sentence"), settings={"preset": "multi-layer-sentence"}),
+                    Level(label=N_("Token"), settings={"preset": "multi-layer-token"}),
                 ),
             ),
         ),
         settings={"task.id": "film_reviews", "steps": 90},
         reference=CE,
         published=(LAYER_VECTORS,),
-        differs=f"The notes compare representations, not accuracies. {LAYERS_REMARK} Here layers are chosen by place, "
-        "because encoders have 4 to 24 blocks.",
+        differs=N_(
+            "The notes compare representations, not accuracies. The notes' layer i (0 to 11) is hidden_states[i], "
+            "which is our layer i; their 0 is the embeddings. Here layers are chosen by place, because encoders have 4 "
+            "to 24 blocks."
+        ),
     ),
     Protocol(
         "representation",
         9,
-        "Representations",
-        "Which objective leaves the clearest vectors?",
+        N_("Representations"),
+        N_("Which objective leaves the clearest vectors?"),
         NOTES,
         lambda _: (
             Axis(
-                name="Objective",
+                name=N_("Objective"),
                 levels=(
                     CE,
                     Level(label="CE + SCL", settings={"preset": "ce-scl"}),
                     Level(label="R-Drop", settings={"preset": "rdrop-one-stage"}),
-                    Level(label="Token-level", settings={"preset": "token-scl"}),
-                    Level(label="Clustered tokens", settings={"preset": "clustered-tokens"}),
-                    Level(label="Multi-layer, sentences", settings={"preset": "multi-layer-sentence"}),
-                    Level(label="Multi-layer, tokens", settings={"preset": "multi-layer-token"}),
+                    Level(label=N_("Token-level"), settings={"preset": "token-scl"}),
+                    Level(label=N_("Clustered tokens"), settings={"preset": "clustered-tokens"}),
+                    Level(label=N_("Multi-layer, sentences"), settings={"preset": "multi-layer-sentence"}),
+                    Level(label=N_("Multi-layer, tokens"), settings={"preset": "multi-layer-token"}),
                 ),
             ),
         ),
         settings={"task.id": "film_reviews", "steps": 90},
         baseline={"Objective": "CE"},
         published=(TOKEN_VECTORS, LAYER_VECTORS),
-        differs="The notes measure 20,000 training rows or 5,000 validation rows of IMDb, we the validation rows on "
-        f"the map at the last frame. {LAYERS_REMARK}",
+        differs=N_(
+            "The notes measure 20,000 training rows or 5,000 validation rows of IMDb, we the validation rows on the "
+            "map at the last frame. The notes' layer i (0 to 11) is hidden_states[i], which is our layer i; their 0 is "
+            "the embeddings."
+        ),
         measure="linear_svm",
         split="validation",
     ),

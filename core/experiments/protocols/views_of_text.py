@@ -6,7 +6,8 @@ from typing import Any
 
 from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol, Published
-from core.experiments.protocols.rdrop_stages import DIFFERS, IMDB, NOTES
+from core.experiments.protocols.rdrop_stages import IMDB, NOTES
+from core.language import N_
 
 WEIGHT = 0.5
 
@@ -21,19 +22,19 @@ ENTRIES = (
     Protocol(
         "views",
         6,
-        "Views",
-        "Do more views of a text make a better contrast?",
+        N_("Views"),
+        N_("Do more views of a text make a better contrast?"),
         NOTES,
         lambda _: (
             Axis(
-                name="Views",
+                name=N_("Views"),
                 levels=(
-                    Level(label="CE alone", settings={"preset": "ce"}),
-                    _scl("One view"),
-                    _scl("Head dropout", "head_dropout"),
-                    _scl("Layers", "layers"),
-                    _scl("Head dropout and layers", "head_dropout", "layers"),
-                    _scl("Second pass", "dropout"),
+                    Level(label=N_("CE alone"), settings={"preset": "ce"}),
+                    _scl(N_("One view")),
+                    _scl(N_("Head dropout"), "head_dropout"),
+                    _scl(N_("Layers"), "layers"),
+                    _scl(N_("Head dropout and layers"), "head_dropout", "layers"),
+                    _scl(N_("Second pass"), "dropout"),
                     _scl("EDA", "eda"),
                 ),
             ),
@@ -42,12 +43,15 @@ ENTRIES = (
         baseline={"Views": "One view"},
         published=(
             Published(
-                ("SCL", "Accuracy"),
-                (("One view", "0.94636"), ("R-Drop and [CLS] of other layers", "0.94736")),
+                ("SCL", N_("Accuracy")),
+                ((N_("One view"), "0.94636"), (N_("R-Drop and [CLS] of other layers"), "0.94736")),
                 IMDB,
                 NOTES,
             ),
         ),
-        differs=f"{DIFFERS} Their multi-view loss is ours with head dropout and layers.",
+        differs=N_(
+            "The notes fine-tune DeBERTa-v3-base on IMDb for three epochs and print one run of each. Their multi-view "
+            "loss is ours with head dropout and layers."
+        ),
     ),
 )

@@ -16,6 +16,8 @@ from core.figures.curves import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned
+from core.language import N_, _
+from core.quantities import counted
 from core.representation.metrics import METRICS
 from core.store import Store
 from core.tasks.listing import csv_file
@@ -24,39 +26,49 @@ from pages.ui import reads
 from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared
+from pages.ui.compare.words import group_name, listed
 from pages.ui.live_figure import live_figure
 
 PANEL_PX, AROUND_PX = 210, 110
 # Enough steps to meet every measure of every phase.
 LOOKED_AT = 60
 DEFAULT = (LOSS, "validation.accuracy", "validation.probe.accuracy")
-AXIS_LABELS: Mapping[Axis, str] = {"step": "Step", "time": "Time", "progress": "Progress"}
-SMOOTHINGS = {"none": "None", "exponential": "Exponential", "average": "Window"}
+AXIS_LABELS: Mapping[Axis, str] = {"step": N_("Step"), "time": N_("Time"), "progress": N_("Progress")}
+DESCRIBED: Mapping[Axis, str] = {
+    "step": N_("Curves of {runs} over the step: {measures}."),
+    "time": N_("Curves of {runs} over the time spent in steps, s: {measures}."),
+    "progress": N_("Curves of {runs} over the share of the run: {measures}."),
+}
+# Translators: how curves are smoothed: not at all, exponentially, or over a window.
+SMOOTHINGS = {"none": N_("None"), "exponential": N_("Exponential"), "average": N_("Window")}
 OF_STEPS = {
-    LOSS: "Loss, nats",
-    GRADIENT_NORM: "Gradient norm, before clipping",
-    "learning_rate": "Learning rate",
-    SHARED_COSINE: "Cosine of the parts' gradients, on a shared block",
-    POOLED_COSINE: "Cosine of the parts' gradients, on the encoder's outputs",
-    "lambda": "Weight λ",
-    "temperature": "Temperature τ",
+    LOSS: N_("Loss, nats"),
+    GRADIENT_NORM: N_("Gradient norm, before clipping"),
+    "learning_rate": N_("Learning rate"),
+    SHARED_COSINE: N_("Cosine of the parts' gradients, on a shared block"),
+    POOLED_COSINE: N_("Cosine of the parts' gradients, on the encoder's outputs"),
+    "lambda": N_("Weight λ"),
+    "temperature": N_("Temperature τ"),
 }
 OF_FRAMES = {
-    "accuracy": "Validation accuracy",
-    "macro_f1": "Validation macro-F1",
-    "cross_entropy": "Validation cross-entropy, nats",
-    "probe.accuracy": "Validation accuracy, linear probe",
-    "probe.macro_f1": "Validation macro-F1, linear probe",
-    "probe.cross_entropy": "Validation cross-entropy, linear probe, nats",
-    "mean_cosine": "Mean pairwise cosine",
-    "within_cosine": "Cosine within classes",
-    "between_cosine": "Cosine between classes",
-    "effective_rank": "Effective rank",
+    "accuracy": N_("Validation accuracy"),
+    "macro_f1": N_("Validation macro-F1"),
+    "cross_entropy": N_("Validation cross-entropy, nats"),
+    "probe.accuracy": N_("Validation accuracy, linear probe"),
+    "probe.macro_f1": N_("Validation macro-F1, linear probe"),
+    "probe.cross_entropy": N_("Validation cross-entropy, linear probe, nats"),
+    "mean_cosine": N_("Mean pairwise cosine"),
+    "within_cosine": N_("Cosine within classes"),
+    "between_cosine": N_("Cosine between classes"),
+    "effective_rank": N_("Effective rank"),
 }
 VALIDATION, MEASURE = "validation.", "measure."
 SCORES = ("accuracy", "macro_f1", "cross_entropy")
 # Of a term's gradient: on the weights of a shared block, in older runs on the encoder's outputs.
-PULLS = {OfTerm.SHARED_GRADIENT: "on a shared block", OfTerm.POOLED_GRADIENT: "on the encoder's outputs"}
+PULLS = {
+    OfTerm.SHARED_GRADIENT: N_("Gradient norm of {part}, on a shared block"),
+    OfTerm.POOLED_GRADIENT: N_("Gradient norm of {part}, on the encoder's outputs"),
+}
 LOGARITHMIC = (GRADIENT_NORM, *(f"{pull}." for pull in PULLS))
 # Measured at some steps only, so that a line joins those.
 SPARSE = (SHARED_COSINE, f"{OfTerm.SHARED_GRADIENT}.")
@@ -103,18 +115,18 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     records = [_record(store, one) for one in runs]
     labels = measure_labels({name for run in records for name in run.names()})
     if not labels:
-        st.caption("No curves yet: the first come with a run's first step.")
+        st.caption(_("No curves yet: the first come with a run's first step."))
         return
     groups = seed_groups([one.config for one in runs])
     chosen, axis, smoothing, gathered = _controls(labels, any(len(group) > 1 for group in groups))
     if not chosen:
-        st.caption("Choose a measure to see its curves.")
+        st.caption(_("Choose a measure to see its curves."))
         return
     names, curve_of = _lines(records, groups if gathered else [(number,) for number in range(len(runs))], axis)
     unlike = _unlike(records, chosen)
     panels = [
         MeasurePanel(
-            f"{labels[name]} · not comparable" if name in unlike else labels[name],
+            _("{measure} · not comparable", measure=labels[name]) if name in unlike else labels[name],
             curve_of(name),
             log=name.startswith(LOGARITHMIC),
             percent=name in SHARES,
@@ -127,19 +139,21 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         compare_figure(panels, names, axis=AXES[axis], smoothing=smoothing, revision=revision),
         key="compare.figure",
         height=PANEL_PX * len(panels) + AROUND_PX,
-        description=f"Curves of {len(names)} runs over the {AXES[axis]}: {', '.join(labels[n] for n in chosen)}.",
+        description=_(
+            DESCRIBED[axis], runs=counted(len(names), "run"), measures=", ".join(labels[name] for name in chosen)
+        ),
     )
     if unlike:
-        st.caption(_warning([labels[name] for name in unlike]))
+        st.caption(_warning(unlike))
     st.caption(_about(smoothing, gathered, axis))
     st.download_button(
-        "Curves as CSV",
+        _("Curves as CSV"),
         lambda: records_csv(records, chosen, axis),
         "curves.csv",
         "text/csv",
         key="compare.curves.csv",
         icon=":material/download:",
-        help="The values as they were measured, not smoothed, one line for each run, measure and step.",
+        help=_("The values as they were measured, not smoothed, one line for each run, measure and step."),
     )
 
 
@@ -153,12 +167,13 @@ def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _warning(labels: Sequence[str]) -> str:
-    """Why the heights of these curves do not compare."""
-    named = " and ".join(label.removesuffix(", nats") for label in labels)
-    return (
-        f"{named}: these runs add up different things (another objective, temperature or batch size), so their heights "
-        "do not compare. Compare the course of each curve; validation scores compare."
+def _warning(losses: Sequence[str]) -> str:
+    """Why the heights of these losses' curves do not compare."""
+    named = [_("Loss") if name == LOSS else part_label(name.removeprefix(OfTerm.LOSS.of(""))) for name in losses]
+    return _(
+        "{losses}: these runs add up different things (another objective, temperature or batch size), so their heights "
+        "do not compare. Compare the course of each curve; validation scores compare.",
+        losses=listed(named),
     )
 
 
@@ -166,17 +181,17 @@ def measure_labels(names: Iterable[str]) -> dict[str, str]:
     """What can be chosen, and what people call it, in the order in which a run is read."""
     known = set(names)
     pulls = {
-        pull.of(key): f"Gradient norm of {part_label(key)}, {where}"
-        for pull, where in PULLS.items()
+        pull.of(key): _(label, part=part_label(key))
+        for pull, label in PULLS.items()
         for key in pull.keys(sorted(known))
     }
     ordered = {
-        LOSS: OF_STEPS[LOSS],
-        **{OfTerm.LOSS.of(part): f"{part_label(part)}, nats" for part in OfTerm.LOSS.keys(sorted(known))},
-        **{f"{VALIDATION}{name}": label for name, label in OF_FRAMES.items()},
-        **{name: label for name, label in OF_STEPS.items() if name != LOSS},
+        LOSS: _(OF_STEPS[LOSS]),
+        **{OfTerm.LOSS.of(part): _("{part}, nats", part=part_label(part)) for part in OfTerm.LOSS.keys(sorted(known))},
+        **{f"{VALIDATION}{name}": _(label) for name, label in OF_FRAMES.items()},
+        **{name: _(label) for name, label in OF_STEPS.items() if name != LOSS},
         **pulls,
-        **{f"{MEASURE}{entry.name}": f"{entry.label}, measured" for entry in METRICS.values()},
+        **{f"{MEASURE}{entry.name}": _("{measure}, measured", measure=_(entry.label)) for entry in METRICS.values()},
     }
     return {name: label for name, label in ordered.items() if name in known}
 
@@ -209,20 +224,29 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
     names = list(labels)
     chosen, tied = bound_several(Compare.CURVES, names, [name for name in DEFAULT if name in labels] or names[:1])
     st.multiselect(
-        "Measures", names, format_func=lambda name: labels[name], placeholder="Choose measures", **tied.by_default
+        _("Measures"),
+        names,
+        format_func=lambda name: labels[name],
+        placeholder=_("Choose measures"),
+        **tied.by_default,
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         axis, tied = bound(Compare.AXIS, AXIS_LABELS)
         st.segmented_control(
-            "Over", list(AXIS_LABELS), format_func=AXIS_LABELS.__getitem__, required=True, **tied.by_default
+            # Translators: over steps, time or the share of a run.
+            _("Over"),
+            list(AXIS_LABELS),
+            format_func=lambda one: _(AXIS_LABELS[one]),
+            required=True,
+            **tied.by_default,
         )
         smoothing = _smoothing()
         gathered = False
         if seeds:
             gathered, tied = bound_switch(Compare.MEAN)
             over_time = axis == "time"
-            about = "Runs that differ in the seed only as one line with a band of one standard deviation."
-            st.toggle("Mean ± std over seeds", disabled=over_time, help=about, **tied.by_value)
+            about = _("Runs that differ in the seed only as one line with a band of one standard deviation.")
+            st.toggle(_("Mean ± std over seeds"), disabled=over_time, help=about, **tied.by_value)
             gathered = gathered and not over_time
     return chosen, axis, smoothing, gathered  # type: ignore[return-value]
 
@@ -230,7 +254,7 @@ def _controls(labels: Mapping[str, str], seeds: bool) -> tuple[list[str], Axis, 
 def _smoothing() -> Smoothing:
     kind, tied = bound(Compare.SMOOTHING, SMOOTHINGS)
     st.segmented_control(
-        "Smoothing", list(SMOOTHINGS), format_func=SMOOTHINGS.__getitem__, required=True, **tied.by_default
+        _("Smoothing"), list(SMOOTHINGS), format_func=lambda one: _(SMOOTHINGS[one]), required=True, **tied.by_default
     )
     if kind == "exponential":
         amount, tied = bound_number(Compare.BETA, 0.0, 0.99)
@@ -238,7 +262,7 @@ def _smoothing() -> Smoothing:
         return Smoothing("exponential", amount)
     if kind == "average":
         window, tied = bound_number(Compare.WINDOW, 1.0, 101.0)
-        st.slider("Values in the window", 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
+        st.slider(_("Values in the window"), 1.0, 101.0, step=2.0, format="%d", width=180, **tied.by_value)
         return Smoothing("average", window)
     return RAW
 
@@ -259,21 +283,22 @@ def _lines(
 
 
 def _name(records: Sequence[Record], group: Sequence[int]) -> str:
-    first = records[group[0]].one.name
-    return first if len(group) == 1 else f"{first} and {len(group) - 1} more"
+    return group_name([records[number].one.name for number in group])
 
 
 def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
-    words = []
+    words, amount = [], smoothing.amount
     if smoothing.kind == "exponential":
-        words.append(f"Exponential moving average, β {smoothing.amount:g}, of what single runs give at every step.")
+        about = _("Exponential moving average, β {amount:g}, of what single runs give at every step.", amount=amount)
+        words.append(about)
     if smoothing.kind == "average":
-        words.append(f"Mean over {smoothing.amount:g} values around each, of what single runs give at every step.")
+        about = _("Mean over {amount:g} values around each, of what single runs give at every step.", amount=amount)
+        words.append(about)
     if gathered:
-        words.append("Bands: mean ± one standard deviation over seeds (n − 1), where all seeds have a value.")
+        words.append(_("Bands: mean ± one standard deviation over seeds (n − 1), where all seeds have a value."))
     if axis == "time":
-        words.append("Time is what the steps took, without loading, frames and pauses.")
-    return " ".join([*words, "Drag to zoom, double-click to see everything."])
+        words.append(_("Time is what the steps took, without loading, frames and pauses."))
+    return " ".join([*words, _("Drag to zoom, double-click to see everything.")])
 
 
 def records_csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:

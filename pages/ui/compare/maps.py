@@ -11,6 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
+from core.language import N_, _
 from core.representation.projections import PROJECTIONS, MapSpec, Points, still
 from pages.ui.address import Compare
 from pages.ui.bound import bound
@@ -25,6 +26,13 @@ from pages.ui.waiting import complete_since, ensure_job
 
 COLOURS = ("label", "prediction", "correct")
 MOST_IN_A_ROW, LOWER_PX = 3, 340
+# What a map was made with, in words.
+SETTINGS = {
+    "perplexity": N_("perplexity"),
+    "neighbours": N_("neighbours"),
+    # Translators: the minimal distance of points, a parameter of UMAP.
+    "min_dist": N_("min dist"),
+}
 ONE_ROW = "clamp(18rem, 100dvh - 21.5rem, 44rem)"
 
 Maps = Mapping[int, Points]
@@ -35,15 +43,15 @@ def choose_map() -> tuple[MapSpec, str]:
     look: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
     with st.container(horizontal=True, gap="medium"):
         method, tied = bound(Compare.MAP, still())
-        st.segmented_control("Map", list(still()), format_func=_label, **look, **tied.by_default)
+        st.segmented_control(_("Map"), list(still()), format_func=_label, **look, **tied.by_default)
         colour, tied = bound(Compare.COLOUR, COLOURS)
-        st.segmented_control("Colour by", COLOURS, format_func=_colour_label, **look, **tied.by_default)
+        st.segmented_control(_("Colour by"), COLOURS, format_func=_colour_label, **look, **tied.by_default)
     return MapSpec(method), colour
 
 
 def _colour_label(colour: str) -> str:
-    label = COLOURINGS[colour].label
-    return f"Colour: {label.lower()}" if colour == COLOURS[0] else label
+    label = _(COLOURINGS[colour].label)
+    return _("Colour: {of}", of=label.lower()) if colour == COLOURS[0] else label
 
 
 def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps], bool]:
@@ -59,7 +67,7 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
     for frames, maps in zip(every, found, strict=True):
         if len(maps) < len(frames.numbers):
             request = {"run": frames.run.id, "spec": wanted.as_dict(), "layers_at": None}
-            label = f"{_label(wanted.method)} of {frames.run.title}"
+            label = _("{map} of {run}", map=_label(wanted.method), run=frames.run.title)
             busy = ensure_job("map", request, label, since=complete_since(frames.run)) or busy
     if all(_are_there(frames, maps) for frames, maps in zip(every, found, strict=True)):
         return wanted, found, busy
@@ -100,15 +108,13 @@ def height_of(panels: int) -> str:
 
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """What the maps show and how they are laid beside each other, in a few sentences."""
-    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in spec.parameters)
-    words = [
-        COLOURINGS[colour].about,
-        f"{_label(spec.method)}{f' ({settings})' if settings else ''} of normalised vectors, one scale for all maps.",
-    ]
+    settings = ", ".join(f"{_(SETTINGS.get(name, name))} {value:g}" for name, value in spec.parameters)
+    kind = f"{_label(spec.method)} ({settings})" if settings else _label(spec.method)
+    words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, one scale for all maps.", map=kind)]
     if spec.entry.caution:
-        words.append(spec.entry.caution)
+        words.append(_(spec.entry.caution))
     if spec != wanted:
-        words.append(f"{_label(wanted.method)} is not there yet; this is PCA.")
+        words.append(_("{map} is not there yet; this is PCA.", map=_label(wanted.method)))
     return " ".join([*words, *_about_turns(runs, turns)])
 
 
@@ -118,14 +124,15 @@ def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
         return []
     apart = [escaped(one.name) for one, turn in others if turn.common == 0]
     if len(apart) == len(others):
-        return ["These runs have no examples in common, so their maps stand side by side without links."]
-    counts = [turn.common for _, turn in others if turn.common]
-    count = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
-    how = (
-        f"Each map is turned or mirrored onto the first, by the {count} examples that it shares with it, once for all "
-        "of its frames and without stretching it. The same example lights up in every map."
+        return [_("These runs have no examples in common, so their maps stand side by side without links.")]
+    counts = [turn.common for _run, turn in others if turn.common]
+    low, high = f"{min(counts):,}", f"{max(counts):,}"
+    how = _(
+        "Each map is turned or mirrored onto the first, by the {count} examples that it shares with it, once for all "
+        "of its frames and without stretching it. The same example lights up in every map.",
+        count=low if low == high else _("{low} to {high}", low=low, high=high),
     )
-    return [how, f"No examples in common with the first: {', '.join(apart)}."] if apart else [how]
+    return [how, _("No examples in common with the first: {runs}.", runs=", ".join(apart))] if apart else [how]
 
 
 @run_reads.kept(max_entries=12)
@@ -177,4 +184,4 @@ def _notes(frames: Frames) -> tuple[str, ...]:
 
 
 def _label(method: str) -> str:
-    return PROJECTIONS[method].label
+    return _(PROJECTIONS[method].label)

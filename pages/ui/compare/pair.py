@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.events import VALIDATION
+from core.language import _, ngettext
 from core.quantities import counted, percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
@@ -28,16 +29,16 @@ COUNT_WIDTH = 150
 
 def pair(runs: Sequence[Shown], examples: Linked) -> None:
     """Draw it. A list that is to be selected on the maps is remembered as ASKED. Raises: StoreError."""
-    st.header("Example by example")
+    st.header(_("Example by example"))
     if len(runs) < 2:
-        st.caption("Two runs with frames can be compared example by example.")
+        st.caption(_("Two runs with frames can be compared example by example."))
         return
     first, second = _choose(runs)
     a, b = runs[first], runs[second]
     ids = _held_out(a.frames, examples, first, second)
     if first == second or not ids:
         st.caption(
-            "Choose two different runs." if first == second else "These runs have no validation texts in common."
+            _("Choose two different runs.") if first == second else _("These runs have no validation texts in common.")
         )
         return
     scores = [run_reads.scores(frames, frames.numbers[-1]) for frames in (a.frames, b.frames)]
@@ -69,11 +70,14 @@ def mcnemar_sentence(found: PairAgreement) -> str:
     """What McNemar's test says of two runs."""
     differing = found.only_first + found.only_second
     if not differing:
-        return "They are right and wrong on the same texts, so there is nothing to test."
-    return (
-        f"McNemar's exact test: p = {found.mcnemar_p:.3g}, the probability that two equally good runs split "
-        f"{counted(differing, 'text')}, on which one is right and the other wrong, at least as unevenly as "
-        f"{found.only_first:,} to {found.only_second:,}."
+        return _("They are right and wrong on the same texts, so there is nothing to test.")
+    return _(
+        "McNemar's exact test: p = {p}, the probability that two equally good runs split {texts}, on which one is "
+        "right and the other wrong, at least as unevenly as {first} to {second}.",
+        p=f"{found.mcnemar_p:.3g}",
+        texts=counted(differing, "text"),
+        first=f"{found.only_first:,}",
+        second=f"{found.only_second:,}",
     )
 
 
@@ -85,7 +89,7 @@ def _choose(runs: Sequence[Shown]) -> tuple[int, int]:
         if item.text not in ids:
             item.forget()
         chosen, tied = bound(item, ids, start, labels=names.values())
-        column.selectbox(f"Run {label}", ids, format_func=names.__getitem__, **tied.by_index)
+        column.selectbox(_("Run {letter}", letter=label), ids, format_func=names.__getitem__, **tied.by_index)
         found.append(ids.index(chosen))
     return found[0], found[1]
 
@@ -98,26 +102,33 @@ def _held_out(frames: Frames, examples: Linked, first: int, second: int) -> list
 
 def _counts(found: PairAgreement, a: Shown, b: Shown) -> None:
     metrics = (
-        ("Both right", found.both, None),
-        ("Only A right", found.only_first, a.name),
-        ("Only B right", found.only_second, b.name),
-        ("Neither", found.neither, None),
+        (_("Both right"), found.both, None),
+        (_("Only A right"), found.only_first, a.name),
+        (_("Only B right"), found.only_second, b.name),
+        # Translators: neither of two runs is right.
+        (_("Neither"), found.neither, None),
     )
     with st.container(horizontal=True, gap="medium"):
         for label, value, name in metrics:
             st.metric(label, f"{value:,}", help=escaped(name) if name else None, width=COUNT_WIDTH)
         kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
         st.metric(
-            "Cohen's κ",
+            _("Cohen's κ"),
             kappa,
-            help="Agreement of the predictions beyond chance: 1 when both always say the same, 0 as by chance.",
+            help=_("Agreement of the predictions beyond chance: 1 when both always say the same, 0 as by chance."),
             width=COUNT_WIDTH,
         )
 
 
 def _meaning(found: PairAgreement, a: Shown, b: Shown, count: int) -> str:
-    steps = f"A at step {a.frames.numbers[-1]:,}, B at step {b.frames.numbers[-1]:,}"
-    return f"{count:,} validation texts that both have; {steps}. {mcnemar_sentence(found)}"
+    both = ngettext(
+        "{count} validation text that both have; A at step {a}, B at step {b}.",
+        "{count} validation texts that both have; A at step {a}, B at step {b}.",
+        count,
+        a=f"{a.frames.numbers[-1]:,}",
+        b=f"{b.frames.numbers[-1]:,}",
+    )
+    return f"{both} {mcnemar_sentence(found)}"
 
 
 def _lists(
@@ -128,12 +139,12 @@ def _lists(
     rows: Sequence[Sequence[int]],
     scores: Sequence[ExampleScores],
 ) -> None:
-    lists = (("Fixed by B", "fixed", found.fixed), ("Broken by B", "broken", found.broken))
+    lists = ((_("Fixed by B"), "fixed", found.fixed), (_("Broken by B"), "broken", found.broken))
     for column, (title, name, places) in zip(st.columns(2, gap="medium"), lists, strict=True):
         with column, st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{title}** · {len(places):,}", width="stretch")
             st.button(
-                "Select on the maps",
+                _("Select on the maps"),
                 key=f"compare.{name}.select",
                 icon=":material/select_all:",
                 disabled=not len(places),
@@ -151,8 +162,14 @@ def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: 
         "Text": [probe.texts[row] for row in rows[0]],
         "Label": [probe.classes[probe.labels[row]] for row in rows[0]],
     }
-    for label, frames, found, of_run in zip("AB", (a.frames, b.frames), scores, rows, strict=True):
-        table[f"{label} says"] = [
+    columns = {
+        "Text": st.column_config.TextColumn(_("Text"), width="medium"),
+        "Label": st.column_config.Column(_("Label")),
+    }
+    for letter, frames, found, of_run in zip("AB", (a.frames, b.frames), scores, rows, strict=True):
+        says = f"{letter} says"
+        columns[says] = st.column_config.Column(_("{run} says", run=letter))
+        table[says] = [
             f"{frames.probe.classes[found.predicted[row]]} {percent(found.confidence[row])}" for row in of_run
         ]
     st.dataframe(
@@ -160,5 +177,5 @@ def _list(name: str, a: Shown, b: Shown, rows: Sequence[Sequence[int]], scores: 
         hide_index=True,
         height=min(TABLE_HEIGHT, 38 + 35 * len(rows[0])),
         key=f"compare.{name}",
-        column_config={"Text": st.column_config.TextColumn(width="medium")},
+        column_config=columns,
     )

@@ -13,6 +13,7 @@ from core.config import RunConfig
 from core.config.summary import objective_label
 from core.errors import PlaygroundError, shown
 from core.figures.run_curves import MOST_RUNS
+from core.language import _
 from core.store import RunRecord, RunSummary, Store
 from core.tasks.task_label import task_label
 from pages.ui import state
@@ -60,11 +61,11 @@ def pick(store: Store, runs: Sequence[RunSummary], head: DeltaGenerator) -> list
     if state.widget_value(KEY) != chosen:
         state.set_widget(KEY, chosen)
     head.multiselect(
-        "Runs",
+        _("Runs"),
         list(by_id),
         format_func=lambda i: f"{names[i]} · {task_label(by_id[i].config)} · {objective_label(by_id[i].effective)}",
         max_selections=MOST_RUNS,
-        placeholder="Choose two to six runs",
+        placeholder=_("Choose two to six runs"),
         label_visibility="collapsed",
         width="stretch",
         key=KEY,
@@ -98,7 +99,7 @@ def compared(store: Store, ids: Sequence[str]) -> list[Compared]:
 def _frames(store: Store, run: RunRecord) -> Frames | None:
     if run.probe is None:
         return None
-    _, problem = readable(store, run)
+    _steps, problem = readable(store, run)
     if problem:
         st.warning(escaped(problem))
     frames = frames_of(store, run, None)
@@ -118,15 +119,18 @@ def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
         try:
             found.append(store.find(part))
         except PlaygroundError:
-            _complain(part, "no run has that id; it is left out")
+            given = escaped(shown(part))
+            st.warning(_("The address asks for runs = {given}, but no run has that id; it is left out.", given=given))
     found = list(dict.fromkeys(found))
     if len(found) > MOST_RUNS:
-        _complain(f"{len(found)} of them", f"at most {MOST_RUNS} are compared; showing the first {MOST_RUNS}")
+        st.warning(
+            _(
+                "The address asks for runs = {given}, but at most {most} are compared; showing the first {most}.",
+                given=escaped(shown(_("{count} of them", count=len(found)))),
+                most=MOST_RUNS,
+            )
+        )
     return found[:MOST_RUNS]
-
-
-def _complain(text: str, problem: str) -> None:
-    st.warning(f"The address asks for runs = {escaped(shown(text))}, but {problem}.")
 
 
 def _nearest_two(runs: Sequence[RunSummary]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -10,6 +11,8 @@ import streamlit as st
 from core.artifacts.measures import FrameMeasures, measures_folder, measures_request, read_measures
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.diff import config_differences
+from core.experiments.result_table import in_phrase
+from core.language import ENGLISH, N_, _, in_language
 from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from core.store import Store
@@ -18,6 +21,7 @@ from core.training.score_source import PROBE_ROWS, scored
 from pages.ui.address import ON, Compare
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.significance import significance
+from pages.ui.compare.words import group_name, listed
 from pages.ui.waiting import complete_since, ensure_job
 
 BEST = "★ "
@@ -25,41 +29,52 @@ ARROWS = {"higher": "↑ ", "lower": "↓ ", None: ""}
 # Of these, people read shares.
 SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.items() if entry.share)})
 TEST = "test"
-SPLITS: Mapping[str, tuple[str, str]] = {
-    TEST: ("Test", "The whole test split, once, at the end of the run."),
-    "validation": ("Validation", "The validation split at the last frame."),
+# Of a split, what a score is called, of the classifier and of a linear probe, and how it is measured.
+SPLITS: Mapping[str, tuple[str, str, str]] = {
+    TEST: (
+        N_("Test {measure}"),
+        N_("Test {measure}, linear probe"),
+        N_("The whole test split, once, at the end of the run."),
+    ),
+    "validation": (
+        N_("Validation {measure}"),
+        N_("Validation {measure}, linear probe"),
+        N_("The validation split at the last frame."),
+    ),
 }
 # It is what runs are measured against, so none of them is the best at it.
-PROBE = Measure("baseline.accuracy", "To beat: linear probe", None)
-PROBE_ABOUT = (
+PROBE = Measure("baseline.accuracy", N_("To beat: linear probe"), None)
+PROBE_ABOUT = N_(
     "Logistic regression, C = 1, on the untrained encoder's vectors of the training rows that the run learns from (a "
     "short run does not reach all); validation accuracy."
 )
-PROBE_TEST = Measure("baseline_test.accuracy", "To beat on test", None)
+PROBE_TEST = Measure("baseline_test.accuracy", N_("To beat on test"), None)
 # A run whose classifier never learned is scored by a linear probe; the two kinds are not ranked against each other.
 OF_PROBE = "probe."
-OF_PROBE_ABOUT = (
-    f"The classifier never learned: logistic regression, C = 1, on the last frame's vectors of up to {PROBE_ROWS} "
-    "training rows."
+OF_PROBE_ABOUT = N_(
+    "The classifier never learned: logistic regression, C = 1, on the last frame's vectors of up to {rows} training "
+    "rows."
 )
+# Columns of the tables.
+MEASURE, HOW, SETTING = N_("Measure"), N_("How it is measured"), N_("Setting")
 LABEL_WIDTH, RUN_WIDTH, SETTINGS_WIDTH = 220, 150, 620
 
 
 def overview(store: Store, runs: Sequence[Compared]) -> bool:
     """Draw both tables; returns whether something is still being computed."""
     _differences(runs)
-    st.header("How well they did")
+    st.header(_("How well they did"))
     busy = _measuring(runs)
     groups, rows = score_rows(store, runs)
     if not rows:
-        st.caption("No scores yet: the first come with a run's first frame.")
+        st.caption(_("No scores yet: the first come with a run's first frame."))
         return busy
     with st.container(key="compare_scores"):
-        _table(pd.DataFrame(rows), pinned="Measure", wide="How it is measured")
+        _table(pd.DataFrame(rows), pinned=MEASURE, wide=HOW)
     st.caption(_legend(groups, runs))
     st.download_button(
-        "Scores as CSV",
-        lambda: csv_file([{name: str(cell) for name, cell in row.items()} for row in rows]),
+        _("Scores as CSV"),
+        lambda: scores_csv(store, runs),
         "scores.csv",
         "text/csv",
         key="compare.scores.csv",
@@ -70,19 +85,21 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
 
 
 def _differences(runs: Sequence[Compared]) -> None:
-    st.header("What differs")
+    st.header(_("What differs"))
     found = config_differences([one.config for one in runs])
     if not found:
-        st.caption("Nothing: these runs have the same settings and the same seed.")
+        st.caption(_("Nothing: these runs have the same settings and the same seed."))
         return
     rows = [
-        {"Setting": difference.label} | dict(zip([one.name for one in runs], difference.values, strict=True))
+        {SETTING: _(difference.label)} | dict(zip([one.name for one in runs], difference.values, strict=True))
         for difference in found
     ]
-    _table(pd.DataFrame(rows), pinned="Setting")
+    _table(pd.DataFrame(rows), pinned=SETTING)
     st.caption(
-        "All other settings are the same, follow from these, or are defaults of what only some runs have. – means that "
-        "a run has no such setting."
+        _(
+            "All other settings are the same, follow from these, or are defaults of what only some runs have. – means "
+            "that a run has no such setting."
+        )
     )
 
 
@@ -90,14 +107,20 @@ def score_rows(store: Store, runs: Sequence[Compared]) -> tuple[tuple[SeedGroup,
     """The table of scores as texts, a row for each measure that some run has, a column for each group of seeds."""
     scores = [_scores(store, one) for one in runs]
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
-    groups = scores_over_seeds([one.config for one in runs], scores, [measure for measure, _ in measures.values()])
+    groups = scores_over_seeds([one.config for one in runs], scores, [measure for measure, _about in measures.values()])
     heads = [_head(group, runs) for group in groups]
     rows = []
     for name, (measure, about) in measures.items():
         cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in groups]
-        row = {"Measure": ARROWS[measure.better] + measure.label} | dict(zip(heads, cells, strict=True))
-        rows.append(row | {"How it is measured": about})
+        row = {MEASURE: ARROWS[measure.better] + measure.label} | dict(zip(heads, cells, strict=True))
+        rows.append(row | {HOW: about})
     return groups, rows
+
+
+def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
+    """The table of scores for other programs, in English."""
+    with in_language(ENGLISH):
+        return csv_file(score_rows(store, runs)[1])
 
 
 def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
@@ -106,8 +129,10 @@ def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
         return "–"
     write = percent if name.rpartition(".")[2] in SHARES else "{:.3f}".format
     deviation = f" ± {write(spread.std)}" if spread.std is not None else ""
-    fewer = f" ({spread.seeds} of {seeds} seeds)" if spread.seeds < seeds else ""
-    return f"{BEST if spread.best else ''}{write(spread.mean)}{deviation}{fewer}"
+    text = f"{BEST if spread.best else ''}{write(spread.mean)}{deviation}"
+    if spread.seeds >= seeds:
+        return text
+    return _("{score} ({known} of {total} seeds)", score=text, known=spread.seeds, total=seeds)
 
 
 def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
@@ -125,21 +150,19 @@ def last_measures(one: Compared) -> tuple[int, FrameMeasures] | None:
 def _measures() -> dict[str, tuple[Measure, str]]:
     """Every measure there can be, with how it is measured, by its name in the table."""
     found = {}
-    for split, (label, about) in SPLITS.items():
+    of_probe = _(OF_PROBE_ABOUT, rows=PROBE_ROWS)
+    for split, (label, label_of_probe, about) in SPLITS.items():
         for score in SCORES.values():
-            named = score.label[0].lower() + score.label[1:] if score.name != "macro_f1" else score.label
-            name = f"{split}.{score.name}"
-            found[name] = (Measure(name, f"{label} {named}", score.better, marked=split != TEST), about)
-            name = f"{split}.{OF_PROBE}{score.name}"
-            found[name] = (
-                Measure(name, f"{label} {named}, linear probe", score.better, marked=split != TEST),
-                f"{about} {OF_PROBE_ABOUT}",
-            )
-    found[PROBE.name] = (PROBE, PROBE_ABOUT)
-    found[PROBE_TEST.name] = (PROBE_TEST, "The same probe; test accuracy.")
+            named = _(score.label) if score.name == "macro_f1" else in_phrase(_(score.label))
+            name, of_classifier = f"{split}.{score.name}", _(label, measure=named)
+            found[name] = (Measure(name, of_classifier, score.better, marked=split != TEST), _(about))
+            name, by_probe = f"{split}.{OF_PROBE}{score.name}", _(label_of_probe, measure=named)
+            found[name] = (Measure(name, by_probe, score.better, marked=split != TEST), f"{_(about)} {of_probe}")
+    found[PROBE.name] = (replace(PROBE, label=_(PROBE.label)), _(PROBE_ABOUT))
+    found[PROBE_TEST.name] = (replace(PROBE_TEST, label=_(PROBE_TEST.label)), _("The same probe; test accuracy."))
     for entry in METRICS.values():
         better = None if entry.better == "neither" else entry.better
-        found[entry.name] = (Measure(entry.name, entry.label, better), entry.settings)
+        found[entry.name] = (Measure(entry.name, _(entry.label), better), _(entry.settings))
     return found
 
 
@@ -160,17 +183,24 @@ def _measuring(runs: Sequence[Compared]) -> bool:
         return False
     if Compare.MEASURED.text != ON:
         st.button(
-            "Measure the representations",
+            _("Measure the representations"),
             icon=":material/straighten:",
             key="compare.measure",
-            help="Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
-            "the validation texts. It takes from seconds to minutes a run, and is kept.",
+            help=_(
+                "Linear SVM, 1-NN, clusters against labels, alignment, uniformity, silhouette and effective rank of "
+                "the validation texts. It takes from seconds to minutes a run, and is kept."
+            ),
             on_click=Compare.MEASURED.put,
             args=(True,),
         )
         return False
     going = [
-        ensure_job("measures", measures_request(one.run), f"Measuring {one.name}", since=complete_since(one.run))
+        ensure_job(
+            "measures",
+            measures_request(one.run),
+            _("Measuring {run}", run=one.name),
+            since=complete_since(one.run),
+        )
         for one in lacking
     ]
     return any(going)
@@ -182,8 +212,7 @@ def _is_measured(one: Compared) -> bool:
 
 
 def _head(group: SeedGroup, runs: Sequence[Compared]) -> str:
-    first = runs[group.runs[0]].name
-    return first if len(group.runs) == 1 else f"{first} and {len(group.runs) - 1} more"
+    return group_name([runs[number].name for number in group.runs])
 
 
 def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
@@ -191,24 +220,38 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
 
 
 def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
-    stars = "★ the best mean where all columns have the same seeds, which says nothing about significance"
-    choice = "Test scores have none: choose a run by its validation scores, then report its test scores."
-    words = [f"↑ higher is better, ↓ lower; {stars}. {choice}"]
+    words = [
+        _(
+            "↑ higher is better, ↓ lower; ★ the best mean where all columns have the same seeds, which says nothing "
+            "about significance. Test scores have none: choose a run by its validation scores, then report its test "
+            "scores."
+        )
+    ]
     gathered = [group for group in groups if len(group.runs) > 1]
     if gathered:
         counts = ", ".join(counted(_seeds(group, runs), "seed") for group in gathered)
-        words.append(f"Runs that differ in the seed only are one column: mean ± standard deviation over {counts}.")
+        words.append(
+            _(
+                "Runs that differ in the seed only are one column: mean ± standard deviation over {seeds}.",
+                seeds=counts,
+            )
+        )
     steps = sorted({found[0] for one in runs if (found := last_measures(one)) is not None})
     if steps:
-        listed = " and ".join(f"{step:,}" for step in steps)
-        words.append(f"Representation measures are those of the validation texts on the map, at step {listed}.")
+        words.append(
+            _(
+                "Representation measures are those of the validation texts on the map, at step {steps}.",
+                steps=listed([f"{step:,}" for step in steps]),
+            )
+        )
     return " ".join(words)
 
 
 def _table(table: pd.DataFrame, *, pinned: str, wide: str | None = None) -> None:
+    """Args: pinned, wide: columns, which have a name of ours; the others are runs."""
     columns = {str(name): st.column_config.TextColumn(width=RUN_WIDTH) for name in table.columns}
-    columns[pinned] = st.column_config.TextColumn(width=LABEL_WIDTH, pinned=True)
+    columns[pinned] = st.column_config.TextColumn(_(pinned), width=LABEL_WIDTH, pinned=True)
     if wide is not None:
-        columns[wide] = st.column_config.TextColumn(width=SETTINGS_WIDTH)
+        columns[wide] = st.column_config.TextColumn(_(wide), width=SETTINGS_WIDTH)
     key = f"compare.table.{pinned}"
     st.dataframe(table, hide_index=True, placeholder="", column_config=columns, height="content", key=key)

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.figures.axes import frame_at
+from core.language import N_, _
 from core.quantities import percent
 from core.representation.examples import ExampleScores
 from core.tasks.listing import csv_file
@@ -19,6 +20,8 @@ from pages.ui.explore.run_reads import Frames
 
 MOST_ROWS = 1_000
 TABLE_HEIGHT = 420
+# Translators: parts of a data set, of one of which a text is.
+SPLITS = {"validation": N_("validation"), "train": N_("train")}
 
 
 def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None) -> None:
@@ -27,13 +30,14 @@ def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step:
     chosen = [i for i in ids if i in known]
     if not chosen:
         st.caption(
-            "Click a point, or drag a box or a lasso around some, to read them here and to see what each run says of "
-            "them; hold Shift to add to them."
+            _(
+                "Click a point, or drag a box or a lasso around some, to read them here and to see what each run says "
+                "of them; hold Shift to add to them."
+            )
         )
         return
     records = example_records(runs, examples, chosen, step)
-    cut = f", the first {MOST_ROWS:,} shown" if len(chosen) > MOST_ROWS else ""
-    st.markdown(f"**{len(chosen):,} selected**{cut}")
+    st.markdown(_how_many(len(chosen)))
     table = pd.DataFrame([_in_words(record, [one.name for one in runs]) for record in records[:MOST_ROWS]])
     st.dataframe(
         table,
@@ -41,14 +45,17 @@ def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step:
         height=min(TABLE_HEIGHT, 38 + 35 * len(table)),
         key="compare.selected",
         column_config={
-            "Text": st.column_config.TextColumn(width="large"),
-            "Label": st.column_config.TextColumn(width="small"),
-            "Split": st.column_config.TextColumn(width="small"),
+            "Text": st.column_config.TextColumn(_("Text"), width="large"),
+            "Label": st.column_config.TextColumn(_("Label"), width="small"),
+            # Translators: a noun, a part of a data set.
+            "Split": st.column_config.TextColumn(_("Split"), width="small"),
         },
     )
-    st.caption("Of each run: ✓ right or ✗ wrong, its prediction and how sure it is, at the frame that its map shows.")
+    st.caption(
+        _("Of each run: ✓ right or ✗ wrong, its prediction and how sure it is, at the frame that its map shows.")
+    )
     st.download_button(
-        "Selection as CSV",
+        _("Selection as CSV"),
         lambda: csv_file([_flat(record, [one.name for one in runs]) for record in records]),
         "selection.csv",
         "text/csv",
@@ -57,18 +64,24 @@ def selection(runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step:
     )
 
 
+def _how_many(count: int) -> str:
+    if count > MOST_ROWS:
+        return _("**{count} selected**, the first {shown} shown", count=f"{count:,}", shown=f"{MOST_ROWS:,}")
+    return _("**{count} selected**", count=f"{count:,}")
+
+
 def example_records(
     runs: Sequence[Shown], examples: Linked, ids: Sequence[int], step: int | None
 ) -> list[dict[str, Any]]:
     """Text, label and split of each example, and under "runs" what each run says: None, or right, class, confidence."""
-    scores = [_scores_at(frames, step) for _, frames in runs]
+    scores = [_scores_at(frames, step) for _name, frames in runs]
     records = []
     for i in ids:
         run = next(number for number, rows in enumerate(examples.rows) if i in rows)
         probe, row = runs[run].frames.probe, examples.rows[run][i]
         said = [
             _said(frames, found, rows.get(i))
-            for (_, frames), found, rows in zip(runs, scores, examples.rows, strict=True)
+            for (_name, frames), found, rows in zip(runs, scores, examples.rows, strict=True)
         ]
         split = probe.splits[row] if probe.splits else "validation"
         records.append(
@@ -94,12 +107,12 @@ def _in_words(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
     words = {name: record[name] for name in ("Text", "Label")}
     for name, said in zip(names, record["runs"], strict=True):
         words[name] = "–" if said is None else f"{'✓' if said[0] else '✗'} {said[1]} {percent(said[2])}"
-    return words | {"Split": record["Split"]}
+    return words | {"Split": _(SPLITS.get(record["Split"], record["Split"]))}
 
 
 def _flat(record: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
     words = {name.lower(): record[name] for name in ("Text", "Label", "Split")}
     for name, said in zip(names, record["runs"], strict=True):
-        _, predicted, confidence = said or (False, "", None)
+        _right, predicted, confidence = said or (False, "", None)
         words |= {f"{name}: prediction": predicted, f"{name}: confidence": f"{confidence:.6f}" if said else ""}
     return words

@@ -11,13 +11,14 @@ from core.artifacts.seeds import SeedGroup
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, notes, table_rows
 from core.experiments.results import TEST, Results, of_runs
+from core.language import N_, _
 from core.store import ExperimentRun, Store
 from core.training.score_source import scored
 from pages.ui.compare.picking import Compared
 from pages.ui.parts import escaped
 
 # What the groups are called as one axis.
-AXIS = "Runs"
+AXIS = N_("Runs")
 # One seed says nothing of others.
 FEWEST_SEEDS = 2
 
@@ -28,17 +29,20 @@ def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str]
     if found is None:
         if len(groups) > 1 and any(len(group.runs) > 1 for group in groups):
             st.caption(
-                "The first of these shares no two seeds with another, so nothing can be said about chance. An "
-                "experiment runs the same seeds for all."
+                _(
+                    "The first of these shares no two seeds with another, so nothing can be said about chance. An "
+                    "experiment runs the same seeds for all."
+                )
             )
         return
-    st.subheader("More than chance?")
+    st.subheader(_("More than chance?"))
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
-    words = [f"Each is compared with {found.cells[0].title}, the first of the list.", *cautions(found), *notes(found)]
+    against = _("Each is compared with {run}, the first of the list.", run=found.cells[0].title)
+    words = [against, *cautions(found), *notes(found)]
     st.caption(escaped(" ".join(words)))
-    st.page_link("pages/experiments.py", label="More seeds take an experiment", icon=":material/science:")
+    st.page_link("pages/experiments.py", label=_("More seeds take an experiment"), icon=":material/science:")
 
 
 def paired_results(

@@ -14,6 +14,7 @@ from core.config.turns import as_launched
 from core.config.twins import twin, twin_name
 from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
+from core.language import ENGLISH, N_, _, in_language
 from core.parameters import Parameter, Value
 from core.workers import Engine
 from pages.ui.address import Compare
@@ -34,8 +35,10 @@ def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> N
         ids: of the runs that are compared; the twin joins them.
     """
     st.caption(
-        "A twin has the same settings and the same seed as its original, but for one: what is then seen on the maps is "
-        "what that one setting does."
+        _(
+            "A twin has the same settings and the same seed as its original, but for one: what is then seen on the "
+            "maps is what that one setting does."
+        )
     )
     left, right = st.columns(2)
     with left:
@@ -46,7 +49,10 @@ def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> N
     value = _value(original, change)
     try:
         made = twin(original.config, change.path, value)
-        made = twin(original.config, change.path, value, name=twin_name(original.name, original.config, made))
+        with in_language(ENGLISH):  # a name is stored, and so is that of a run without one in it
+            title = original.name if original.run.name else original.run.title
+            name = twin_name(title, original.config, made)
+        made = twin(original.config, change.path, value, name=name)
     except ConfigError as error:
         st.error(escaped(str(error)))
         return
@@ -55,9 +61,9 @@ def twin_form(engine: Engine, runs: Sequence[Compared], ids: Sequence[str]) -> N
     _turns(original, made)
     full = len(ids) >= MOST_RUNS
     if full:
-        st.caption(f"{MOST_RUNS} runs are compared already: take one away to make room for the twin.")
+        st.caption(_("{most} runs are compared already: take one away to make room for the twin.", most=MOST_RUNS))
     if st.button(
-        "Launch the twin",
+        _("Launch the twin"),
         type="primary",
         icon=":material/rocket_launch:",
         key="compare.launch",
@@ -72,21 +78,21 @@ def _turns(original: Compared, made: RunConfig) -> None:
         return
     repeated = config_differences([made, as_launched(made)])
     if not repeated:
-        st.caption("The original's knobs were turned; its twin does not repeat turns of what is changed here.")
+        st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
         return
-    turned = "; ".join(f"{one.label} {one.values[0]}" for one in repeated)
-    st.caption(f"The twin repeats these knob turns of its original, at the same steps: {escaped(turned)}.")
+    turned = escaped("; ".join(f"{_(one.label)} {one.values[0]}" for one in repeated))
+    st.caption(_("The twin repeats these knob turns of its original, at the same steps: {turns}.", turns=turned))
     if len(made.knob_turns) < len(original.config.knob_turns):
-        st.caption("Turns of the setting that is changed here are left out: they would undo the change.")
+        st.caption(_("Turns of the setting that is changed here are left out: they would undo the change."))
 
 
 def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
     """What can be changed, by its path; the seed at the end, for a repetition that separates luck from effect."""
     seed = Parameter(
         SEED,
-        "Seed: a repetition",
+        N_("Seed: a repetition"),
         0,
-        "Another draw of batches, dropout and classifier: several of them show how much is luck.",
+        N_("Another draw of batches, dropout and classifier: several of them show how much is luck."),
         kind="integer",
         low=0,
         high=LARGEST_SEED,
@@ -100,21 +106,21 @@ def changes_of(config: RunConfig) -> dict[str, TwinSetting]:
 def _original(runs: Sequence[Compared]) -> Compared:
     by_id = {one.run.id: one for one in runs}
     if len(runs) == 1:
-        st.text_input("Twin of", runs[0].name, disabled=True, key="compare.only")
+        st.text_input(_("Twin of"), runs[0].name, disabled=True, key="compare.only")
         return runs[0]
     chosen, tied = bound(Compare.TWIN, by_id, runs[0].run.id, labels=[one.name for one in runs])
-    st.selectbox("Twin of", list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
+    st.selectbox(_("Twin of"), list(by_id), format_func=lambda i: by_id[i].name, **tied.by_index)
     return by_id[chosen]
 
 
 def _change(config: RunConfig) -> TwinSetting:
     changes = changes_of(config)
-    labels = {path: f"{one.label}: {one.text}" for path, one in changes.items()}
+    labels = {path: f"{_(one.label)}: {one.text}" for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # of another run
         Compare.CHANGE.forget()
     chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
     st.selectbox(
-        "Setting to change",
+        _("Setting to change"),
         list(changes),
         format_func=labels.__getitem__,
         **tied.by_index,
@@ -125,13 +131,13 @@ def _change(config: RunConfig) -> TwinSetting:
 def _value(original: Compared, change: TwinSetting) -> Value | None:
     """The new value: one that is suggested, or any other."""
     suggested: Mapping[str, Suggestion] = {json.dumps(one.value): one for one in change.suggestions}
-    names = {**{text: one.text for text, one in suggested.items()}, OTHER: "Another value"}
+    names = {**{text: one.text for text, one in suggested.items()}, OTHER: _("Another value")}
     if Compare.TO.text not in names:  # of another setting
         Compare.TO.forget()
         Compare.VALUE.forget()
     chosen, tied = bound(Compare.TO, names, next(iter(names)))
     st.segmented_control(
-        "New value", list(names), format_func=lambda text: names[text], required=True, **tied.by_default
+        _("New value"), list(names), format_func=lambda text: names[text], required=True, **tied.by_default
     )
     if chosen != OTHER:
         return suggested[chosen].value
@@ -160,14 +166,14 @@ def _any_value(parameter: Parameter, start: Value, key: str) -> Value:
 def _in_words(different: Sequence[Difference]) -> str:
     """What will differ between the run and its twin."""
     if not different:
-        return "Nothing would differ: choose another value."
-    lines = [f"- {escaped(one.label)}: {escaped(one.values[0])} → **{escaped(one.values[1])}**" for one in different]
-    return "\n".join(["What will differ:", "", *lines])
+        return _("Nothing would differ: choose another value.")
+    lines = [f"- {escaped(_(one.label))}: {escaped(one.values[0])} → **{escaped(one.values[1])}**" for one in different]
+    return "\n".join([_("What will differ:"), "", *lines])
 
 
 def _launch(engine: Engine, made: RunConfig, ids: Sequence[str]) -> None:
     try:
-        with st.spinner("Starting", show_time=False):
+        with st.spinner(_("Starting"), show_time=False):
             run_id = engine.submit(made, visitor().id)
     except PlaygroundError as error:
         st.error(escaped(str(error)))

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import N_, _
+from core.quantities import counted
 from core.store import Status
 from core.workers import Engine
 from pages.ui import state
@@ -28,10 +30,10 @@ from pages.ui.waiting import POLLING, poll_while
 
 POLL_S = 1.0
 VIEWS = {
-    "scores": "Settings and scores",
-    "curves": "Curves",
-    "maps": "Maps and examples",
-    "twin": "Make a twin",
+    "scores": N_("Settings and scores"),
+    "curves": N_("Curves"),
+    "maps": N_("Maps and examples"),
+    "twin": N_("Make a twin"),
 }
 
 
@@ -57,7 +59,10 @@ def _view(engine: Engine, ids: tuple[str, ...]) -> None:
 
 def _alone(engine: Engine, runs: Sequence[Compared]) -> bool:
     st.info(
-        "A comparison takes two runs: add another, or make a twin of this one, the same run with one setting changed."
+        _(
+            "A comparison takes two runs: add another, or make a twin of this one, the same run with one setting "
+            "changed."
+        )
     )
     twin_form(engine, runs, [one.run.id for one in runs])
     return False
@@ -67,9 +72,10 @@ def _draw(engine: Engine, runs: Sequence[Compared]) -> bool:
     """Returns whether something is still being computed."""
     shown, tied = bound(Compare.SHOW, VIEWS)
     st.segmented_control(
-        "View",
+        # Translators: a noun.
+        _("View"),
         list(VIEWS),
-        format_func=VIEWS.__getitem__,
+        format_func=lambda name: _(VIEWS[name]),
         required=True,
         label_visibility="collapsed",
         **tied.by_default,
@@ -97,14 +103,16 @@ def _going_on(engine: Engine, runs: Sequence[Compared]) -> bool:
             st.page_link(
                 "pages/fine_tune.py", label=escaped(one.name), query_params={"run": one.run.id}, width="content"
             )
-            st.caption(f"step {one.run.last_step:,} of {one.run.steps:,}", width="content")
+            step, steps = f"{one.run.last_step:,}", f"{one.run.steps:,}"
+            st.caption(_("step {step} of {steps}", step=step, steps=steps), width="content")
     return bool(going)
 
 
 def _maps(runs: Sequence[Compared]) -> bool:
     waiting = [escaped(one.name) for one in runs if one.frames is None]
     if waiting:
-        st.caption(f"No frames yet: {', '.join(waiting)}. The first comes right after a run's first step.")
+        runs_waiting = ", ".join(waiting)
+        st.caption(_("No frames yet: {runs}. The first comes right after a run's first step.", runs=runs_waiting))
     if len(waiting) == len(runs):
         return False
     shown = with_frames(runs)
@@ -137,7 +145,9 @@ def _drawn(runs: Sequence[Shown], panels: Sequence[Panel], examples: Linked) -> 
         panels,
         key=key,
         height=height_of(len(panels)),
-        description=f"Maps of {len(panels)} runs side by side, linked by their common examples.",
+        description=_(
+            "Maps of {runs} side by side, linked by their common examples.", runs=counted(len(panels), "run")
+        ),
         frame=known.frame,
         selected=known.selected if asked is None else asked,
         view=known.view,

@@ -10,6 +10,7 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.experiments.design import MOST_SEEDS, Design
 from core.experiments.lifecycle import missing
+from core.language import N_, _
 from core.parameters import Parameter
 from core.quantities import counted
 from core.settings import settings
@@ -38,47 +39,58 @@ def actions(
         st.space("stretch")
         me = visitor()
         if settings().shared and experiment.owner != me.id:
-            st.caption(f"Experiment of {escaped(whose(engine.store, experiment.owner))}", width="content")
+            owner = escaped(whose(engine.store, experiment.owner))
+            st.caption(_("Experiment of {visitor}", visitor=owner), width="content")
         if not me.may_change(experiment.owner):
             return
-        if going and st.button("Stop", icon=":material/stop:", key="experiment.stop"):
+        if going and st.button(_("Stop"), icon=":material/stop:", key="experiment.stop"):
             _ask(lambda: found.stop(experiment.id))
         resumable = any(run.status is None or run.may_go_on for run in runs)
         if (
             not going
             and (resumable or missing(design, runs))
-            and st.button("Resume", icon=":material/play_arrow:", key="experiment.resume")
+            and st.button(_("Resume"), icon=":material/play_arrow:", key="experiment.resume")
         ):
             _ask(lambda: found.resume(experiment.id))
         _more_seeds(engine, experiment, design, runs)
         _rename(engine, experiment)
-        if not going and st.button("Delete", icon=":material/delete:", key="experiment.delete", help="Its runs stay."):
+        if not going and st.button(
+            _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs stay.")
+        ):
             discard_with_undo(found.table, experiment)
 
 
 def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
-    with st.popover("Add seeds", icon=":material/add:"):
+    with st.popover(_("Add seeds"), icon=":material/add:"):
         left = MOST_SEEDS - len(design.seeds)
         if left < 1:
-            st.caption(f"There are {MOST_SEEDS} already, which is the most.")
+            st.caption(_("There are {most} already, which is the most.", most=MOST_SEEDS))
             return
-        field = Parameter("more", "More seeds", 1, "For every cell.", kind="integer", low=1, high=left)
+        field = Parameter("more", N_("More seeds"), 1, N_("For every cell."), kind="integer", low=1, high=left)
         begin_fields()
         more = int(number_field(st, field, min(USUAL_MORE, left), key=f"experiment.more.{experiment.id}"))
-        new = more * (len(design.cells) + len(design.sources))
-        seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
-        takes = f", about {duration(new * mean(seconds) / len(slots()))}" if seconds else ""
-        st.caption(f"There are {len(design.seeds)} now. That adds {counted(new, 'run')}{takes}.")
-        if st.button("Add them", type="primary", disabled=field_problem() is not None, key="experiment.add"):
+        st.caption(_what_seeds_add(design, runs, more))
+        if st.button(_("Add them"), type="primary", disabled=field_problem() is not None, key="experiment.add"):
             _ask(lambda: open_experiments(engine).add_seeds(experiment.id, more))
 
 
+def _what_seeds_add(design: Design, runs: Sequence[ExperimentRun], more: int) -> str:
+    """How many runs, and how long they take where some have finished."""
+    there, new = len(design.seeds), more * (len(design.cells) + len(design.sources))
+    seconds = [run.seconds for run in runs if run.status == Status.FINISHED]
+    if not seconds:
+        return _("There are {seeds} now. That adds {runs}.", seeds=there, runs=counted(new, "run"))
+    takes = duration(new * mean(seconds) / len(slots()))
+    return _(
+        "There are {seeds} now. That adds {runs}, about {time}.", seeds=there, runs=counted(new, "run"), time=takes
+    )
+
+
 def _rename(engine: Engine, experiment: Experiment) -> None:
-    with st.popover("Rename", icon=":material/edit:"), st.form("experiment.name.form", border=False):
-        name = st.text_input(
-            "Name", experiment.name, max_chars=NAME_CHARS, placeholder=f"Experiment {experiment.number}"
-        )
-        if st.form_submit_button("Save", type="primary"):
+    with st.popover(_("Rename"), icon=":material/edit:"), st.form("experiment.name.form", border=False):
+        placeholder = _("Experiment {number}", number=experiment.number)
+        name = st.text_input(_("Name"), experiment.name, max_chars=NAME_CHARS, placeholder=placeholder)
+        if st.form_submit_button(_("Save"), type="primary"):
             _ask(lambda: open_experiments(engine).table.rename(experiment.id, name))
 
 

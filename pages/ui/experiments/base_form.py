@@ -13,6 +13,7 @@ from core.config.changes import changed
 from core.config.fields import fields_of
 from core.encoders.catalogue import LISTED
 from core.experiments.design import LEAN, MOST_SEEDS, EarlyStopping
+from core.language import N_, _
 from core.parameters import Parameter
 from core.training.defaults import DEFAULT_STEPS
 from pages.ui import reads
@@ -24,9 +25,9 @@ from pages.ui.parts import task_names
 USUAL_SEEDS = 5
 SEEDS = Parameter(
     "seeds",
-    "Seeds",
+    N_("Seeds"),
     USUAL_SEEDS,
-    "Runs of each cell, which differ in the seed alone.",
+    N_("Runs of each cell, which differ in the seed alone."),
     kind="integer",
     low=1,
     high=MOST_SEEDS,
@@ -42,10 +43,14 @@ def chosen_base(base: RunConfig, key: str) -> RunConfig:
     with left:
         usual = base.task.id if base.task.id in labels else next(iter(labels))
         task, tied = bound(Experiments.TASK, list(labels), usual, labels=labels.values())
-        st.selectbox("Task", list(labels), format_func=labels.__getitem__, **tied.by_index)
+        st.selectbox(_("Task"), list(labels), format_func=labels.__getitem__, **tied.by_index)
     known = [*LISTED, *([base.encoder.id] if base.encoder.id not in LISTED else [])]
     encoder = middle.selectbox(
-        "Encoder", known, index=known.index(base.encoder.id), accept_new_options=True, key=f"experiment.{key}.encoder"
+        _("Encoder"),
+        known,
+        index=known.index(base.encoder.id),
+        accept_new_options=True,
+        key=f"experiment.{key}.encoder",
     )
     settings: dict[str, Any] = {"encoder.id": encoder or base.encoder.id}
     if task != base.task.id:
@@ -78,15 +83,17 @@ def early_stopping_fields() -> dict[str, int] | None:
         return None
     wanted, tied = bound_switch(Experiments.EARLY)
     st.toggle(
-        "End poor runs early",
-        help="For a search: runs are compared by validation accuracy at a few steps, and only the better ones go on "
-        "(ASHA, Li et al. 2020). Cells then cannot be compared fairly, only found.",
+        _("End poor runs early"),
+        help=_(
+            "For a search: runs are compared by validation accuracy at a few steps, and only the better ones go on "
+            "(ASHA, Li et al. 2020). Cells then cannot be compared fairly, only found."
+        ),
         **tied.by_value,
     )
     if not wanted:
         return None
     fields, usual = fields_of(EarlyStopping), EarlyStopping()
-    left, right, _ = st.columns(3)
+    left, right, _rest = st.columns(3)
     return {
         "grace_steps": int(number_field(left, fields["grace_steps"], usual.grace_steps, key="experiment.grace")),
         "reduction": int(number_field(right, fields["reduction"], usual.reduction, key="experiment.reduction")),
@@ -97,9 +104,11 @@ def with_frames(base: RunConfig) -> RunConfig:
     """The draft with maps over its steps or without, as a switch says, which is drawn."""
     wanted, tied = bound_switch(Experiments.FRAMES)
     st.toggle(
-        "Maps over the steps",
-        help="As single runs have them. Without, a run has a map at its start and its end alone, which is faster and "
-        "takes a third of the room.",
+        _("Maps over the steps"),
+        help=_(
+            "As single runs have them. Without, a run has a map at its start and its end alone, which is faster and "
+            "takes a third of the room."
+        ),
         **tied.by_value,
     )
     return changed(base, {name: None if wanted else value for name, value in LEAN.items()})

@@ -11,6 +11,7 @@ from core.config.summary import objective_label
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.experiments.design import Design
+from core.language import ENGLISH, _, in_language, ngettext
 from core.tasks import TASKS
 from core.tasks.task_label import task_label
 from core.workers import Engine
@@ -25,20 +26,22 @@ from pages.ui.visitor import visitor
 
 def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
     """Offer the same run under several seeds, and a grid around it."""
-    with st.popover("More seeds, or a grid", icon=":material/grid_on:", width="stretch"):
+    with st.popover(_("More seeds, or a grid"), icon=":material/grid_on:", width="stretch"):
         begin_fields()
         seeds = int(number_field(st, SEEDS, USUAL_SEEDS, key="form.seeds"))
-        st.caption("The same settings, one run for each seed: mean ± standard deviation instead of an anecdote.")
+        st.caption(_("The same settings, one run for each seed: mean ± standard deviation instead of an anecdote."))
         wrong = field_problem() is not None
-        if st.button(f"Run with {seeds} seeds", icon=":material/science:", key="form.run_seeds", disabled=wrong):
+        label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
+        if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
             _begin(engine, draft, seeds)
         query = {"new": GRID, "set": settings_text(without_defaults(draft))}
         query |= {"task": draft.task.id} if draft.task.id in TASKS else {}
-        st.page_link("pages/experiments.py", label="Set up a grid", icon=":material/grid_on:", query_params=query)
+        st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)
 
 
 def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
-    name = draft.name or f"{objective_label(draft)}, {task_label(draft)}"[:80]
+    with in_language(ENGLISH):  # a name is stored
+        name = draft.name or f"{objective_label(draft)}, {task_label(draft)}"[:80]
     try:
         given = {"name": name, "base": draft.model_dump(mode="json")}
         design = build(Design, given | {"seeds": list(range(draft.seed, draft.seed + seeds))})

@@ -16,7 +16,8 @@ from core.config.summary import objective_label
 from core.config.sweepable import sweepable
 from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError
-from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of
+from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
+from core.language import ENGLISH, _, in_language
 from core.parameters import Parameter, Value
 from core.tasks import TASKS
 from core.tasks.task_label import task_label
@@ -36,21 +37,25 @@ Values = Sequence[Value | None]
 
 def grid_form() -> Design:
     """Draw the form and read it. Raises: ConfigError for what cannot be a grid."""
-    st.header("A grid, or seeds alone")
+    st.header(_("A grid, or seeds alone"))
     base = _from_address()
     st.caption(
-        f"{escaped(task_label(base))} · {escaped(objective_label(base))}. What is not varied here is as on Fine-tune."
+        _(
+            "{task} · {objective}. What is not varied here is as on Fine-tune.",
+            task=escaped(task_label(base)),
+            objective=escaped(objective_label(base)),
+        )
     )
     st.page_link(
         "pages/fine_tune.py",
-        label="Change the other settings",
+        label=_("Change the other settings"),
         icon=":material/tune:",
         query_params=_query(base),
     )
     base = chosen_base(base, "grid")
     offered = sweepable(base)
     axes: list[Axis] = []
-    first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, "Vary")
+    first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, _("Vary"))
     if first is not None:
         axes.append(first)
         second = _axis(
@@ -58,7 +63,8 @@ def grid_form() -> Design:
             base,
             Experiments.SECOND,
             Experiments.SECOND_VALUES,
-            "Against",
+            # Translators: a second setting, against which the first is varied.
+            _("Against"),
         )
         axes += [second] if second is not None else []
     seeds = seeds_field(USUAL_SEEDS, "grid")
@@ -77,16 +83,17 @@ def grid_form() -> Design:
 
 
 def _grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
-    varied = " × ".join(axis.name for axis in axes) or objective_label(base)
-    return f"{varied}, {task_label(base)}"[:80]
+    with in_language(ENGLISH):  # as it is stored
+        varied = " × ".join(axis.name for axis in axes) or objective_label(base)
+        return f"{varied}, {task_label(base)}"[:80]
 
 
 def _axis(
     offered: Mapping[str, TwinSetting], base: RunConfig, item: Item[str], values: Item[list[str]], label: str
 ) -> Axis | None:
     """One setting and its values; None where nothing is to be varied."""
-    names = {NOTHING: "Nothing: seeds alone" if item is Experiments.FIRST else "Nothing else"}
-    names |= {path: one.label for path, one in offered.items()}
+    names = {NOTHING: _("Nothing: seeds alone") if item is Experiments.FIRST else _("Nothing else")}
+    names |= {path: _(one.label) for path, one in offered.items()}
     left, right = st.columns([2, 3], vertical_alignment="top")
     with left:
         path, tied = bound(item, names, NOTHING, labels=names.values())
@@ -118,14 +125,14 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
     asked = [text for text in split(item.text or "") if text]
     usual = [text for text in known if parameter.kind != "choice" or len(known) <= 3] or list(known)[:2]
     typed = st.multiselect(
-        "Values",
+        _("Values"),
         [*known, *(text for text in asked if text not in known)],
         default=asked or usual,
         format_func=lambda text: value_text(known[text], parameter) if text in known else text,
         accept_new_options=parameter.kind in ("number", "integer", "name"),
         max_selections=MOST_LEVELS,
-        placeholder="Type a value and press Enter",
-        help=parameter.help or None,
+        placeholder=_("Type a value and press Enter"),
+        help=_(parameter.help) or None,
         key=f"experiment.values.{path}",
     )
     item.put(list(typed))
@@ -136,7 +143,7 @@ def _values(setting: TwinSetting, path: str, item: Item[list[str]]) -> Values:
         except ConfigError as problem:
             report_problem(st, problem)
     if not typed:
-        report_problem(st, ConfigError(setting.label, "an empty list", "give at least one value."))
+        report_problem(st, ConfigError(_(setting.label), _("an empty list"), _("give at least one value.")))
     found = list(dict.fromkeys(found)) or [known[text] for text in usual]
     numbers = all(isinstance(value, int | float) for value in found)
     return sorted(found, key=lambda value: _order(value or 0)) if numbers else found
@@ -153,36 +160,37 @@ def _text(value: Value | None) -> str:
 def _parsed(parameter: Parameter, text: str) -> Value:
     """What was typed, checked. Raises: ConfigError."""
     if parameter.kind == "name":
-        return parameter.check(parameter.label, text)
+        return parameter.check(_(parameter.label), text)
     try:
         value = json.loads(text.replace(",", "."))
     except ValueError:
-        raise ConfigError(parameter.label, text, parameter.remedy) from None
-    return parameter.check(parameter.label, value)
+        raise ConfigError(_(parameter.label), text, parameter.remedy) from None
+    return parameter.check(_(parameter.label), value)
 
 
 def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
     """What every cell is compared with: nothing, a level of an axis, or plain cross-entropy."""
-    labels = {NOTHING: "Nothing"}
+    labels = {NOTHING: _("Nothing")}
     for place, axis in enumerate(axes):
-        labels |= {f"{place}.{number}": f"{axis.name}: {level.label}" for number, level in enumerate(axis.levels)}
+        title = axis_title(axis, base)
+        labels |= {f"{place}.{number}": f"{title}: {level.title}" for number, level in enumerate(axis.levels)}
     if base.phases[0].objective.contrastive and not any(axis.name == "Objective" for axis in axes):
-        labels[AGAINST_CE] = "Cross-entropy alone, as one more cell"
+        labels[AGAINST_CE] = _("Cross-entropy alone, as one more cell")
     if len(labels) == 1:
         return {}
     chosen, tied = bound(Experiments.AGAINST, labels, NOTHING, labels=labels.values())
     st.selectbox(
-        "Compared with",
+        _("Compared with"),
         list(labels),
         format_func=labels.__getitem__,
-        help="Differences are paired: the same seeds, and where they were kept the same test examples.",
+        help=_("Differences are paired: the same seeds, and where they were kept the same test examples."),
         **tied.by_index,
     )
     if chosen == AGAINST_CE:
         return {"reference": CE}
     if chosen == NOTHING:
         return {}
-    of_axis, _, of_level = chosen.partition(".")
+    of_axis, _dot, of_level = chosen.partition(".")
     against = axes[int(of_axis)]
     return {"baseline": {against.name: against.levels[int(of_level)].label}}
 
@@ -195,7 +203,7 @@ def _from_address() -> RunConfig:
     try:
         return from_settings(texts)
     except PlaygroundError as error:
-        state.complain(Experiments.SET.name, texts[0], escaped(str(error).rstrip(".")))
+        state.complain(Experiments.SET.name, texts[0], escaped(str(error).rstrip(".。")))
         return RunConfig()
 
 

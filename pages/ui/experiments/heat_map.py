@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import streamlit as st
 
-from core.experiments.design import Design
+from core.experiments.design import Design, axis_title
 from core.experiments.result_table import (
+    better_text,
     difference_text,
     interval_text,
     mean_text,
@@ -16,7 +17,8 @@ from core.experiments.result_table import (
     p_text,
     score_name,
 )
-from core.experiments.results import CellResult, Results
+from core.experiments.results import CellResult, Comparison, Results, Verdict
+from core.language import N_, _
 from core.quantities import counted
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
@@ -25,7 +27,14 @@ from pages.ui.parts import escaped
 # How strong the colour of a difference is that is not shown, beside one that is.
 PALE = 0.4
 # The one row of a design without axes.
-ALL = "All runs"
+ALL = N_("All runs")
+VERDICT_SENTENCES: Mapping[Verdict, str] = {
+    # Translators: this score, than that of the baseline.
+    "higher": N_("Higher."),
+    # Translators: this score, than that of the baseline.
+    "lower": N_("Lower."),
+    "no difference shown": N_("No difference shown."),
+}
 
 
 def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None, *, key: str) -> int | None:
@@ -48,7 +57,7 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
 
     rows, columns, places = _places(results)
     cells = [[drawn(by_levels.get(levels)) for levels in line] for line in places]
-    label = f"{score_name(results)} of every cell"
+    label = _("{score} of every cell", score=score_name(results))
     pressed = cell_table(rows, columns, cells, label=label, corner=_corner(design), key=key, upright=False)
     found = None
     if pressed is not None:
@@ -59,41 +68,60 @@ def heat_map(results: Results, runs: Sequence[ExperimentRun], chosen: int | None
 
 def legend(results: Results) -> str:
     """What the colours and the small numbers are."""
-    better = f" {results.measure.better.capitalize()} is better." if results.measure.better else ""
+    score, better = score_name(results), better_text(results)
     if not results.design.compares:
-        return (
-            f"{score_name(results)}, mean ± standard deviation over seeds; the stronger the blue, the higher.{better}"
-        )
-    ways = ("higher", "lower") if results.measure.better is None else ("better", "worse")
-    return (
-        f"{score_name(results)}, mean ± standard deviation over seeds. Below, the difference from what the cell is "
-        f"compared with, and * where it is shown at the 5% level. Blue is {ways[0]}, orange {ways[1]}, pale what is "
-        f"not shown.{better}"
-    )
+        words = [_("{score}, mean ± standard deviation over seeds; the stronger the blue, the higher.", score=score)]
+    else:
+        words = [
+            _(
+                "{score}, mean ± standard deviation over seeds. Below, the difference from what the cell is compared "
+                "with, and * where it is shown at the 5% level.",
+                score=score,
+            ),
+            _("Blue is better, orange worse, pale what is not shown.")
+            if better
+            else _("Blue is higher, orange lower, pale what is not shown."),
+        ]
+    return " ".join([*words, better] if better else words)
 
 
 def cell_sentences(results: Results, cell: CellResult) -> list[str]:
     """What a cell found, in words."""
     if cell.mean is None:
-        return [f"{cell.title}: no score yet."]
-    words = [f"{cell.title}: {mean_text(results, cell)} over {counted(cell.seeds, 'seed')}."]
-    if (comparison := cell.comparison) is not None:
-        against = results.cells[comparison.baseline].title
-        found = comparison.difference
-        pairs = counted(found.seeds, "seed")
-        words.append(f"{difference_text(results, found.mean)} against {against}, over the {pairs} that both have")
-        if found.p is not None:
-            interval, p = interval_text(results, comparison), p_text(comparison.corrected_p)
-            words[-1] += f"; 95% interval {interval}, p {p} (Holm)."
-            words.append(f"{comparison.verdict.capitalize()}. Seeds needed: {needed_text(comparison)}.")
-        else:
-            words[-1] += ". One seed says nothing of others."
-    return words
+        return [_("{cell}: no score yet.", cell=cell.title)]
+    seeds = counted(cell.seeds, "seed")
+    words = [_("{cell}: {score} over {seeds}.", cell=cell.title, score=mean_text(results, cell), seeds=seeds)]
+    return words if cell.comparison is None else [*words, *_comparison_sentences(results, cell.comparison)]
+
+
+def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]:
+    found = comparison.difference
+    difference, seeds = difference_text(results, found.mean), counted(found.seeds, "seed")
+    against = results.cells[comparison.baseline].title
+    if found.p is None:
+        return [
+            _(
+                "{difference} against {baseline}, over the {seeds} that both have. One seed says nothing of others.",
+                difference=difference,
+                baseline=against,
+                seeds=seeds,
+            )
+        ]
+    shown = _(
+        "{difference} against {baseline}, over the {seeds} that both have; 95% interval {interval}, p {p} (Holm).",
+        difference=difference,
+        baseline=against,
+        seeds=seeds,
+        interval=interval_text(results, comparison),
+        p=p_text(comparison.corrected_p),
+    )
+    verdict = _(VERDICT_SENTENCES[comparison.verdict])
+    return [shown, f"{verdict} {_('Seeds needed: {number}.', number=needed_text(comparison))}"]
 
 
 def _corner(design: Design) -> str:
     """What rows and columns are."""
-    names = [axis.name for axis in design.axes]
+    names = [axis_title(axis, design.base) for axis in design.axes]
     if len(names) < 2:
         return "".join(names)
     return f"{' · '.join(names[:-1])} ↓  {names[-1]} →"
@@ -106,21 +134,21 @@ def _places(results: Results) -> tuple[list[Head], list[Head], list[list[Levels]
     """Rows, columns, and which cell is where: the last axis across, the reference in a row of its own."""
     axes = results.design.axes
     if not axes:
-        return [Head(ALL)], [Head("")], [[()]]
+        return [Head(_(ALL))], [Head("")], [[()]]
     if len(axes) == 1:
-        rows = [Head(level.label) for level in axes[0].levels]
+        rows = [Head(level.title) for level in axes[0].levels]
         places: list[list[Levels]] = [[(number,)] for number in range(len(rows))]
         columns = [Head(score_name(results))]
     else:
         above = list(product(*(range(len(axis.levels)) for axis in axes[:-1])))
         rows = [
-            Head(" · ".join(axis.levels[level].label for axis, level in zip(axes[:-1], levels, strict=True)))
+            Head(" · ".join(axis.levels[level].title for axis, level in zip(axes[:-1], levels, strict=True)))
             for levels in above
         ]
-        columns = [Head(level.label) for level in axes[-1].levels]
+        columns = [Head(level.title) for level in axes[-1].levels]
         places = [[(*levels, last) for last in range(len(columns))] for levels in above]
     if results.design.reference is not None:
-        rows.append(Head(results.design.reference.label))
+        rows.append(Head(results.design.reference.title))
         places.append([None, *[NO_CELL] * (len(columns) - 1)])
     return rows, columns, places
 
@@ -139,13 +167,13 @@ def _cell(
 ) -> TableCell:
     going = _going(results, runs)
     if cell.mean is None:
-        about = f"{cell.title}: {going or 'no run has finished'}"
+        about = f"{cell.title}: {going}" if going else _("{cell}: no run has finished", cell=cell.title)
         return TableCell("–", about, note=going, kind="score pending", chosen=chosen)
-    about = " ".join(cell_sentences(results, cell)) + (f" {going}." if going else "")
+    about = " ".join([*cell_sentences(results, cell), *([_("{progress}.", progress=going)] if going else [])])
     comparison = cell.comparison
     if results.design.compares:
         if comparison is None:
-            note, strength, kind = "baseline", 0.0, "score"
+            note, strength, kind = _("baseline"), 0.0, "score"
         else:
             mean, shown = comparison.difference.mean, comparison.verdict != "no difference shown"
             note = f"{difference_text(results, mean)}{' *' if shown else ''}"
@@ -165,8 +193,8 @@ def _going(results: Results, runs: Sequence[ExperimentRun]) -> str:
     failed = sum(run.status == Status.FAILED or run.problem is not None for run in runs)
     total = len(results.design.seeds)
     if failed:
-        return f"{failed} failed"
-    return "" if finished == total else f"{finished} of {total}"
+        return _("{count} failed", count=failed)
+    return "" if finished == total else _("{finished} of {total}", finished=finished, total=total)
 
 
 def chosen_cell(results: Results, number: int | None) -> CellResult | None:

@@ -7,6 +7,7 @@ import streamlit as st
 from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.experiments.design import Design
+from core.language import _, ngettext
 from core.quantities import counted
 from core.representation.paired import LEVEL, fewest_seeds
 from core.store.sizes import size_text
@@ -31,22 +32,32 @@ def launch_card(engine: Engine, design: Design | None, problem: str) -> bool:
     else:
         at_once = len(slots())
         first, second, third = st.columns(3)
-        first.metric("New runs", f"{found.runs - found.known:,}")
-        second.metric("Time, about", duration(found.seconds / at_once))
-        third.metric("On disk, about", size_text(found.disk_bytes))
-        words = [f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}"]
-        words.append("one run at a time" if at_once == 1 else f"{at_once} runs at a time")
-        words.append(
-            "speed measured in earlier runs here" if found.measured else "speed assumed until a run has been measured"
+        first.metric(_("New runs"), f"{found.runs - found.known:,}")
+        second.metric(_("Time, about"), duration(found.seconds / at_once))
+        third.metric(_("On disk, about"), size_text(found.disk_bytes))
+        words = {
+            "cells": counted(len(design.cells), "cell"),
+            "seeds": counted(len(design.seeds), "seed"),
+            "pace": ngettext("one run at a time", "{count} runs at a time", at_once),
+        }
+        st.caption(
+            _("{cells} × {seeds} · {pace} · speed measured in earlier runs here.", **words)
+            if found.measured
+            else _("{cells} × {seeds} · {pace} · speed assumed until a run has been measured.", **words)
         )
-        st.caption(" · ".join(words) + ".")
         if found.known:
-            st.caption(f"{counted(found.known, 'run is', 'runs are')} there already and will not be repeated.")
+            st.caption(
+                ngettext(
+                    "{count} run is there already and will not be repeated.",
+                    "{count} runs are there already and will not be repeated.",
+                    found.known,
+                )
+            )
         for title, reason in found.refused:
-            st.warning(escaped(f"{title} is left out: {reason}"))
+            st.warning(escaped(_("{cell} is left out: {reason}", cell=title, reason=reason)))
         _seeds_note(design)
     if st.button(
-        "Start the experiment",
+        _("Start the experiment"),
         type="primary",
         icon=":material/science:",
         width="stretch",
@@ -68,7 +79,11 @@ def _seeds_note(design: Design) -> None:
     comparisons = sum(design.baseline_of(cell) is not None for cell in design.cells)
     if comparisons and len(design.seeds) < fewest_seeds(LEVEL / comparisons):
         st.info(
-            f"With {counted(len(design.seeds), 'seed')} and {counted(comparisons, 'comparison')}, no difference can be "
-            f"shown at the 5% level, however large: it takes {fewest_seeds(LEVEL / comparisons)} seeds. Seeds can be "
-            "added later."
+            _(
+                "With {seeds} and {comparisons}, no difference can be shown at the 5% level, however large: it takes "
+                "{needed} seeds. Seeds can be added later.",
+                seeds=counted(len(design.seeds), "seed"),
+                comparisons=counted(comparisons, "comparison"),
+                needed=fewest_seeds(LEVEL / comparisons),
+            )
         )

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
+from core.language import _
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import Experiment, Status
@@ -28,19 +29,20 @@ def listing(engine: Engine) -> None:
     there = table.experiments()
     if there:
         _table(engine, there)
-        st.header("Begin another")
+        st.header(_("Begin another"))
     else:
         st.markdown(
-            "One run is an anecdote. An experiment runs the same settings under several seeds, one setting against "
-            "another, or a protocol of a paper, and says which differences are more than chance."
+            _(
+                "One run is an anecdote. An experiment runs the same settings under several seeds, one setting against "
+                "another, or a protocol of a paper, and says which differences are more than chance."
+            )
         )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="experiment.grid"):
-        st.markdown(
-            "**A grid, or seeds alone**  \nOne setting or two, each value against each, under several seeds.",
-            width="stretch",
-        )
-        _begin("Set up a grid", GRID, primary=not there)
-    st.subheader("Protocols of the papers and notes")
+        title = _("A grid, or seeds alone")
+        about = _("One setting or two, each value against each, under several seeds.")
+        st.markdown(f"**{title}**  \n{about}", width="stretch")
+        _begin(_("Set up a grid"), GRID, primary=not there)
+    st.subheader(_("Protocols of the papers and notes"))
     entries = list(PROTOCOLS.values())
     for first in range(0, len(entries), COLUMNS):
         row = entries[first : first + COLUMNS]
@@ -60,11 +62,11 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
             {
                 "Experiment": one.title,
                 "By": whose(engine.store, one.owner),
-                "Protocol": PROTOCOLS[design.protocol].label if design.protocol in PROTOCOLS else "",
+                "Protocol": _(PROTOCOLS[design.protocol].label) if design.protocol in PROTOCOLS else "",
                 "Cells": len(design.cells),
                 "Seeds": len(design.seeds),
                 "Finished": hundredths([finished / design.runs])[0],
-                "Runs": f"{finished:,} of {design.runs:,}",
+                "Runs": _("{finished} of {total}", finished=f"{finished:,}", total=f"{design.runs:,}"),
                 "Status": _status(one, going=going, all_finished=finished == design.runs),
                 "Created": datetime.fromtimestamp(one.created_at),
             }
@@ -78,33 +80,40 @@ def _table(engine: Engine, there: list[Experiment]) -> None:
         height="content",
         key=f"experiments.table.{hash(tuple(one.id for one in there))}",
         column_config={
-            "Experiment": st.column_config.TextColumn(width="medium"),
-            "By": st.column_config.TextColumn(width="small", help="Who started it"),
+            "Experiment": st.column_config.TextColumn(_("Experiment"), width="medium"),
+            # Translators: who started an experiment.
+            "By": st.column_config.TextColumn(_("By"), width="small", help=_("Who started it")),
+            "Protocol": st.column_config.Column(_("Protocol")),
+            "Cells": st.column_config.Column(_("Cells")),
+            "Seeds": st.column_config.Column(_("Seeds")),
             "Finished": st.column_config.ProgressColumn(
-                format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
+                _("Finished"), format=PERCENT_CELLS, min_value=0, max_value=100, width="small"
             ),
-            "Created": st.column_config.DatetimeColumn(format="D MMM, HH:mm"),
+            "Runs": st.column_config.Column(_("Runs")),
+            "Status": st.column_config.Column(_("Status")),
+            # Translators: a day and a time in the letters of moment.js: day, month, hours and minutes.
+            "Created": st.column_config.DatetimeColumn(_("Created"), format=_("D MMM, HH:mm")),
         },
     )
-    for row, _ in picked.selection.cells:
+    for row, _column in picked.selection.cells:
         if row < len(there):
             Experiments.EXPERIMENT.put(there[row].id)
             st.rerun()
-    st.caption("Click an experiment to open it.")
+    st.caption(_("Click an experiment to open it."))
 
 
 def _status(experiment: Experiment, *, going: bool, all_finished: bool) -> str:
-    if all_finished:
-        return "finished"
-    return "stopped" if not experiment.wanted else "running" if going else "finished"
+    if all_finished or (experiment.wanted and not going):
+        return _("finished")
+    return _("running") if experiment.wanted else _("stopped")
 
 
 def _card(protocol: Protocol) -> None:
     design = protocol.design()
     with st.container(border=True, height="stretch"):
-        st.markdown(f"**{escaped(protocol.label)}**  \n{escaped(protocol.question)}")
+        st.markdown(f"**{escaped(_(protocol.label))}**  \n{escaped(_(protocol.question))}")
         st.caption(f"{counted(len(design.cells), 'cell')} × {counted(len(design.seeds), 'seed')}")
-        _begin("Set up", protocol.name)
+        _begin(_("Set up"), protocol.name)
 
 
 def _begin(label: str, name: str, *, primary: bool = False) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import streamlit as st
+
 from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import Experiments
 from core.experiments.results import OF_VECTORS, Results, newest_scores, of_runs, vector_measures
+from core.language import N_
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
 from pages.ui import reads
@@ -17,7 +20,7 @@ from pages.ui.caching import cached
 COST_S = 60.0
 
 
-@cached(1)
+@st.cache_resource(show_spinner=False, max_entries=1)
 def _experiments(folder: str) -> Experiments:
     return Experiments(reads.engine_of(folder))
 
@@ -37,7 +40,7 @@ def design_of(experiment: Experiment) -> Design:
     return _parsed(experiment.design)
 
 
-@cached(64, spinner="Checking every cell", kept_s=COST_S)
+@cached(64, spinner=N_("Checking every cell"), kept_s=COST_S)
 def _cost(folder: str, text: str) -> Cost:
     return cost(reads.engine_of(folder), parse_design(text))
 
@@ -50,7 +53,7 @@ def cost_of(engine: Engine, design: Design) -> Cost:
 Finished = tuple[tuple[int, int, str, int], ...]
 
 
-@cached(128, spinner="Comparing")
+@cached(128, spinner=N_("Comparing"))
 def _results(folder: str, text: str, experiment_id: str, finished: Finished, measure: str, split: str) -> Results:
     found = _experiments(folder)
     store, table = found.engine.store, found.table

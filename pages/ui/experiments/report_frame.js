@@ -9,6 +9,8 @@ export default function ({ data, parentElement }) {
     if (page) frame.style.height = `${page.scrollHeight + 8}px`;
   };
   frame.onload = fit;
+  button.textContent = data.print;
+  frame.title = data.title;
   button.onclick = () => frame.contentWindow.print();
   if (frame.shown !== data.html) {
     frame.srcdoc = data.html;

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.language import _
+
 STYLE = """
 .report button { font: inherit; padding: 0.4rem 0.8rem; margin-bottom: 0.6rem; cursor: pointer;
   color: var(--st-text-color); background: var(--st-background-color);
@@ -17,8 +19,8 @@ STYLE = """
 
 _mount = st.components.v2.component(
     "report_frame",
-    html='<div class="report"><button type="button">Print</button>'
-    '<iframe sandbox="allow-same-origin allow-modals" title="Report"></iframe></div>',
+    html='<div class="report"><button type="button"></button>'
+    '<iframe sandbox="allow-same-origin allow-modals"></iframe></div>',
     css=STYLE,
     js=Path(__file__).with_name("report_frame.js").read_text(encoding="utf-8"),
     isolate_styles=False,
@@ -27,4 +29,4 @@ _mount = st.components.v2.component(
 
 def report_frame(html: str, *, key: str) -> None:
     """Draw a whole HTML page that was made here."""
-    _mount(key=key, data={"html": html}, height="content")
+    _mount(key=key, data={"html": html, "print": _("Print"), "title": _("Report")}, height="content")

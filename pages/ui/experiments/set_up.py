@@ -8,9 +8,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core.config.labels import problem_text
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.experiments.design import Design
+from core.experiments.design import Design, axis_title
 from core.experiments.protocols.entry import Protocol
 from core.experiments.protocols.registry import PROTOCOLS
+from core.language import _
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.address import Experiments
@@ -27,7 +28,7 @@ GRID = "grid"
 def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
     """Draw the form of a protocol or of a grid, and start the experiment when that is asked for."""
     protocol = None if name == GRID else PROTOCOLS[name]
-    if head.button("All experiments", icon=":material/arrow_back:", type="tertiary"):
+    if head.button(_("All experiments"), icon=":material/arrow_back:", type="tertiary"):
         leave()
     left, right = st.columns([3, 2], gap="large")
     begin_fields()
@@ -42,7 +43,7 @@ def set_up(engine: Engine, name: str, head: DeltaGenerator) -> None:
     if (of_field := field_problem()) is not None:
         design, problem = None, str(of_field)
     with right, st.container(border=True, key="before_launch"):
-        st.header("Before launch")
+        st.header(_("Before launch"))
         started = launch_card(engine, design, problem)
     if started:
         leave()
@@ -57,27 +58,29 @@ def leave() -> None:
 
 
 def _protocol(protocol: Protocol) -> Design:
-    st.header(protocol.label)
-    st.markdown(f"**{escaped(protocol.question)}** :gray[{escaped(protocol.source)}]")
+    st.header(_(protocol.label))
+    st.markdown(f"**{escaped(_(protocol.question))}** :gray[{escaped(_(protocol.source))}]")
     base = chosen_base(protocol.base, f"protocol.{protocol.name}")
     whole = protocol.design(base)
     seeds = seeds_field(len(whole.seeds), protocol.name)
     axes = []
     for axis in whole.axes:
         against = whole.baseline.get(axis.name)
-        labels = [level.label for level in axis.levels]
+        titles = {level.label: level.title for level in axis.levels}
+        labels = list(titles)
         picked = st.pills(
-            axis.name,
+            axis_title(axis, base),
             labels,
+            format_func=titles.__getitem__,
             selection_mode="multi",
             default=labels,
             key=f"experiment.{protocol.name}.{axis.name}",
-            help=f"All are compared with {against}." if against else None,
+            help=_("All are compared with {level}.", level=titles[against]) if against else None,
         )
         kept = [level for level in axis.levels if level.label in picked or level.label == against]
         axes.append({"name": axis.name, "levels": [level.model_dump() for level in kept]})
     base = with_frames(base)
-    st.caption(escaped(protocol.differs))
+    st.caption(escaped(_(protocol.differs)))
     return build(
         Design,
         whole.model_dump(mode="json") | {"axes": axes, "seeds": seeds, "base": base.model_dump(mode="json")},

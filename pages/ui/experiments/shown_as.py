@@ -13,6 +13,7 @@ from core.experiments.report import chart, report_html
 from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, notes, table_rows, table_text
 from core.experiments.results import Results
 from core.figures.run_curves import MOST_RUNS
+from core.language import _
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
@@ -33,16 +34,17 @@ def chart_view(experiment: Experiment, results: Results) -> None:
     """Scores and differences with their intervals."""
     drawn = chart(results)
     if not drawn:
-        st.caption("No run has finished yet.")
+        st.caption(_("No run has finished yet."))
         return
     drawing(drawn, key=f"experiment.chart.{experiment.id}")
-    words = "A dot for each seed, a line at their mean"
-    if results.design.compares:
-        words += (
-            "; beside it the difference from what the cell is compared with and its 95% interval, filled where it is "
-            "shown at the 5% level"
+    st.caption(
+        _(
+            "A dot for each seed, a line at their mean; beside it the difference from what the cell is compared with "
+            "and its 95% interval, filled where it is shown at the 5% level."
         )
-    st.caption(f"{words}.")
+        if results.design.compares
+        else _("A dot for each seed, a line at their mean.")
+    )
     _notes(results)
     st.download_button(
         "SVG",
@@ -58,7 +60,7 @@ def report_view(engine: Engine, experiment: Experiment, results: Results) -> Non
     """The report, to print and to download."""
     html = report_html(experiment, results, _config(engine, results))
     st.download_button(
-        "Download as one HTML file",
+        _("Download as one HTML file"),
         html,
         f"{_stem(experiment)}.html",
         "text/html",
@@ -78,7 +80,7 @@ def _notes(results: Results) -> None:
     """What has to be known to read the numbers; how they were computed, on demand."""
     if found := cautions(results):
         st.caption(escaped(" ".join(found)))
-    with st.expander("How these numbers are computed"):
+    with st.expander(_("How these numbers are computed")):
         st.caption(escaped(" ".join(notes(results))))
 
 
@@ -104,7 +106,7 @@ def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experi
         st.rerun(scope="fragment")
     with right:
         if chosen is None:
-            st.caption("Press a cell to see what it found, and its runs.")
+            st.caption(_("Press a cell to see what it found, and its runs."))
         else:
             draw_cell(results, chosen)
             _runs(results, [run for run in runs if run.cell == chosen.cell.number])
@@ -123,8 +125,8 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
     table = pd.DataFrame(
         {
             "Seed": [run.seed for run in runs],
-            "Run": [f"Run {run.number}" if run.number else "–" for run in runs],
-            "Status": [str(run.status or "not made") for run in runs],
+            "Run": [_("Run {number}", number=run.number) if run.number else "–" for run in runs],
+            "Status": [_(str(run.status)) if run.status else _("not made") for run in runs],
             "Score": hundredths([scores.get(run.seed) for run in runs])
             if shares
             else [scores.get(run.seed) for run in runs],
@@ -140,20 +142,31 @@ def _runs(results: Results, runs: Sequence[ExperimentRun]) -> None:
         selection_mode="single-cell",
         height="content",
         key=f"experiment.runs.{hash(tuple(run.run_id for run in runs))}",
-        column_config={"Score": st.column_config.NumberColumn(format=PERCENT_CELLS if shares else "%.3f")},
+        column_config={
+            "Seed": st.column_config.Column(_("Seed")),
+            "Run": st.column_config.Column(_("Run")),
+            "Status": st.column_config.Column(_("Status")),
+            "Score": st.column_config.NumberColumn(_("Score"), format=PERCENT_CELLS if shares else "%.3f"),
+            "Steps": st.column_config.Column(_("Steps")),
+            # Translators: how long a run took.
+            "Took": st.column_config.Column(_("Took")),
+        },
     )
-    for row, _ in picked.selection.cells:
+    for row, _column in picked.selection.cells:
         if row < len(runs) and runs[row].run_id:
             st.switch_page("pages/fine_tune.py", query_params={"run": str(runs[row].run_id)})
     every = [str(run.run_id) for run in runs if run.run_id]
     ids = every[:MOST_RUNS]
-    which = counted(len(ids), "run") if len(ids) == len(every) else f"the first {len(ids)} of {len(every)} runs"
+    if len(ids) == len(every):
+        label = _("Compare {runs}", runs=counted(len(ids), "run"))
+    else:
+        label = _("Compare the first {shown} of {total} runs", shown=len(ids), total=len(every))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Click a run to open it.", width="content")
+        st.caption(_("Click a run to open it."), width="content")
         if len(ids) > 1:
             st.page_link(
                 "pages/compare.py",
-                label=f"Compare {which}",
+                label=label,
                 icon=":material/compare_arrows:",
                 query_params={"runs": ",".join(ids)},
             )
@@ -168,7 +181,7 @@ def table_view(experiment: Experiment, results: Results) -> None:
         placeholder="",
         height="content",
         key="experiment.table",
-        column_config={"Verdict": st.column_config.TextColumn(width=VERDICT_PX)},
+        column_config={_("Verdict"): st.column_config.TextColumn(width=VERDICT_PX)},
     )
     _notes(results)
     with st.container(horizontal=True):

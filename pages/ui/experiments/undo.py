@@ -7,6 +7,7 @@ import time
 import streamlit as st
 
 from core.errors import PlaygroundError
+from core.language import _
 from core.store import Experiment, ExperimentTable
 from core.store.store import UNDO_S
 from pages.ui import state
@@ -34,8 +35,9 @@ def offer_experiment_undo(table: ExperimentTable) -> None:
     if not experiment_id or time.time() - since > UNDO_S:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{escaped(title)} is deleted; its runs are still there.", width="content")
-        if st.button("Undo", icon=":material/undo:", key="experiment.undo"):
+        said = _("{experiment} is deleted; its runs are still there.", experiment=escaped(title))
+        st.caption(said, width="content")
+        if st.button(_("Undo"), icon=":material/undo:", key="experiment.undo"):
             state.forget(DISCARDED)
             try:
                 table.restore(experiment_id)

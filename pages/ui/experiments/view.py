@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from statistics import mean
 
 import streamlit as st
@@ -14,11 +15,12 @@ from core.config.changes import PRESET
 from core.config.summary import objective_label
 from core.errors import PlaygroundError
 from core.events import VALIDATION
-from core.experiments.design import Design
+from core.experiments.design import Design, axis_title
 from core.experiments.lifecycle import missing
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
+from core.language import N_, _, ngettext
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
@@ -42,7 +44,7 @@ from pages.ui.waiting import ensure_job
 POLL_S, IDLE_POLL_S = 2.0, 15.0
 # Whether vectors were being measured when the page looked last.
 MEASURING = "experiment.measuring"
-SHOWN = {"map": "Heat map", "chart": "Chart", "table": "Table", "report": "Report"}
+SHOWN = {"map": N_("Heat map"), "chart": N_("Chart"), "table": N_("Table"), "report": N_("Report")}
 
 
 def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) -> None:
@@ -50,8 +52,8 @@ def experiment_view(engine: Engine, experiment_id: str, head: DeltaGenerator) ->
     table = open_experiments(engine).table
     experiment = table.experiment(experiment_id)
     runs, design = table.runs(experiment_id), design_of(experiment)
-    tab_title(experiment.title, "Experiments")
-    if head.button("All experiments", icon=":material/arrow_back:", type="tertiary"):
+    tab_title(experiment.title, _("Experiments"))
+    if head.button(_("All experiments"), icon=":material/arrow_back:", type="tertiary"):
         forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
         st.rerun()
     polling = _is_going(experiment, design, runs) or state.remembered(MEASURING, bool)
@@ -81,15 +83,19 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
     protocol = PROTOCOLS.get(design.protocol)
     usual = (protocol.measure, protocol.split) if protocol else ("accuracy", TEST)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        show = bound_segments("Shown as", Experiments.SHOW, SHOWN, "map")
+        show = bound_segments(_("Shown as"), Experiments.SHOW, SHOWN, "map")
         st.space("stretch")
-        measure = _choice("Measure", Experiments.MEASURE, {name: one.label for name, one in MEASURES.items()}, usual[0])
+        measures = {name: one.label for name, one in MEASURES.items()}
+        # Translators: a noun, what is measured.
+        measure = _choice(_("Measure"), Experiments.MEASURE, measures, usual[0])
+        # Translators: a noun, a part of a data set.
+        split_label = _("Split")
         if measure in SCORES:
-            split = _choice("Split", Experiments.SPLIT, SPLITS, usual[1])
+            split = _choice(split_label, Experiments.SPLIT, SPLITS, usual[1])
         else:
-            split = VALIDATION
-            key, label = "experiment.split.vectors", "Split"
-            st.selectbox(label, [SPLITS[split]], label_visibility="collapsed", width=200, disabled=True, key=key)
+            split, key = VALIDATION, "experiment.split.vectors"
+            only = [_(SPLITS[split])]
+            st.selectbox(split_label, only, label_visibility="collapsed", width=200, disabled=True, key=key)
     measuring = measure in OF_VECTORS and _measuring(engine, experiment, runs)
     state.remember(MEASURING, measuring)
     if polling != (measuring or _is_going(experiment, design, runs)):
@@ -107,7 +113,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
             case _:
                 map_view(results, runs, experiment)
     if protocol is not None:
-        st.caption(escaped(protocol.differs))
+        st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):
             published(protocol)
 
@@ -116,14 +122,19 @@ def _about(design: Design) -> str:
     """What all runs share: task, encoder, objective and length, as far as these are not varied."""
     base = design.base
     length = [
-        f"{phase.steps or DEFAULT_STEPS:,} steps" if phase.epochs is None else f"{phase.epochs:g} epochs"
+        counted(phase.steps or DEFAULT_STEPS, "step")
+        if phase.epochs is None
+        else _("{epochs} epochs", epochs=f"{phase.epochs:g}")
         for phase in base.phases
     ]
     by_preset = any(PRESET in level.settings for axis in design.axes for level in axis.levels)
     objective = [] if by_preset else [objective_label(base)]
-    parts = [task_label(base), base.encoder.id, *objective, ", then ".join(length)]
-    varied = ", ".join(axis.name.lower() for axis in design.axes)
-    return " · ".join(parts) + (f"; varied: {varied}." if varied else ".")
+    whole = reduce(lambda first, then: _("{first}, then {then}", first=first, then=then), length)
+    settings = " · ".join([task_label(base), base.encoder.id, *objective, whole])
+    varied = ", ".join(axis_title(axis, base).lower() for axis in design.axes)
+    if not varied:
+        return f"{settings}."
+    return _("{settings}; varied: {axes}.", settings=settings, axes=varied)
 
 
 def _measuring(engine: Engine, experiment: Experiment, runs: Sequence[ExperimentRun]) -> bool:
@@ -132,33 +143,38 @@ def _measuring(engine: Engine, experiment: Experiment, runs: Sequence[Experiment
     if not lacking:
         return False
     newest = max(run.ended_at or 0.0 for run in lacking)
-    return ensure_job(VECTORS, vectors_request(experiment.id), "Measuring the vectors", since=newest)
+    return ensure_job(VECTORS, vectors_request(experiment.id), N_("Measuring the vectors"), since=newest)
 
 
 def _choice(label: str, item: Item[str], names: Mapping[str, str], default: str) -> str:
     value, tied = bound(item, names, default)
     st.selectbox(
-        label, list(names), format_func=names.__getitem__, label_visibility="collapsed", width=200, **tied.by_index
+        label,
+        list(names),
+        format_func=lambda name: _(names[name]),
+        label_visibility="collapsed",
+        width=200,
+        **tied.by_index,
     )
     return value
 
 
 def _progress(store: Store, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:
     finished = [run for run in runs if run.status == Status.FINISHED]
-    words = [f"{len(finished):,} of {counted(design.runs, 'run')} finished"]
+    words = [_("{finished} of {runs} finished", finished=f"{len(finished):,}", runs=counted(design.runs, "run"))]
     going = [run for run in runs if run.status is not None and run.status.active]
     waiting = sum(run.status == Status.QUEUED for run in runs)
-    words += [f"{len(going)} going on"] if going else []
-    words += [f"{waiting:,} waiting"] if waiting else []
+    words += [_("{count} going on", count=len(going))] if going else []
+    words += [_("{count} waiting", count=f"{waiting:,}")] if waiting else []
     early = sum(run.ended_early for run in runs)
-    words += [f"{early} ended early"] if early else []
+    words += [_("{count} ended early", count=early)] if early else []
     failed = sum(run.status == Status.FAILED for run in runs)
-    words += [f"{failed} failed"] if failed else []
+    words += [_("{count} failed", count=failed)] if failed else []
     unmade = len(missing(design, runs))
     if unmade and experiment.wanted:
-        words.append(f"{unmade:,} about to be queued")
+        words.append(_("{count} about to be queued", count=f"{unmade:,}"))
     if not experiment.wanted and len(finished) < design.runs:
-        words.append("stopped")
+        words.append(_("stopped"))
     if finished and experiment.wanted:
         words += _left(store, runs, unmade * mean(run.seconds for run in finished))
     if len(finished) + early == design.runs:
@@ -175,8 +191,9 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
     left = until_ended(store, on_the_way, len(slots()), most_of_visitor())
     if left.seconds is None:
         return []
-    first = [f"{counted(left.others, 'other run goes', 'other runs go')} first"] if left.others else []
-    return [*first, f"about {duration(left.seconds + unmade_s / len(slots()))} left"]
+    others = ngettext("{count} other run goes first", "{count} other runs go first", left.others)
+    takes = _("about {time} left", time=duration(left.seconds + unmade_s / len(slots())))
+    return [*([others] if left.others else []), takes]
 
 
 def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
@@ -186,7 +203,9 @@ def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
     for run in runs:
         reason = run.problem or (run.message if run.status == Status.FAILED else None)
         if reason:
-            reasons.setdefault(reason, []).append(f"{design.title_of(cells[run.cell])}, seed {run.seed}")
+            title = design.spoken_title(cells[run.cell])
+            reasons.setdefault(reason, []).append(_("{cell}, seed {seed}", cell=title, seed=run.seed))
     for reason, where in reasons.items():
-        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
-        st.warning(escaped(f"{where[0]}{more}: {reason}"))
+        first, more = where[0], len(where) - 1
+        which = _("{first} and {more} more", first=first, more=more) if more else first
+        st.warning(escaped(f"{which}: {_(reason)}"))

@@ -1,0 +1,19 @@
+"""Words that several views of a comparison share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from core.language import _
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts, at least one, as people list them: a and b."""
+    return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), texts)
+
+
+def group_name(names: Sequence[str]) -> str:
+    """What runs that differ in the seed only are called together, by their names: a, or a and 2 more."""
+    first, more = names[0], len(names) - 1
+    return _("{first} and {more} more", first=first, more=more) if more else first
