@@ -13,7 +13,7 @@ from core.artifacts.waiting_time import places
 from core.config.summary import objective_label
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.language import ENGLISH, N_, _, in_language, ngettext, pgettext
+from core.language import ENGLISH, N_, _, in_language, ngettext, pgettext, reread
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
@@ -304,7 +304,7 @@ def _message(run: RunSummary) -> str | None:
     with in_language(ENGLISH):
         is_note = run.message == classifier_note(run.config)
     # It may name a knob, and a run that ended has none.
-    return classifier_note(run.effective, over=run.status.ended) if is_note else run.message and _(run.message)
+    return classifier_note(run.effective, over=run.status.ended) if is_note else run.message and reread(run.message)
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:

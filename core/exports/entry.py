@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import StoreError
-from core.language import _
+from core.language import _, reread
 from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,7 +121,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or [_("it ended without a word")])[-1]
-        raise StoreError(said.removeprefix("error: "))
+        raise StoreError(reread(said.removeprefix("error: ")))
 
 
 def _pack(folder: Path, target: Path) -> None:

@@ -17,7 +17,7 @@ from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.language import ENGLISH, N_, _, in_language, ngettext
+from core.language import ENGLISH, N_, _, in_language, ngettext, reread
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
@@ -225,11 +225,11 @@ def _starving(run: RunRecord, steps: Sequence[Step]) -> tuple[str, ...]:
 def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
     """How the run ended, or what it had to say, in English, that is not `shown` already."""
     if run.status == Status.FAILED:
-        st.error(escaped(_(run.message) if run.message else _("The run failed: its log has the details.")))
+        st.error(escaped(reread(run.message) if run.message else _("The run failed: its log has the details.")))
     elif run.status == Status.INTERRUPTED:
         st.warning(_interrupted(run))
     elif run.message and run.message not in (*shown, _first_note(run.config)):
-        st.info(escaped(_(run.message)))
+        st.info(escaped(reread(run.message)))
     if dropped := dropped_sentence(run):
         st.info(escaped(dropped))
     note = classifier_note(config, over=run.status.ended)

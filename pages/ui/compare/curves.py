@@ -11,7 +11,7 @@ from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import seed_groups
 from core.config.loss_sums import is_loss, same_loss
 from core.events import GRADIENT_NORM, LOSS, POOLED_COSINE, SHARED_COSINE, OfTerm, Step
-from core.figures.axes import AXES, Axis, places
+from core.figures.axes import Axis, axis_title, places
 from core.figures.curves import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
@@ -136,7 +136,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
     ]
     revision = f"{axis} {' '.join(chosen)} {' '.join(one.run.id for one in runs)}"
     live_figure(
-        compare_figure(panels, names, axis=AXES[axis], smoothing=smoothing, revision=revision),
+        compare_figure(panels, names, axis=axis_title(axis), smoothing=smoothing, revision=revision),
         key="compare.figure",
         height=PANEL_PX * len(panels) + AROUND_PX,
         description=_(

@@ -20,7 +20,7 @@ from core.experiments.lifecycle import missing
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
-from core.language import N_, _, ngettext
+from core.language import N_, _, ngettext, reread
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
@@ -208,4 +208,4 @@ def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
     for reason, where in reasons.items():
         first, more = where[0], len(where) - 1
         which = _("{first} and {more} more", first=first, more=more) if more else first
-        st.warning(escaped(f"{which}: {_(reason)}"))
+        st.warning(escaped(f"{which}: {reread(reason)}"))
