@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
+from core.language import language, script_messages
 from pages.ui import state
 
 MAX_PANELS = 6
@@ -185,7 +186,7 @@ def map_view(
     play: bool = False,
     follow: bool = False,
     name: str = "map",
-    unit: str = "step",
+    unit: Literal["step", "layer"] = "step",
     empty: str = "There is no frame to show yet.",
 ) -> MapState:
     """Draw maps, or update those under `key` in place.
@@ -203,7 +204,7 @@ def map_view(
             hears nothing of it.
         follow: the newest frame is shown to whoever was at the one before, also when they went there themselves.
         name: of the files that PNG and SVG are saved to.
-        unit: what a frame is the number of, such as "step" or "layer".
+        unit: what a frame is the number of.
         empty: the sentence shown when no panel has a frame.
     """
     if len(panels) > MAX_PANELS:
@@ -233,6 +234,8 @@ def map_view(
                 "frame": memory["frame"].value,
                 "view": now.view,
                 "numbers": {name: memory[name].number for name in FIELDS},
+                "words": script_messages("assets/map/"),
+                "language": language(),
             }
         ],
         on_reports_change=lambda: None,
