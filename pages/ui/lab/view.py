@@ -14,10 +14,10 @@ from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
 from core.figures.map_script import map_marks, script_words
 from core.figures.template import class_colour, class_symbol
-from core.language import language, script_messages
 from core.lab.answer import Move
 from core.lab.choices import BY_SPACE, LAB_LOSSES, Setting, Stage
 from core.lab.process import LabProcess
+from core.language import language, script_messages
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text
