@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, EngineError, StoreError, shown
-from core.language import _, ngettext
+from core.language import _
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive
@@ -131,10 +131,8 @@ class Jobs:
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
-            message = ngettext(
-                "{count} such job is at work or waiting: let it end, or cancel it.",
-                "{count} such jobs are at work or waiting: let some of them end, or cancel them.",
-                len(active),
+            message = _(
+                "{count} such jobs are at work or waiting: let some of them end, or cancel them.", count=len(active)
             )
             raise EngineError(message)
         return same
