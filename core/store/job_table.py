@@ -21,7 +21,7 @@ JobStatus = Literal["running", "done", "failed", "cancelled", "interrupted"]
 
 # What the rows hold besides how a job ended.
 WAITING, RUNNING = "waiting", "running"
-ENDED = ("done", "failed", "cancelled")
+ENDED = (N_("done"), N_("failed"), N_("cancelled"))
 # What a warm process does that is no job.
 LOADING, NOTHING = "loading", ""
 MESSAGES = {
@@ -35,7 +35,8 @@ class JobRecord:
     """A job as it is now.
 
     Attributes:
-        status: a job that waits for its turn is running, as the person sees it who asked for it.
+        status: a job that waits for its turn is running, as the person sees it who asked for it, who reads
+            `_(str(status))`.
         done, total: how far it is, in what the job counts (rows); total is None while nobody knows.
         message: what it does, or one sentence on why it failed, for whoever reads the record: what is kept is English,
             and translated as far as it is a message without places.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from core.errors import ConfigError, shown
 from core.language import _
-from core.quantities import counted
 
 # No l, o, 0 and 1, which are easily taken for each other.
 ID_LETTERS, ID_CHARS = "abcdefghijkmnpqrstuvwxyz23456789", 12
@@ -35,7 +34,7 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
             remedy = _("a tag has at most {most} characters, and no comma.", most=TAG_CHARS)
             raise ConfigError("tags", shown(tag), remedy)
     if len(tags) > TAGS_MAX:
-        raise ConfigError("tags", counted(len(tags), "tag"), _("give at most {most}.", most=TAGS_MAX))
+        raise ConfigError("tags", _("{count} tags", count=len(tags)), _("give at most {most}.", most=TAGS_MAX))
     return tags
 
 

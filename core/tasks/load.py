@@ -15,8 +15,8 @@ from core.language import N_, _, ngettext
 from core.tasks.dataset import Note, Split, TaskData
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import Source, read_file
+from core.tasks.files.sayings import sentence
 from core.tasks.files.together import Together, read_together
-from core.tasks.files.words import sentence
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
 from core.tasks.rows import SPLIT_NAMES, Rows, SplitName, is_own

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from core.errors import TaskError
 from core.language import _, ngettext
-from core.tasks.files.words import Saying, place_words
+from core.tasks.files.sayings import Saying, place_words
 
 Record = tuple[int, tuple[str, ...]]
 

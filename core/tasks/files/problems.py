@@ -13,7 +13,7 @@ from core.config import ReadingConfig
 from core.errors import shown
 from core.language import N_, _
 from core.tasks.files.columns import NUMBER, SPLITS
-from core.tasks.files.words import Saying
+from core.tasks.files.sayings import Saying
 
 PROBLEMS_LISTED = 10_000
 TEXT_TOO_LONG = N_("{where} has a text of {chars:,} characters and at most {most:,} are read: {begins}")

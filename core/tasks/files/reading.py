@@ -22,8 +22,8 @@ from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules, listed
+from core.tasks.files.sayings import Saying, place_words, sentence
 from core.tasks.files.tables import Format, Table, open_table
-from core.tasks.files.words import Saying, place_words, sentence
 from core.tasks.rows import Rows, SplitName
 
 READING = fields_of(ReadingConfig)

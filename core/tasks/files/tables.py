@@ -29,7 +29,7 @@ from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
 from core.tasks.files.parquet import check_size, column_names, parquet_records
 from core.tasks.files.row_groups import open_parquet
-from core.tasks.files.words import place_words
+from core.tasks.files.sayings import place_words
 from core.tasks.rows import one_line
 
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
