@@ -17,8 +17,8 @@ function panelsBy(panels, field) {
 function legendEntries(view) {
   const entries = [...colourEntries(view), ...symbolEntries(view)];
   if (view.panels.some((one) => one.examples.splits)) {
-    const mark = { group: "Filled or open", of: "", colour: view.theme.text, symbol: "circle" };
-    entries.push({ ...mark, name: "validation", open: false }, { ...mark, name: "training", open: true });
+    const mark = { group: _("Filled or open"), of: "", colour: view.theme.text, symbol: "circle" };
+    entries.push({ ...mark, name: _("validation"), open: false }, { ...mark, name: _("training"), open: true });
   }
   return entries;
 }
@@ -44,7 +44,7 @@ function symbolEntries(view) {
   return panelsBy(view.panels, "task").flatMap((panels) => {
     const [{ examples }] = panels;
     if (panels.some((one) => coloursAreClasses(one.colours, one))) return [];
-    const about = { group: "Symbol: label", of: titlesOf(panels, view.panels), colour: view.theme.text, open: false };
+    const about = { group: _("Symbol: label"), of: titlesOf(panels, view.panels), colour: view.theme.text, open: false };
     return examples.classes.map((name, label) => ({ ...about, name, symbol: examples.symbols[label] }));
   });
 }
@@ -70,7 +70,7 @@ function categoryItem(view, entry) {
   const shown = !view.hidden.get(entry.colouring)?.has(entry.code);
   const item = make("button", { type: "button", className: "map-legend-item", "aria-pressed": String(shown) });
   item.append(legendMark(entry, view.theme), label);
-  label.title = `${entry.name} · click to hide it, double-click to show it alone`;
+  label.title = _("{name} · click to hide it, double-click to show it alone", { name: entry.name });
   item.addEventListener("click", (event) => (event.shiftKey ? view.showAlone(colouring, code) : view.toggle(colouring, code)));
   item.addEventListener("dblclick", () => view.showAlone(colouring, code));
   for (const name of ["pointerenter", "focus"]) item.addEventListener(name, () => view.spot({ colouring, code }));
@@ -80,10 +80,10 @@ function categoryItem(view, entry) {
 
 function colourBar({ label, low, high, scale, none, codes }) {
   const number = (value) => String(+value.toPrecision(3));
-  const strip = make("span", { className: "map-bar", role: "img", "aria-label": `colours from ${number(low)} to ${number(high)}` });
+  const strip = make("span", { className: "map-bar", role: "img", "aria-label": _("colours from {low} to {high}", { low: number(low), high: number(high) }) });
   strip.style.background = `linear-gradient(to right, ${scale.join(", ")})`;
   const unknown = make("span", { className: "map-legend-item" });
-  unknown.append(legendMark({ symbol: "circle", colour: none, open: false }, { background: "none" }), make("span", { text: "none" }));
+  unknown.append(legendMark({ symbol: "circle", colour: none, open: false }, { background: "none" }), make("span", { text: _("none") }));
   return make(
     "span",
     { className: "map-legend-bar" },
@@ -100,7 +100,7 @@ function anchorItem(view) {
   const stroke = { stroke: view.theme.text, "stroke-width": ANCHOR_WIDTH, fill: "none" };
   const ticks = anchorTicks(5.5).map(([[x, y], [u, v]]) => `M${x} ${y}L${u} ${v}`);
   drawing.append(svgNode("circle", { r: 5.5, ...stroke }), svgNode("path", { d: ticks.join(""), ...stroke }));
-  return make("span", { className: "map-legend-item" }, drawing, "anchor");
+  return make("span", { className: "map-legend-item" }, drawing, _("anchor"));
 }
 
 // One line that scrolls; where panels differ in what they show, one for each kind of them.
@@ -121,8 +121,8 @@ function drawLegend(view) {
   }
   const all = rows.get("");
   const weights = view.panels.flatMap((panel) => panel.arrows.map((arrow) => arrow.weight));
-  if (weights.some((weight) => weight >= 0)) all.push(make("span", { className: "map-legend-item" }, lineMark(PULL), "pulls"));
-  if (weights.some((weight) => weight < 0)) all.push(make("span", { className: "map-legend-item" }, lineMark(PUSH), "pushes"));
+  if (weights.some((weight) => weight >= 0)) all.push(make("span", { className: "map-legend-item" }, lineMark(PULL), _("pulls")));
+  if (weights.some((weight) => weight < 0)) all.push(make("span", { className: "map-legend-item" }, lineMark(PUSH), _("pushes")));
   if (view.panels.some((panel) => panel.anchor !== null && panel.rowOf.has(panel.anchor))) all.push(anchorItem(view));
   rows.delete("");
   const filled = [...rows, ["", all]].filter(([, items]) => items.length);

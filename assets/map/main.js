@@ -1,14 +1,21 @@
-// Streamlit calls this again for every change of the data, on the same node.
+// Streamlit calls this again for every change of the data, on the same node. Another language gets another map, which
+// shows what the page knows of the one before.
 
 export default function ({ data: sent, parentElement, setStateValue }) {
-  const data = sent?.[0];
   const node = parentElement.querySelector(".map-view");
-  if (!node || !data) return;
+  if (!node || !sent?.[0]) return;
+  const { words, language, ...data } = sent[0];
+  speak(words);
+  if (node.map && node.language !== language) {
+    node.map.close();
+    node.map = undefined;
+  }
+  node.language = language;
   try {
     node.map ??= new MapView(node);
     node.map.update(data, (reports) => setStateValue("reports", reports));
   } catch (error) {
-    node.textContent = `The map cannot be drawn: ${error.message}.`;
+    node.textContent = _("The map cannot be drawn: {reason}.", { reason: error.message });
     node.map = undefined;
   }
   return () => {

@@ -28,7 +28,7 @@ function newPanel(view) {
   const canvas = make("canvas", { className: "map-canvas", role: "img", tabindex: "0" });
   const tip = make("div", { className: "map-tip", role: "tooltip" });
   tip.hidden = true;
-  const missing = make("div", { className: "map-missing", text: "No frame at or before this step." });
+  const missing = make("div", { className: "map-missing", text: _("No frame at or before this step.") });
   const title = make("span", { className: "map-title" });
   const note = make("span", { className: "map-note" });
   const caption = make("div", { className: "map-caption" }, title, note);

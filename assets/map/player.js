@@ -7,17 +7,17 @@ const FRAME_MS = [90, 600]; //  a frame never shorter or longer than these
 const frameMs = (frames) => clamp(WHOLE_PLAY_MS / Math.max(1, frames - 1), ...FRAME_MS);
 
 function makePlayer(view) {
-  const play = iconButton("play", "Play", () => view.togglePlay(), "map-play");
-  const previous = iconButton("previous", "Previous frame", () => view.goTo(Math.ceil(view.at) - 1));
-  const next = iconButton("next", "Next frame", () => view.goTo(Math.floor(view.at) + 1));
-  const slider = make("input", { type: "range", min: "0", step: "1", "aria-label": "Step", className: "map-slider" });
+  const play = iconButton("play", _("Play"), () => view.togglePlay(), "map-play");
+  const previous = iconButton("previous", _("Previous frame"), () => view.goTo(Math.ceil(view.at) - 1));
+  const next = iconButton("next", _("Next frame"), () => view.goTo(Math.floor(view.at) + 1));
+  const slider = make("input", { type: "range", min: "0", step: "1", "aria-label": _("Step"), className: "map-slider" });
   const strip = make("div", { className: "map-strip", "aria-hidden": "true" });
   const label = make("div", { className: "map-moment" });
-  const speed = make("select", { "aria-label": "Speed", className: "map-speed", title: "Speed" });
+  const speed = make("select", { "aria-label": _("Speed"), className: "map-speed", title: _("Speed") });
   speed.append(...SPEEDS.map((value) => make("option", { value: String(value), text: `${value}×` })));
   speed.value = "1";
   const box = make("input", { type: "checkbox" });
-  const trails = make("label", { className: "map-switch", title: "Show the paths of the selected points" }, box, "Trails");
+  const trails = make("label", { className: "map-switch", title: _("Show the paths of the selected points") }, box, _("Trails"));
   const track = make("div", { className: "map-track" }, slider, strip);
   const node = make("div", { className: "map-player" }, previous, play, next, track, label, speed, trails);
 
@@ -60,15 +60,20 @@ function drawStrip(view) {
 }
 
 const thousands = (value) => value.toLocaleString("en-GB");
+// A frame by what it is the number of, within a line and where it begins one.
+const UNITS = {
+  step: [N_("step {number}"), N_("Step {number}")],
+  layer: [N_("layer {number}"), N_("Layer {number}")],
+};
 
 function panelWords(panel, view) {
   const { from } = momentOf(panel, view.timeline, Math.floor(view.at));
-  return from < 0 ? "" : [`${view.data.unit} ${thousands(panel.steps[from])}`, panel.notes[from]].filter(Boolean).join(" · ");
+  if (from < 0) return "";
+  return [_(UNITS[view.data.unit][0], { number: thousands(panel.steps[from]) }), panel.notes[from]].filter(Boolean).join(" · ");
 }
 
 function momentWords(view) {
-  const unit = view.data.unit;
-  const step = `${unit[0].toUpperCase()}${unit.slice(1)} ${thousands(view.step())}`;
+  const step = _(UNITS[view.data.unit][1], { number: thousands(view.step()) });
   const note = view.panels.length === 1 ? view.panels[0].notes[momentOf(view.panels[0], view.timeline, Math.floor(view.at)).from] : "";
   return note ? `${step} · ${note}` : step;
 }
@@ -90,8 +95,8 @@ function updatePlayer(view) {
   next.setAttribute("aria-disabled", String(view.at >= last || view.gliding !== null));
   if (play.playing === view.playing) return;
   play.playing = view.playing;
-  const name = view.playing ? "Pause" : "Play";
-  play.replaceChildren(icon(name.toLowerCase()));
+  const name = view.playing ? _("Pause") : _("Play");
+  play.replaceChildren(icon(view.playing ? "pause" : "play"));
   play.title = name;
   play.setAttribute("aria-label", name);
 }

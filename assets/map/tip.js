@@ -9,10 +9,11 @@ function tipLines(panel, row) {
   if (!coloursAreClasses(colours, panel)) {
     lines.push(["i", colourWords(colours, codeOf(colours, row, moment.from, places.points))]);
   }
-  if (examples.splits && examples.open[row]) lines.push(["i", "training example"]);
+  if (examples.splits && examples.open[row]) lines.push(["i", _("training example")]);
   const arrows = panel.arrows.filter(({ start, end, text }) => text && (start === id || end === id));
   lines.push(...arrows.slice(0, ARROWS_IN_TIP).map(({ text }) => ["i", text]));
-  if (arrows.length > ARROWS_IN_TIP) lines.push(["i", `and ${arrows.length - ARROWS_IN_TIP} more arrows`]);
+  const count = arrows.length - ARROWS_IN_TIP;
+  if (count > 0) lines.push(["i", byCount(count, _("and 1 more arrow"), _("and {count} more arrows", { count }))]);
   return lines;
 }
 

@@ -12,9 +12,9 @@ const SLOW_POINTS = 1500;
 const ANSWER_MS = 250;
 const BESIDE_MS = 60;
 const TOOLS = [
-  ["move", "Move the map"],
-  ["box", "Select with a box"],
-  ["lasso", "Select with a lasso"],
+  ["move", N_("Move the map")],
+  ["box", N_("Select with a box")],
+  ["lasso", N_("Select with a lasso")],
 ];
 
 class MapView {
@@ -32,32 +32,32 @@ class MapView {
     const main = make("div", { className: "map-main" }, this.toolbar(), this.stages);
     this.body = make("div", { className: "map-body" }, this.legend, main, this.player.node);
     node.replaceChildren(this.message, this.body, this.spoken);
-    node.addEventListener("keydown", (event) => event.key === "Escape" && this.chosen.size && this.choose([], false));
-    this.say("Loading the map …");
+    this.body.addEventListener("keydown", (event) => event.key === "Escape" && this.chosen.size && this.choose([], false));
+    this.say(_("Loading the map …"));
   }
 
   toolbar() {
     this.tools = TOOLS.map(([tool, label]) => {
-      const button = iconButton(tool, label, () => this.setTool(tool));
+      const button = iconButton(tool, _(label), () => this.setTool(tool));
       button.tool = tool;
       return button;
     });
     const zoomAll = (factor) => this.panels.forEach((panel) => this.look(panel, factor && zoomed(panel, factor)));
-    const bar = make("div", { className: "map-toolbar", role: "toolbar", "aria-label": "Map", "aria-orientation": "vertical" });
+    const bar = make("div", { className: "map-toolbar", role: "toolbar", "aria-label": _("Map"), "aria-orientation": "vertical" });
     bar.append(
       make("span", { className: "map-tools" }, ...this.tools),
       make(
         "span",
         { className: "map-tools" },
-        iconButton("in", "Zoom in (or Ctrl + wheel)", () => zoomAll(1.4)),
-        iconButton("out", "Zoom out", () => zoomAll(1 / 1.4)),
-        iconButton("whole", "Show the whole map", () => zoomAll(null)),
+        iconButton("in", _("Zoom in (or Ctrl + wheel)"), () => zoomAll(1.4)),
+        iconButton("out", _("Zoom out"), () => zoomAll(1 / 1.4)),
+        iconButton("whole", _("Show the whole map"), () => zoomAll(null)),
       ),
       make(
         "span",
         { className: "map-tools" },
-        textButton("PNG", "Download as PNG", () => downloadPng(this)),
-        textButton("SVG", "Download as SVG", () => downloadSvg(this)),
+        textButton("PNG", _("Download as PNG"), () => downloadPng(this)),
+        textButton("SVG", _("Download as SVG"), () => downloadSvg(this)),
       ),
     );
     return bar;

@@ -15,6 +15,7 @@ async function unpacked(text) {
 class Page {
   constructor(known) {
     this.known = known;
+    speak(known.words);
     this.node = document.querySelector(".map-view");
     this.colour = known.colourings[0].name;
     this.selected = [];
@@ -78,7 +79,7 @@ class Page {
     }
     this.lit = words.length ? [...found.keys()] : null;
     this.found = found;
-    document.getElementById("count").textContent = words.length ? `${found.size} found` : "";
+    document.getElementById("count").textContent = words.length ? _("{count} found", { count: found.size }) : "";
     this.selected = [];
     this.numbers.selected += 1;
     this.draw();
@@ -106,7 +107,8 @@ class Page {
     if (this.selected.length) {
       const shown = this.selected.slice(0, TEXTS_MAX).map((id) => this.textNode(id));
       const more = this.selected.length - TEXTS_MAX;
-      if (more > 0) shown.push(make("p", { className: "quiet" }, `${more} more are selected.`));
+      const others = byCount(more, _("1 more is selected."), _("{count} more are selected.", { count: more }));
+      if (more > 0) shown.push(make("p", { className: "quiet" }, others));
       return place.replaceChildren(...shown);
     }
     if (this.lit) {
@@ -115,9 +117,9 @@ class Page {
         button.addEventListener("click", () => this.choose(id));
         return button;
       });
-      return place.replaceChildren(...(found.length ? found : [make("p", { className: "quiet" }, "No text holds these words.")]));
+      return place.replaceChildren(...(found.length ? found : [make("p", { className: "quiet" }, _("No text holds these words."))]));
     }
-    const how = "Click a point, or draw a box or a lasso around several, to read them. Esc takes the selection back.";
+    const how = _("Click a point, or draw a box or a lasso around several, to read them. Esc takes the selection back.");
     return place.replaceChildren(make("p", { className: "quiet" }, how));
   }
 
@@ -130,10 +132,13 @@ class Page {
       if (!parts.length) parts.push(this.wordsNode(run, row, Math.max(0, frame)));
       if (frame < 0) return;
       const [guess, share] = [run.classes[run.predicted[frame][row]], run.confidence[frame][row] / 10];
-      const said = `predicted ${guess}, ${share.toFixed(1)}%`;
       const title = this.known.runs.length > 1 ? `${run.title}: ` : "";
-      const wrong = run.predicted[frame][row] !== run.labels[row] ? " · wrong" : "";
-      parts.push(make("p", { className: "quiet" }, `${title}label ${run.classes[run.labels[row]]} · ${said}${wrong}`));
+      const said = [
+        _("label {name}", { name: run.classes[run.labels[row]] }),
+        _("predicted {name}, {share}%", { name: guess, share: share.toFixed(1) }),
+        ...(run.predicted[frame][row] !== run.labels[row] ? [_("wrong")] : []),
+      ];
+      parts.push(make("p", { className: "quiet" }, `${title}${said.join(" · ")}`));
     });
     return make("div", { className: "text" }, ...parts);
   }
@@ -161,7 +166,7 @@ class Page {
     read.spans.forEach(([side, start, end], word) => {
       upTo(side, start);
       const share = run.shares[first + word] / 255;
-      const span = make("span", { title: `${((100 * share * read.most) / 1000).toFixed(1)}% of the attention of [CLS]` });
+      const span = make("span", { title: _("{share}% of the attention of [CLS]", { share: ((100 * share * read.most) / 1000).toFixed(1) }) });
       span.textContent = sides[side].slice(start, end).join("");
       span.style.background = `rgba(${RGB}, ${(OPACITY_MAX * share).toFixed(3)})`;
       line.append(span);
@@ -175,5 +180,6 @@ class Page {
 unpacked(document.getElementById("run-data").textContent.trim())
   .then((known) => (window.runPage = new Page(known)))
   .catch((error) => {
-    document.querySelector(".map-view").textContent = `This page cannot be shown (${error.message}): use a browser from 2023 or later.`;
+    const why = _("This page cannot be shown ({reason}): use a browser from 2023 or later.", { reason: error.message });
+    document.querySelector(".map-view").textContent = why;
   });

@@ -34,7 +34,7 @@ from core.figures.example_colours import correct_colours, label_colours, predict
 from core.figures.figure_svg import figure_svg
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
-from core.language import N_, _, language
+from core.language import N_, _, language, script_messages
 from core.quantities import counted, percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
@@ -152,6 +152,7 @@ def _known(shown: Sequence[_Shown]) -> dict[str, Any]:
         "runs": [_of_run(one, of_run) for one, of_run in zip(shown, ids, strict=True)],
         "height": HEIGHTS[len(shown)],
         "name": "-and-".join(file_stem(one.run) for one in shown),
+        "words": script_messages("assets/"),
         "description": _(
             "Map of {texts} over the steps of a fine-tune.", texts=counted(len(shown[0].probe.ids), "text")
         ),

@@ -8,9 +8,10 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "map"
 # Each file has one job; together they are one module.
 SHARED = ("bundles.js",)
+WORDS = ("words.js",)
 MARKS = ("symbols.js", "elements.js")
 VIEW = (
-    *(*MARKS, "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
+    *(*WORDS, *MARKS, "camera.js", "timeline.js", "scene.js", "paint.js", "tip.js", "legend.js"),
     *("pointer.js", "player.js", "download.js", "reports.js", "panels.js", "view.js"),
 )
 
@@ -33,6 +34,11 @@ def map_classes() -> str:
 def map_marks() -> str:
     """Its symbols and icons alone, for other pictures of points."""
     return _joined(MARKS)
+
+
+def script_words() -> str:
+    """What lets a script speak more than one language; whoever mounts it gives it `script_messages`."""
+    return _joined(WORDS)
 
 
 def map_style() -> str:

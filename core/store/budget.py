@@ -9,6 +9,7 @@ from datetime import datetime
 from filelock import FileLock, ReadWriteLock, Timeout
 
 from core.errors import StoreError
+from core.language import N_, _
 from core.settings import settings
 from core.store.records import RunSummary, Status
 from core.store.sizes import CHECKPOINT, SNAPSHOT, Dropped, size_text
@@ -21,6 +22,11 @@ BUDGET_TIMEOUT_S, READING_TIMEOUT_S = 10.0, 60.0
 # Snapshots of all runs go before the weights of any run's last step.
 ORDER: tuple[Dropped, ...] = ("snapshots", "weights")
 FILES = {"snapshots": f"{SNAPSHOT}*", "weights": f"{CHECKPOINT}*"}
+# Months of a date such as 3 Aug 2026.
+MONTHS = (
+    *(N_("Jan"), N_("Feb"), N_("Mar"), N_("Apr"), N_("May"), N_("Jun")),
+    *(N_("Jul"), N_("Aug"), N_("Sep"), N_("Oct"), N_("Nov"), N_("Dec")),
+)
 
 
 def keep_within(store: Store, budget_gb: float | None = None) -> int:
@@ -47,16 +53,19 @@ def keep_within(store: Store, budget_gb: float | None = None) -> int:
     except Timeout:
         excess = _total(store) - budget_gb * GB  # another process is making room
     except OSError as error:
-        raise StoreError(f"No weights could be dropped ({error.strerror}): delete runs to make room.") from error
+        message = _("No weights could be dropped ({reason}): delete runs to make room.", reason=error.strerror)
+        raise StoreError(message) from error
     return max(0, round(excess))
 
 
 def over_budget_sentence(excess: int) -> str:
     """What a person should know when the runs do not fit into the budget although all was dropped that may be."""
     budget_gb = settings().disk_gb
-    return (
-        f"Runs take {size_text(budget_gb * GB + excess)}, more than SCL_DISK_GB = {budget_gb:g}, and no more weights "
-        "can be dropped: delete runs, or raise SCL_DISK_GB."
+    return _(
+        "Runs take {size}, more than SCL_DISK_GB = {budget:g}, and no more weights can be dropped: delete runs, or "
+        "raise SCL_DISK_GB.",
+        size=size_text(budget_gb * GB + excess),
+        budget=budget_gb,
     )
 
 
@@ -71,7 +80,8 @@ def reading_weights(store: Store, run_id: str) -> Iterator[None]:
         lock = ReadWriteLock(path, READING_TIMEOUT_S, is_singleton=False)
         lock.acquire_read()
     except (Timeout, OSError) as error:
-        raise StoreError(f"The weights of run {run_id} cannot be read now ({error}): try again.") from error
+        message = _("The weights of run {id} cannot be read now ({reason}): try again.", id=run_id, reason=error)
+        raise StoreError(message) from error
     try:
         yield
     finally:
@@ -82,16 +92,19 @@ def reading_weights(store: Store, run_id: str) -> Iterator[None]:
 def dropped_sentence(run: RunSummary) -> str | None:
     """What the budget took from a run and when, None where it took nothing."""
     if run.weights_dropped_at is not None:
-        what, at, kept = "weights", run.weights_dropped_at, "curves and frames are kept"
-    elif run.snapshots_dropped_at is not None:
-        what, at, kept = (
-            "snapshots",
-            run.snapshots_dropped_at,
-            "the weights of its last step, curves and frames are kept",
+        return _(
+            "Its weights were dropped on {day} to stay within {budget:g} GB; curves and frames are kept.",
+            day=_day(run.weights_dropped_at),
+            budget=run.dropped_gb,
         )
-    else:
-        return None
-    return f"Its {what} were dropped on {_day(at)} to stay within {run.dropped_gb:g} GB; {kept}."
+    if run.snapshots_dropped_at is not None:
+        return _(
+            "Its snapshots were dropped on {day} to stay within {budget:g} GB; the weights of its last step, curves "
+            "and frames are kept.",
+            day=_day(run.snapshots_dropped_at),
+            budget=run.dropped_gb,
+        )
+    return None
 
 
 def missing_sentence(run: RunSummary) -> str | None:
@@ -99,7 +112,7 @@ def missing_sentence(run: RunSummary) -> str | None:
     dropped = dropped_sentence(run)
     if dropped is None:
         return None
-    remedy = "To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve."
+    remedy = _("To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve.")
     return f"{dropped} {remedy}"
 
 
@@ -138,4 +151,5 @@ def _drop(store: Store, run: RunSummary, what: Dropped, budget_gb: float) -> int
 
 def _day(at: float) -> str:
     moment = datetime.fromtimestamp(at)
-    return f"{moment.day} {moment:%b %Y}"
+    # Translators: a date such as 3 Aug 2026.
+    return _("{day} {month} {year}", day=moment.day, month=_(MONTHS[moment.month - 1]), year=moment.year)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import StoreError, shown
+from core.language import _
 
 DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
@@ -30,7 +31,9 @@ class Database:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"The runs folder {shown(str(self.folder))} cannot be made ({error.strerror}).") from error
+            where = shown(str(self.folder))
+            message = _("The runs folder {folder} cannot be made ({reason}).", folder=where, reason=error.strerror)
+            raise StoreError(message) from error
         self._migrate()
 
     def _migrate(self) -> None:
@@ -84,15 +87,7 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            reason = str(error)
-            where = shown(str(self.folder))
-            if "full" in reason:
-                raise StoreError(f"The disk that holds {where} is full: make room, or delete runs.") from error
-            if "readonly" in reason or "unable to open" in reason:
-                raise StoreError(f"The runs folder {where} cannot be written: check its permissions.") from error
-            if "locked" in reason:
-                raise StoreError(f"The runs folder {where} is being changed by another process: try again.") from error
-            raise StoreError(f"The runs folder {where} cannot be used ({reason}).") from error
+            raise StoreError(_sentence(shown(str(self.folder)), str(error))) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -127,3 +122,14 @@ class Database:
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self.plain_errors():
             return self._connection().execute(sql, values).fetchall()
+
+
+def _sentence(folder: str, reason: str) -> str:
+    """What people read where SQLite says this of the database of a folder."""
+    if "full" in reason:
+        return _("The disk that holds {folder} is full: make room, or delete runs.", folder=folder)
+    if "readonly" in reason or "unable to open" in reason:
+        return _("The runs folder {folder} cannot be written: check its permissions.", folder=folder)
+    if "locked" in reason:
+        return _("The runs folder {folder} is being changed by another process: try again.", folder=folder)
+    return _("The runs folder {folder} cannot be used ({reason}).", folder=folder, reason=reason)

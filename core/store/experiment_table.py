@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from core.errors import StoreError, shown
 from core.events import Evaluation
+from core.language import _
 from core.store.database import Database
 from core.store.liveness import from_json, observed
 from core.store.names import checked_name, new_id
@@ -44,7 +45,7 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        return self.name or f"Experiment {self.number}"
+        return self.name or _("Experiment {number}", number=self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class ExperimentTable(Database):
         """Raises: StoreError where there is none with that id."""
         rows = self.all("SELECT * FROM experiments WHERE id = ? AND discarded_at IS NULL", (experiment_id,))
         if not rows:
-            raise StoreError(f"Experiment {shown(experiment_id)} does not exist: choose one from the list.")
+            raise _missing(experiment_id)
         return _experiment(rows[0])
 
     def find(self, text: str) -> str:
@@ -128,7 +129,8 @@ class ExperimentTable(Database):
         rows = self.all("SELECT id, number FROM experiments WHERE discarded_at IS NULL")
         found = [str(row["id"]) for row in rows if text in (row["id"], str(row["number"]))]
         if len(found) != 1:
-            raise StoreError(f"Experiment {shown(text)} does not exist: give an id or a number from the list.")
+            message = _("Experiment {id} does not exist: give an id or a number from the list.", id=shown(text))
+            raise StoreError(message)
         return found[0]
 
     def with_design(self, design: str) -> str | None:
@@ -164,7 +166,8 @@ class ExperimentTable(Database):
         """Undo `discard`. Raises: StoreError when it is gone for good."""
         with self.transaction() as db:
             if not db.execute("UPDATE experiments SET discarded_at = NULL WHERE id = ?", (experiment_id,)).rowcount:
-                raise StoreError(f"Experiment {shown(experiment_id)} is deleted for good: it cannot be brought back.")
+                message = _("Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id))
+                raise StoreError(message)
 
     def purge_discarded(self, older_than_s: float) -> None:
         """Delete those that were discarded longer ago than that, for good; their runs stay."""
@@ -254,7 +257,11 @@ class ExperimentTable(Database):
         with self.transaction() as db:
             changed = f"UPDATE experiments SET {setting} WHERE id = ? AND discarded_at IS NULL"
             if not db.execute(changed, (value, experiment_id)).rowcount:
-                raise StoreError(f"Experiment {shown(experiment_id)} does not exist: choose one from the list.")
+                raise _missing(experiment_id)
+
+
+def _missing(experiment_id: str) -> StoreError:
+    return StoreError(_("Experiment {id} does not exist: choose one from the list.", id=shown(experiment_id)))
 
 
 def _experiment(row: sqlite3.Row) -> Experiment:

@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 from core.atomic import atomic_write
 from core.errors import StoreError
 from core.events import FloatArray, Frame, Predictions, Tokens, TokenText, Word
+from core.language import _
 from core.representation.projections import Points
 
 TOKENS = "tokens.json"
@@ -29,7 +30,7 @@ def write_frame(path: Path, frame: Frame, points: Points) -> None:
     arrays: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(a, np.float32) for name, a in numbers.items()}
     if frame.attention is not None:
         arrays[ATTENTION] = np.ascontiguousarray(frame.attention, np.float16)
-    _save(path, arrays, f"The frame of step {frame.step}")
+    _save(path, arrays, _("The frame of step {step}", step=frame.step))
 
 
 def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
@@ -39,7 +40,8 @@ def _save(path: Path, arrays: dict[str, NDArray[Any]], what: str) -> None:
         with atomic_write(path) as partial:
             save_file(arrays, partial)
     except (OSError, SafetensorError) as error:
-        raise StoreError(f"{what} could not be written ({error}): make room on the disk.") from error
+        message = _("{what} could not be written ({reason}): make room on the disk.", what=what, reason=error)
+        raise StoreError(message) from error
 
 
 def read_array(path: Path, name: str) -> FloatArray:
@@ -49,7 +51,12 @@ def read_array(path: Path, name: str) -> FloatArray:
     """
     found = _read(path, name)
     if found is None:
-        raise StoreError(f"The frame file {path.name} is damaged (it holds no {name}); the other frames are not.")
+        message = _(
+            "The frame file {file} is damaged (it holds no {name}); the other frames are not.",
+            file=path.name,
+            name=name,
+        )
+        raise StoreError(message)
     return found
 
 
@@ -63,9 +70,12 @@ def _read(path: Path, name: str) -> Any:
         with safe_open(path, "np") as file:
             return file.get_tensor(name) if name in file.keys() else None  # noqa: SIM118 not a mapping
     except (OSError, SafetensorError, ValueError) as error:
-        raise StoreError(
-            f"The frame file {path.name} is missing or damaged ({error}); the other frames are not."
-        ) from error
+        message = _(
+            "The frame file {file} is missing or damaged ({reason}); the other frames are not.",
+            file=path.name,
+            reason=error,
+        )
+        raise StoreError(message) from error
 
 
 def write_tokens(path: Path, tokens: Tokens) -> None:
@@ -75,9 +85,8 @@ def write_tokens(path: Path, tokens: Tokens) -> None:
         with atomic_write(path) as partial:
             partial.write_text(tokens_text(tokens), encoding="utf-8")
     except OSError as error:
-        raise StoreError(
-            f"The tokens of the examples could not be written ({error}): make room on the disk."
-        ) from error
+        message = _("The tokens of the examples could not be written ({reason}): make room on the disk.", reason=error)
+        raise StoreError(message) from error
 
 
 def read_tokens(path: Path) -> Tokens:
@@ -87,7 +96,8 @@ def read_tokens(path: Path) -> Tokens:
     except FileNotFoundError:
         return Tokens((), ())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"The file {path.name} is damaged ({error}); the frames are not.") from error
+        message = _("The file {file} is damaged ({reason}); the frames are not.", file=path.name, reason=error)
+        raise StoreError(message) from error
 
 
 def tokens_text(tokens: Tokens) -> str:
@@ -116,7 +126,7 @@ def write_predictions(path: Path, predictions: Predictions) -> None:
         "logits": np.ascontiguousarray(predictions.logits, np.float32),
         "labels": np.asarray(predictions.labels, np.int32),
     }
-    _save(path, arrays, f"The predictions of the {predictions.split} split")
+    _save(path, arrays, _("The predictions of the {split} split", split=predictions.split))
 
 
 def read_predictions(path: Path, split: str) -> Predictions | None:
@@ -125,7 +135,7 @@ def read_predictions(path: Path, split: str) -> Predictions | None:
         return None
     logits, labels = _read(path, "logits"), _read(path, "labels")
     if logits is None or labels is None or len(logits) != len(labels):
-        raise StoreError(f"The file {path.name} is damaged; the frames are not.")
+        raise StoreError(_("The file {file} is damaged; the frames are not.", file=path.name))
     return Predictions(split, logits, tuple(map(int, labels)))
 
 

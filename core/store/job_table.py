@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from core.language import N_, _
 from core.store.database import Database
 from core.store.liveness import from_json, is_alive, to_json
 from core.store.names import new_id
@@ -20,12 +21,12 @@ JobStatus = Literal["running", "done", "failed", "cancelled", "interrupted"]
 
 # What the rows hold besides how a job ended.
 WAITING, RUNNING = "waiting", "running"
-ENDED = ("done", "failed", "cancelled")
+ENDED = (N_("done"), N_("failed"), N_("cancelled"))
 # What a warm process does that is no job.
 LOADING, NOTHING = "loading", ""
 MESSAGES = {
-    "cancelled": "Cancelled.",
-    "interrupted": "The job's process ended before it was done: start it again.",
+    "cancelled": N_("Cancelled."),
+    "interrupted": N_("The job's process ended before it was done: start it again."),
 }
 
 
@@ -34,9 +35,11 @@ class JobRecord:
     """A job as it is now.
 
     Attributes:
-        status: a job that waits for its turn is running, as the person sees it who asked for it.
+        status: a job that waits for its turn is running, as the person sees it who asked for it, who reads
+            `_(str(status))`.
         done, total: how far it is, in what the job counts (rows); total is None while nobody knows.
-        message: what it does, or one sentence on why it failed.
+        message: what it does, or one sentence on why it failed, for whoever reads the record: what is kept is English,
+            and translated as far as it is a message without places.
         result: what it gave, empty until it is done.
         created_at, updated_at: seconds since the epoch.
         warm_group: whose warm process carries it out; None for one with a process of its own.
@@ -135,7 +138,7 @@ class JobTable(Database):
             status=status,
             done=row["done"],
             total=row["total"],
-            message=MESSAGES.get(status, message),
+            message=_(MESSAGES.get(status, message)),
             result=json.loads(row["result"]),
             created_at=row["created_at"],
             updated_at=row["updated_at"],
@@ -146,9 +149,9 @@ class JobTable(Database):
     def _waiting_message(self, group: str, job_id: str) -> str:
         process, line = self.warm_process(group), self.waiting(group)
         if process is not None and process.doing == LOADING:
-            return "loading what such jobs need; the next ones find it loaded"
+            return _("loading what such jobs need; the next ones find it loaded")
         before = (line.index(job_id) if job_id in line else 0) + (process is not None and bool(process.doing))
-        return f"waiting for its turn, {before} before it" if before else "starting"
+        return waiting_words(before) if before else _("starting")
 
     # What those write who ask for a job
 
@@ -262,6 +265,11 @@ class JobTable(Database):
     def warm_log_path(self, group: str) -> Path:
         """What a group's process printed beside its jobs."""
         return self.folder / "jobs" / f"{group}.log"
+
+
+def waiting_words(before: int) -> str:
+    """Args: before: how many have their turn first, 1 or more."""
+    return _("waiting for its turn, {count} before it", count=before)
 
 
 def _json(values: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, StoreError, TaskError, shown
+from core.language import _
 from core.store.database import DATABASE, Database
 from core.store.names import NAME_CHARS, checked_task_name
 from core.store.task_entry import TASK_ID, entry_of, task_id_of
@@ -109,16 +110,16 @@ class TaskLibrary:
             if text in (task.id, task.name):
                 return task
         names = ", ".join(task.name for task in tasks[:10])
-        raise TaskError(
-            f"There is no task {shown(text)} of your own: " + (f"there are {names}." if names else "add one.")
-        )
+        if not names:
+            raise TaskError(_("There is no task {name} of your own: add one.", name=shown(text)))
+        raise TaskError(_("There is no task {name} of your own: there are {names}.", name=shown(text), names=names))
 
     def rows(self, task_id: str) -> Rows:
         """Raises: TaskError when there is no such task, or its file is damaged."""
         self.task(task_id)
         rows = _rows_of(self._file(task_id), _stamp(self._file(task_id)))
         if task_id_of(rows) != task_id:
-            raise TaskError(f"The rows of task {task_id} are damaged: delete it, or add its data again.")
+            raise TaskError(_("The rows of task {id} are damaged: delete it, or add its data again.", id=task_id))
         return rows
 
     def rename(self, task_id: str, name: str) -> LibraryTask:
@@ -127,7 +128,7 @@ class TaskLibrary:
         with self._changing() as db:
             self.task(task_id)
             if any(other.name == name and other.id != task_id for other in self.tasks()):
-                raise ConfigError("name", name, "another task has it; choose another name.")
+                raise ConfigError("name", name, _("another task has it; choose another name."))
             db.execute("UPDATE tasks SET name = ?, changed_at = ? WHERE id = ?", (name, time.time(), task_id))
         return self.task(task_id)
 
@@ -153,7 +154,7 @@ class TaskLibrary:
         with self._changing() as db:
             row = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
             if row is None:
-                raise TaskError(f"Task {shown(task_id)} is deleted for good: add its data again.")
+                raise TaskError(_("Task {id} is deleted for good: add its data again.", id=shown(task_id)))
             if row["discarded_at"] is not None:
                 db.execute(
                     "UPDATE tasks SET name = ?, changed_at = ?, discarded_at = NULL WHERE id = ?",
@@ -194,7 +195,8 @@ class TaskLibrary:
         try:
             self._file(task_id).unlink(missing_ok=True)
         except OSError as error:
-            raise TaskError(f"Task {task_id} cannot be deleted ({one_line(error)}).") from None
+            message = _("Task {id} cannot be deleted ({reason}).", id=task_id, reason=one_line(error))
+            raise TaskError(message) from None
         db.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
 
     def _free_name(self, name: str) -> str:
@@ -220,10 +222,13 @@ class TaskLibrary:
         try:
             self.rows_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise TaskError(
-                f"The task folder {shown(str(self.rows_folder))} cannot be made ({one_line(error)}): "
-                "make room and see that it may be written, or choose another with SCL_RUNS."
-            ) from None
+            message = _(
+                "The task folder {folder} cannot be made ({reason}): make room and see that it may be written, or "
+                "choose another with SCL_RUNS.",
+                folder=shown(str(self.rows_folder)),
+                reason=one_line(error),
+            )
+            raise TaskError(message) from None
 
     @cached_property
     def _database(self) -> Database:
@@ -244,9 +249,10 @@ class TaskLibrary:
     def _existing(self, task_id: str) -> sqlite3.Row:
         row = self._row(task_id)
         if row is None:
-            raise TaskError(
-                f"Task {shown(task_id)} is not in this library: add its file or Hub data set on the Data page."
+            message = _(
+                "Task {id} is not in this library: add its file or Hub data set on the Data page.", id=shown(task_id)
             )
+            raise TaskError(message)
         return row
 
     def _file(self, task_id: str) -> Path:

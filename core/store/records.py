@@ -10,20 +10,24 @@ from typing import NamedTuple
 
 from core.config import RunConfig
 from core.events import Probe
+from core.language import N_, _
 
 
 class Status(StrEnum):
-    """The status of a run. INTERRUPTED is never written: it is derived when a run is read."""
+    """The status of a run. INTERRUPTED is never written: it is derived when a run is read.
 
-    QUEUED = "queued"
-    STARTING = "starting"
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPING = "stopping"
-    INTERRUPTED = "interrupted"
-    STOPPED = "stopped"
-    FAILED = "failed"
-    FINISHED = "finished"
+    People read `_(str(status))`; what is kept, compared and said to other programs is the English word.
+    """
+
+    QUEUED = N_("queued")
+    STARTING = N_("starting")
+    RUNNING = N_("running")
+    PAUSED = N_("paused")
+    STOPPING = N_("stopping")
+    INTERRUPTED = N_("interrupted")
+    STOPPED = N_("stopped")
+    FAILED = N_("failed")
+    FINISHED = N_("finished")
 
     @property
     def active(self) -> bool:
@@ -152,7 +156,7 @@ class RunSummary:
 
     @property
     def title(self) -> str:
-        return self.name or f"Run {self.number}"
+        return self.name or _("Run {number}", number=self.number)
 
 
 @dataclass(frozen=True, slots=True)

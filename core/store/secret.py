@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from core.errors import StoreError
+from core.language import _
 
 NAME, BYTES = "server.key", 32
 WRITING_S = 2.0
@@ -25,7 +26,10 @@ def server_secret(folder: Path) -> str:
     except FileExistsError:
         return _read(path)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written ({error.strerror}): make room, or check its folder.") from error
+        message = _(
+            "{path} cannot be written ({reason}): make room, or check its folder.", path=path, reason=error.strerror
+        )
+        raise StoreError(message) from error
     with os.fdopen(descriptor, "w") as file:
         secret = secrets.token_hex(BYTES)
         file.write(secret)
@@ -39,9 +43,10 @@ def _read(path: Path) -> str:
         try:
             text = path.read_text()
         except OSError as error:
-            raise StoreError(f"{path} cannot be read ({error.strerror}): check who owns it.") from error
+            message = _("{path} cannot be read ({reason}): check who owns it.", path=path, reason=error.strerror)
+            raise StoreError(message) from error
         if len(text) == 2 * BYTES:
             return text
         if time.monotonic() > deadline:
-            raise StoreError(f"{path} is damaged: delete it, and visitors are new ones.")
+            raise StoreError(_("{path} is damaged: delete it, and visitors are new ones.", path=path))
         time.sleep(0.02)

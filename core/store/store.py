@@ -22,6 +22,7 @@ from core.config import KnobTurn, RunConfig, check_turn, parse_config
 from core.config.identity import config_hash
 from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Started, Step, Tokens
+from core.language import N_, _
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
@@ -39,6 +40,15 @@ RUN_ID = re.compile(r"[a-z0-9]{12}")
 CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 # Rows that were kept for a run which is just being created are not taken for those of none.
 ROWS_GRACE_S = 3600.0
+# What people read where something is asked of a run that has ended, by what was asked.
+NOTHING_TO_DO = {
+    "stop": N_("Run {id} is {status}: there is nothing to stop."),
+    "pause": N_("Run {id} is {status}: there is nothing to pause."),
+    "resume": N_("Run {id} is {status}: there is nothing to resume."),
+    "turn": N_("Run {id} is {status}: there is nothing to turn."),
+}
+# What a run says of itself that was stopped while it waited.
+NOT_STARTED = N_("Stopped before it started.")
 # Lists of runs are read again and again, and reading a config takes a moment.
 CONFIGS_KEPT = 4_096
 # A knob's turn as its table has it: step, name, value.
@@ -71,7 +81,7 @@ def default_folder() -> Path:
 def rows_path(folder: Path, content_hash: str) -> Path:
     """The file of the exact rows that runs with this hash were made with, in a store's folder. Raises: StoreError."""
     if not CONTENT_HASH.fullmatch(content_hash):
-        raise StoreError(f"{shown(content_hash)} is no hash of a run's rows.")
+        raise StoreError(_("{hash} is no hash of a run's rows.", hash=shown(content_hash)))
     return folder / "rows" / f"{content_hash}.parquet"
 
 
@@ -151,11 +161,11 @@ class Store(Database):
         Raises: StoreError where there is such a run.
         """
         if not RUN_ID.fullmatch(run_id):
-            raise StoreError(f"{shown(run_id)} is no run id: take another file.")
+            raise StoreError(_("{id} is no run id: take another file.", id=shown(run_id)))
         now, worker = time.time(), to_json(liveness_of())
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
-                raise StoreError(f"Run {run_id} is here already: open it from the list of runs.")
+                raise StoreError(_("Run {id} is here already: open it from the list of runs.", id=run_id))
             # It has no hash: the same config gives other curves on another machine.
             db.execute(
                 "INSERT INTO runs (id, name, config, created_at, queued_at, status, steps, attempt, worker, "
@@ -194,7 +204,7 @@ class Store(Database):
                 db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,))
                 return True
             if _observed(row).active:
-                raise StoreError(f"Run {run_id} is being opened: try again in a moment.")
+                raise StoreError(_("Run {id} is being opened: try again in a moment.", id=run_id))
             self._forget_adoption(db, run_id)
         return False
 
@@ -241,9 +251,11 @@ class Store(Database):
         matches = [r["id"] for r in rows if text in (r["id"], str(r["number"]))]
         if not matches and len(text) >= SHORTEST_PREFIX:
             matches = [r["id"] for r in rows if r["id"].startswith(text)]
-        if len(matches) != 1:
-            problem = "fits several runs" if matches else "is no run"
-            raise RunNotFoundError(f"Run {shown(text)} {problem}: give an id from the list of runs.")
+        if not matches:
+            raise RunNotFoundError(_("Run {text} is no run: give an id from the list of runs.", text=shown(text)))
+        if len(matches) > 1:
+            message = _("Run {text} fits several runs: give an id from the list of runs.", text=shown(text))
+            raise RunNotFoundError(message)
         return str(matches[0])
 
     def _row(self, run_id: str) -> sqlite3.Row:
@@ -253,7 +265,8 @@ class Store(Database):
             # Its worker may have ended since the row was read, once it had written how the run ended.
             rows = self.all(named, (run_id,))
         if not rows:
-            raise RunNotFoundError(f"Run {shown(run_id)} does not exist: choose one from the list of runs.")
+            message = _("Run {id} does not exist: choose one from the list of runs.", id=shown(run_id))
+            raise RunNotFoundError(message)
         return rows[0]
 
     def run_folder(self, run_id: str) -> Path:
@@ -276,14 +289,16 @@ class Store(Database):
         with self.transaction() as db:
             status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
             if status.active or status == Status.QUEUED:
-                raise EngineError(f"Run {run_id} is {status}: stop it before deleting it.")
+                message = _("Run {id} is {status}: stop it before deleting it.", id=run_id, status=_(str(status)))
+                raise EngineError(message)
             db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (time.time(), run_id))
 
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
         with self.transaction() as db:
             if not db.execute("UPDATE runs SET discarded_at = NULL WHERE id = ?", (run_id,)).rowcount:
-                raise RunNotFoundError(f"Run {shown(run_id)} is deleted for good: it cannot be brought back.")
+                message = _("Run {id} is deleted for good: it cannot be brought back.", id=shown(run_id))
+                raise RunNotFoundError(message)
 
     def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete runs that were discarded longer ago than that, and free their files."""
@@ -420,7 +435,8 @@ class Store(Database):
     def _frame_path(self, run_id: str, step: int) -> Path:
         rows = self.all("SELECT file FROM frames WHERE run_id = ? AND step = ?", (run_id, step))
         if not rows:
-            raise StoreError(f"Run {shown(run_id)} has no frame at step {step}: choose one of its frames.")
+            message = _("Run {id} has no frame at step {step}: choose one of its frames.", id=shown(run_id), step=step)
+            raise StoreError(message)
         return self.run_folder(run_id) / str(rows[0]["file"])
 
     def effective_config(self, run_id: str) -> RunConfig:
@@ -441,9 +457,9 @@ class Store(Database):
         with self.transaction() as db:
             status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
             if status == Status.QUEUED and kind == "stop":
-                _end(db, run_id, Status.STOPPED, "Stopped before it started.")
+                _end(db, run_id, Status.STOPPED, NOT_STARTED)
             elif status.ended:
-                raise EngineError(f"Run {run_id} is {status}: there is nothing to {kind}.")
+                raise EngineError(_(NOTHING_TO_DO[kind], id=run_id, status=_(str(status))))
             number = db.execute(
                 "INSERT INTO controls (run_id, kind, name, value, sent_at) VALUES (?, ?, ?, ?, ?)",
                 (run_id, kind, name, value, time.time()),
@@ -531,7 +547,7 @@ class Store(Database):
         with self.transaction() as db:
             others = db.execute("SELECT name FROM visitors WHERE id != ? AND name != ''", (visitor,))
             if checked.casefold() in {row["name"].casefold() for row in others}:
-                raise ConfigError("name", checked, "somebody else here has it: choose another.")
+                raise ConfigError("name", checked, _("somebody else here has it: choose another."))
             db.execute(
                 "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
                 (visitor, checked),
@@ -568,7 +584,12 @@ class Store(Database):
             row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
             status = _observed(row)
             if not status.resumable:
-                raise EngineError(f"Run {run_id} is {status}: only a stopped, failed or interrupted run resumes.")
+                message = _(
+                    "Run {id} is {status}: only a stopped, failed or interrupted run resumes.",
+                    id=run_id,
+                    status=_(str(status)),
+                )
+                raise EngineError(message)
             # A stop or pause meant for the attempt that ended must not reach the next one; a knob stays turned.
             db.execute("DELETE FROM controls WHERE run_id = ? AND taken_at IS NULL AND kind != 'turn'", (run_id,))
             db.execute(
@@ -601,7 +622,10 @@ class Attempt:
         with self.store.transaction() as db:
             row = db.execute("SELECT attempt, status FROM runs WHERE id = ?", (self.run_id,)).fetchone()
             if row is None or row["attempt"] != self.number or not Status(row["status"]).active:
-                raise StaleAttemptError(f"Attempt {self.number} of run {self.run_id} is no longer the current one.")
+                message = _(
+                    "Attempt {number} of run {id} is no longer the current one.", number=self.number, id=self.run_id
+                )
+                raise StaleAttemptError(message)
             yield db
 
     def check(self) -> None:
@@ -780,9 +804,11 @@ class Attempt:
             phases = list(config.phases)
             phases[phase] = phases[phase].model_copy(update={"micro_batch": at_once // 2})
             text = config.model_copy(update={"phases": tuple(phases)}).to_json()
-            message = (
-                f"There was not enough memory for {at_once} texts at a time: it reads {at_once // 2} at a time now, "
-                "for the gradients of the same batch."
+            message = _(
+                "There was not enough memory for {before} texts at a time: it reads {now} at a time now, for the "
+                "gradients of the same batch.",
+                before=at_once,
+                now=at_once // 2,
             )
             db.execute(
                 "UPDATE runs SET config = ?, config_hash = ?, memory_short = 1, status = 'queued', worker = NULL, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +13,8 @@ from typing import NamedTuple
 ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
 
 
+# A sentence, in the language that is spoken when it is asked for.
+Note = Callable[[], str]
 # One text, or a pair.
 Input = str | tuple[str, str]
 
@@ -61,8 +63,8 @@ class TaskData:
     """What a run reads: class names and the three splits.
 
     `content_hash` is over classes and every row, in order, so that a run can say exactly what it was trained on.
-    `notes` are sentences on rows of the source that are not here. `clean` is the training split before labels or texts
-    were made noisy on purpose, row by row; None where none were.
+    `said` are sentences on rows of the source that are not here, `notes` the same in the language that is spoken.
+    `clean` is the training split before labels or texts were made noisy on purpose, row by row; None where none were.
     """
 
     name: str
@@ -71,7 +73,11 @@ class TaskData:
     validation: Split
     test: Split
     clean: Split | None = field(default=None, compare=False)
-    notes: tuple[str, ...] = field(default=(), compare=False)
+    said: tuple[Note, ...] = field(default=(), compare=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(say() for say in self.said)
 
     @cached_property
     def content_hash(self) -> str:

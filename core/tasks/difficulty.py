@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from core.language import N_, _
 from core.quantities import counted, percent
 from core.tasks.dataset import TaskData
 from core.tasks.registry import TASKS
 
-PAIRS = "How two sentences relate is more than a small encoder learns in a short run"
+PAIRS = N_("How two sentences relate is more than a small encoder learns in a short run")
 # Measured (benchmarks/README.md, default rates and steps): with 100 rows the defaults end above the linear probe on
 # nearly every set, with 20 on little more than half of them.
 ENOUGH_ROWS = 50
@@ -20,15 +21,16 @@ def expectation(task_id: str, data: TaskData) -> str | None:
     entry = TASKS.get(task_id)
     reason = entry.hard if entry and entry.hard else PAIRS if data.train.seconds is not None else ""
     if reason:
-        majority = percent(data.majority_rate)
-        return (
-            f"{reason}: expect scores near the majority class ({majority}) and the linear probe. More rows, more steps "
-            "and a larger encoder help."
+        return _(
+            "{reason}: expect scores near the majority class ({majority}) and the linear probe. More rows, more steps "
+            "and a larger encoder help.",
+            reason=_(reason),
+            majority=percent(data.majority_rate),
         )
     if len(data.train) < ENOUGH_ROWS:
-        rows = counted(len(data.train), "training row")
-        return (
-            f"With {rows} it depends on the rows drawn whether a run ends above the linear probe. Compare several "
-            "seeds, or train on 100 rows or more."
+        return _(
+            "With {rows} it depends on the rows drawn whether a run ends above the linear probe. Compare several "
+            "seeds, or train on 100 rows or more.",
+            rows=counted(len(data.train), "training row"),
         )
     return None

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from core.errors import TaskError, shown
+from core.language import _
 from core.tasks.dataset import Split, TaskData
 from core.tasks.rows import SPLIT_NAMES, Rows, read_rows_file, write_rows
 
@@ -19,7 +20,7 @@ def write_data(path: Path, data: TaskData) -> None:
         texts=tuple(chain(*(split.texts for split in splits))),
         labels=tuple(data.classes[label] for split in splits for label in split.labels),
         seconds=seconds,
-        splits=tuple(name for name, split in zip(SPLIT_NAMES, splits, strict=True) for _ in split.labels),
+        splits=tuple(name for name, split in zip(SPLIT_NAMES, splits, strict=True) for _label in split.labels),
     )
     write_rows(path, rows, {"name": data.name, "classes": json.dumps(data.classes, ensure_ascii=False)})
 
@@ -32,9 +33,13 @@ def read_data(path: Path, content_hash: str) -> TaskData:
         train, validation, test = (_split(rows, name, classes) for name in SPLIT_NAMES)
         data = TaskData(about["name"], classes, train, validation, test)
     except (KeyError, ValueError) as error:
-        raise TaskError(f"{path.name} holds no run's rows ({shown(str(error))}): start the run again.") from None
+        message = _(
+            "{file} holds no run's rows ({reason}): start the run again.", file=path.name, reason=shown(str(error))
+        )
+        raise TaskError(message) from None
     if data.content_hash != content_hash:
-        raise TaskError(f"{path.name} holds other rows than the run was made with: start the run again.")
+        message = _("{file} holds other rows than the run was made with: start the run again.", file=path.name)
+        raise TaskError(message)
     return data
 
 

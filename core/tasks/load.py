@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
-from core.quantities import counted
-from core.tasks.dataset import Split, TaskData
+from core.language import N_, _, ngettext
+from core.tasks.dataset import Note, Split, TaskData
 from core.tasks.files.problems import PROBLEMS
-from core.tasks.files.reading import read_file
+from core.tasks.files.reading import Source, read_file
+from core.tasks.files.sayings import sentence
 from core.tasks.files.together import Together, read_together
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.registry import task_entry
@@ -26,6 +27,17 @@ from core.tasks.survey import folded
 SPLIT_SEED = 20210111
 # Texts are changed word by word, some thousand in a second.
 MAX_NOISY_TEXTS = 20_000
+# What is said of a class that is too small to be split.
+TOO_FEW = {
+    "test": N_(
+        "{name} has too few rows with the label {label} for a test split: give every class at least three rows, or "
+        "drop it."
+    ),
+    "validation": N_(
+        "{name} has too few rows with the label {label} for a validation split: give every class at least three rows, "
+        "or drop it."
+    ),
+}
 
 Stamp = tuple[int, int]
 
@@ -65,19 +77,20 @@ def load_task(config: TaskConfig, seed: int, library: Library | None = None) -> 
         return _load(config, seed, sources.name, Fixed(_library_rows(sources, library)))
     rows, notes = _file_rows(sources, config)
     data = _load(config, seed, sources.name, Fixed(rows))
-    return replace(data, notes=(*notes, *data.notes)) if notes else data
+    return replace(data, said=(*notes, *data.said)) if notes else data
 
 
 def _sources(config: TaskConfig, library: Library | None) -> Sources:
     if is_own(config.id):
         if library is None:
-            raise TaskError(f"Task {shown(config.id)} is in the library of a runs folder, and none is open here.")
+            message = _("Task {id} is in the library of a runs folder, and none is open here.", id=shown(config.id))
+            raise TaskError(message)
         if config.test_path:
-            raise ConfigError("test_path", config.test_path, "a task of the library has its rows; leave it out.")
+            raise ConfigError("test_path", config.test_path, _("a task of the library has its rows; leave it out."))
         return Sources(library.name(config.id), own=config.id)
     if config.id == FILE_TASK:
         if not config.path:
-            raise ConfigError("task", config.path, "give the path of a CSV, TSV, JSONL or Parquet file.")
+            raise ConfigError("task", config.path, _("give the path of a CSV, TSV, JSONL or Parquet file."))
         path = Path(config.path)
         return Sources(config.name or path.name, _both(path, config.test_path))
     entry = task_entry(config.id)
@@ -106,7 +119,7 @@ def _library_rows(sources: Sources, library: Library | None) -> Rows:
     return library.rows(sources.own)
 
 
-def _file_rows(sources: Sources, config: TaskConfig) -> tuple[Rows, tuple[str, ...]]:
+def _file_rows(sources: Sources, config: TaskConfig) -> tuple[Rows, tuple[Note, ...]]:
     return _read(sources.files, tuple(map(_stamp, sources.files)), config.reading, config.drop)
 
 
@@ -122,16 +135,22 @@ def _stamp(path: Path) -> Stamp:
 @lru_cache(maxsize=4)
 def _read(
     files: tuple[Path, ...], stamps: tuple[Stamp, ...], options: ReadingConfig, drop: tuple[str, ...]
-) -> tuple[Rows, tuple[str, ...]]:
+) -> tuple[Rows, tuple[Note, ...]]:
     """The rows of the files, and a sentence for each of them that has more."""
     together = read_files(files, options)
     parts = usable_rows(together, drop)
     notes = [
-        reading.source_sentence + (f", {len(part):,} of them used." if len(part) < len(reading.rows) else ".")
+        partial(_used_note, reading.source, len(part))
         for reading, part in zip(together.readings, parts, strict=True)
         if len(part) < reading.total
     ]
     return joined(parts, [path.name for path in files]), tuple(notes)
+
+
+def _used_note(source: Source, used: int) -> str:
+    if used < source.rows:
+        return _("{source}, {used:,} of them used.", source=source.sentence, used=used)
+    return sentence(source.sentence)
 
 
 def read_files(paths: Sequence[Path], options: ReadingConfig) -> Together:
@@ -157,17 +176,32 @@ def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
     """
     for kind in drop:
         if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, f"choose from {', '.join(PROBLEMS)}.")
+            raise ConfigError("drop", kind, _("choose from {names}.", names=", ".join(PROBLEMS)))
     kinds = [kind for kind in together.counts if PROBLEMS[kind].must_drop and kind not in drop]
     if kinds:
         count = sum(together.counts[kind] for kind in kinds)
         first = next(problem for problem in together.problems if problem.kind in kinds)
-        more = f", and {count - 1:,} more rows cannot be used" if count > 1 else ""
-        raise TaskError(
-            f"{first.file}: {first.message.rstrip('.')}{more}: mend the file, or drop such rows "
-            f"({' '.join(f'--drop {kind}' for kind in kinds)})."
-        )
+        raise TaskError(_refusal(first.file, first.message.rstrip(".。"), count - 1, kinds))
     return together.dropping([kind for kind in drop if not PROBLEMS[kind].must_drop])
+
+
+def _refusal(file: str, first: str, more: int, kinds: Sequence[str]) -> str:
+    """Args: first: what is wrong with a row, without a full stop; more: how many others cannot be used."""
+    options = " ".join(f"--drop {kind}" for kind in kinds)
+    if not more:
+        return _(
+            "{file}: {problem}: mend the file, or drop such rows ({options}).",
+            file=file,
+            problem=first,
+            options=options,
+        )
+    return _(
+        "{file}: {problem}, and {count:,} more rows cannot be used: mend the file, or drop such rows ({options}).",
+        file=file,
+        problem=first,
+        count=more,
+        options=options,
+    )
 
 
 def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
@@ -180,20 +214,34 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
     train, test = parts
     name = shown(names[1])
     if (train.seconds is None) != (test.seconds is None):
-        has, lacks = ("has", "lacks") if train.seconds is None else ("lacks", "has")
-        raise TaskError(f"{name} {has} a second text, which the training file {lacks}: give both the same columns.")
+        if train.seconds is None:
+            message = _(
+                "{file} has a second text, which the training file lacks: give both the same columns.", file=name
+            )
+        else:
+            message = _(
+                "{file} lacks a second text, which the training file has: give both the same columns.", file=name
+            )
+        raise TaskError(message)
     if train.kind != test.kind:
-        raise TaskError(f"{name} holds another kind of label than the training file: give both the same columns.")
+        message = _("{file} holds another kind of label than the training file: give both the same columns.", file=name)
+        raise TaskError(message)
     unknown = sorted(set(test.labels) - set(train.labels)) if train.kind == "classes" else []
     if unknown:
-        raise TaskError(
-            f"{name} has the label {shown(unknown[0])}, which the training file lacks: "
-            f"its labels are {shown(', '.join(sorted(set(train.labels))))}."
+        message = _(
+            "{file} has the label {label}, which the training file lacks: its labels are {labels}.",
+            file=name,
+            label=shown(unknown[0]),
+            labels=shown(", ".join(sorted(set(train.labels)))),
         )
+        raise TaskError(message)
     if train.splits is not None and "test" in train.splits:
-        raise TaskError(
-            f"{shown(names[0])} has a test split of its own: leave out the test file {name}, or name no split column."
+        message = _(
+            "{file} has a test split of its own: leave out the test file {other}, or name no split column.",
+            file=shown(names[0]),
+            other=name,
         )
+        raise TaskError(message)
     learned: list[SplitName] = list(train.splits or ["train"] * len(train))
     held: list[SplitName] = ["test"] * len(test)
     seconds = None if train.seconds is None else train.seconds + (test.seconds or ())
@@ -210,9 +258,10 @@ def split_rows(rows: Rows, name: str, config: TaskConfig | None = None, seed: in
     config = config or TaskConfig()
     data = _sampled(config, seed, _split_whole(Fixed(rows), name, config.validation_size))
     if config.content_hash not in (None, data.content_hash):
-        raise TaskError(
-            f"{shown(name)} has changed since this run was made: put the old rows back, or start a new run."
+        message = _(
+            "{name} has changed since this run was made: put the old rows back, or start a new run.", name=shown(name)
         )
+        raise TaskError(message)
     return data
 
 
@@ -221,15 +270,23 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     """The splits with all their rows, as they are."""
     rows, named = fixed.rows, shown(name)
     if rows.kind == "similarity":
-        raise TaskError(
-            f"{named} holds similarity scores, which are measured against and not learned: choose a task with classes."
+        message = _(
+            "{name} holds similarity scores, which are measured against and not learned: choose a task with classes.",
+            name=named,
         )
+        raise TaskError(message)
     given = {split: _those(rows, split) for split in SPLIT_NAMES}
     if not given["train"]:
-        raise TaskError(f"{named} has no row in the split train: call the rows to learn from train.")
+        message = _("{name} has no row in the split train: call the rows to learn from train.", name=named)
+        raise TaskError(message)
     classes = tuple(sorted({rows.labels[row] for row in given["train"]}, key=_label_order))
     if len(classes) < 2:
-        raise TaskError(f"{named} has the one label {shown(classes[0])}: learning needs rows of at least two classes.")
+        message = _(
+            "{name} has the one label {label}: learning needs rows of at least two classes.",
+            name=named,
+            label=shown(classes[0]),
+        )
+        raise TaskError(message)
     rest = _split(rows, given["train"], classes, named)
     if given["test"]:
         test = _split(rows, given["test"], classes, named)
@@ -240,17 +297,22 @@ def _split_whole(fixed: Fixed, name: str, validation_size: int | None) -> TaskDa
     else:
         wanted = validation_size or validation_rows(len(rest))
         validation, pool = _divide(named, rest, classes, wanted, "validation")
-    return TaskData(name, classes, pool, validation, test, notes=_crossing(pool, validation, test))
+    return TaskData(name, classes, pool, validation, test, said=_crossing(pool, validation, test))
 
 
-def _crossing(train: Split, validation: Split, test: Split) -> tuple[str, ...]:
+def _crossing(train: Split, validation: Split, test: Split) -> tuple[Note, ...]:
     """A sentence, where texts that are learned from are scored too."""
     learned = {folded(text) for text in train.inputs}
     count = sum(folded(text) in learned for split in (validation, test) for text in split.inputs)
-    if not count:
-        return ()
-    rows = counted(count, "validation or test row has", "validation or test rows have")
-    return (f"{rows} a text that is learned from, which makes scores look better.",)
+    return (partial(_crossing_note, count),) if count else ()
+
+
+def _crossing_note(count: int) -> str:
+    return ngettext(
+        "{count} validation or test row has a text that is learned from, which makes scores look better.",
+        "{count} validation or test rows have a text that is learned from, which makes scores look better.",
+        count,
+    )
 
 
 def _those(rows: Rows, split: str) -> list[int]:
@@ -272,10 +334,14 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
     part = rows if len(chosen) == len(rows) else rows.take(chosen)
     unknown = sorted(set(part.labels) - set(classes))
     if unknown:
-        raise TaskError(
-            f"{named} has the label {shown(unknown[0])} outside of the training rows only, "
-            f"where the labels are {shown(', '.join(classes))}: add training rows with it, or drop it."
+        message = _(
+            "{name} has the label {label} outside of the training rows only, where the labels are {labels}: add "
+            "training rows with it, or drop it.",
+            name=named,
+            label=shown(unknown[0]),
+            labels=shown(", ".join(classes)),
         )
+        raise TaskError(message)
     return Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)
 
 
@@ -284,7 +350,9 @@ def _first(split: Split, size: int | None) -> Split:
     return split.take(stratified_order(split.labels, SPLIT_SEED)[:size])
 
 
-def _divide(named: str, split: Split, classes: Sequence[str], size: int, purpose: str) -> tuple[Split, Split]:
+def _divide(
+    named: str, split: Split, classes: Sequence[str], size: int, purpose: Literal["test", "validation"]
+) -> tuple[Split, Split]:
     """About the first `size` rows of the stratified order, and the others in their own order.
 
     Every class keeps at least one row on each side. Rows with the same (first) text stay on one side, where the
@@ -292,16 +360,19 @@ def _divide(named: str, split: Split, classes: Sequence[str], size: int, purpose
     """
     rarest, count = min(Counter(split.labels).items(), key=lambda item: item[1])
     if count < 2 or len(set(split.labels)) < len(classes):
-        one = f" ({shown(split.texts[split.labels.index(rarest)])})" if count == 1 else ""
-        raise TaskError(
-            f"{named} has too few rows with the label {shown(classes[rarest])}{one} for a {purpose} split: "
-            "give every class at least three rows, or drop it."
-        )
+        label = shown(classes[rarest])
+        if count == 1:
+            label += f" ({shown(split.texts[split.labels.index(rarest)])})"
+        raise TaskError(_(TOO_FEW[purpose], name=named, label=label))
     size = max(size, len(classes))
     if size > len(split) - len(classes):
-        raise ConfigError(
-            f"{purpose}_size", size, f"{named} has {len(split):,} rows; leave at least {len(classes)} to train on."
+        remedy = _(
+            "{name} has {rows:,} rows; leave at least {least} to train on.",
+            name=named,
+            rows=len(split),
+            least=len(classes),
         )
+        raise ConfigError(f"{purpose}_size", size, remedy)
     taken = held_out(split.labels, size, SPLIT_SEED, text_groups(split.texts))
     if len({split.labels[row] for row in taken}) < len(classes):
         taken = held_out(split.labels, size, SPLIT_SEED)
@@ -326,7 +397,11 @@ def _sampled(config: TaskConfig, seed: int, data: TaskData) -> TaskData:
     else:
         chosen = list(range(len(thinned)))
     if config.text_noise and len(chosen) > MAX_NOISY_TEXTS:
-        remedy = f"{len(chosen):,} texts would take minutes; give train_size of at most {MAX_NOISY_TEXTS:,}."
+        remedy = _(
+            "{count:,} texts would take minutes; give train_size of at most {most:,}.",
+            count=len(chosen),
+            most=MAX_NOISY_TEXTS,
+        )
         raise ConfigError("text_noise", config.text_noise, remedy)
     train = thinned.take(chosen)
     if not config.label_noise and not config.text_noise:
@@ -347,10 +422,11 @@ def _order(split: Split, seed: int) -> list[int]:
 def _check_size(size: int, available: int, data: TaskData) -> None:
     classes = len(data.classes)
     if size < classes:
-        raise ConfigError("train_size", size, f"there are {classes} classes; give at least {classes}.")
+        raise ConfigError("train_size", size, _("there are {count} classes; give at least {count}.", count=classes))
     if size > available:
-        raise ConfigError(
-            "train_size",
-            size,
-            f"{available:,} rows are left after {len(data.validation):,} for validation; give at most {available:,}.",
+        remedy = _(
+            "{left:,} rows are left after {validation:,} for validation; give at most {left:,}.",
+            left=available,
+            validation=len(data.validation),
         )
+        raise ConfigError("train_size", size, remedy)

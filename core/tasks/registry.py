@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import ConfigError
+from core.language import N_, _
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 
@@ -15,13 +16,14 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "tasks"
 class TaskEntry:
     """A task that comes with the project; its folder holds train.csv, test.csv and README.md, its data card.
 
-    `hard` says why a short run of a small encoder hardly learns it.
+    `hard` says why a short run of a small encoder hardly learns it. All words but the name are translated where they
+    are shown.
     """
 
     name: str
     label: str
     summary: str
-    source: str = "written for this project, CC0"
+    source: str = N_("written for this project, CC0")
     hard: str = ""
 
     @property
@@ -32,44 +34,53 @@ class TaskEntry:
 _ENTRIES = (
     TaskEntry(
         "film_reviews",
-        "Film reviews",
-        "A sentence from a film review, negative or positive; negation, irony and mixed feelings.",
+        N_("Film reviews"),
+        N_("A sentence from a film review, negative or positive; negation, irony and mixed feelings."),
     ),
     TaskEntry(
         "product_reviews",
-        "Product reviews",
-        "Sentences from reviews of phones and other gadgets, negative or positive; a target to transfer sentiment to.",
+        N_("Product reviews"),
+        N_(
+            "Sentences from reviews of phones and other gadgets, negative or positive; a target to transfer sentiment "
+            "to."
+        ),
     ),
     TaskEntry(
         "venue_reviews",
-        "Venue reviews",
-        "Sentences from reviews of restaurants and bars, negative or positive; a target to transfer sentiment to.",
+        N_("Venue reviews"),
+        N_("Sentences from reviews of restaurants and bars, negative or positive; a target to transfer sentiment to."),
     ),
     TaskEntry(
-        "news_topics", "News topics", "One or two sentences of news in four topics: business, science, sport, world."
+        "news_topics",
+        N_("News topics"),
+        N_("One or two sentences of news in four topics: business, science, sport, world."),
     ),
-    TaskEntry("question_types", "Question types", "Questions by what they ask for: six kinds of answer, as in TREC."),
+    TaskEntry(
+        "question_types", N_("Question types"), N_("Questions by what they ask for: six kinds of answer, as in TREC.")
+    ),
     TaskEntry(
         "nli",
-        "Natural language inference",
-        "Pairs: does the second sentence follow from the first, contradict it, or neither? Also read as triplets. "
-        "Hard for a small encoder.",
+        N_("Natural language inference"),
+        N_(
+            "Pairs: does the second sentence follow from the first, contradict it, or neither? Also read as triplets. "
+            "Hard for a small encoder."
+        ),
     ),
     TaskEntry(
         "paraphrase",
-        "Paraphrase pairs",
-        "Pairs that say the same or do not, with much the same words. Hard for a small encoder.",
+        N_("Paraphrase pairs"),
+        N_("Pairs that say the same or do not, with much the same words. Hard for a small encoder."),
     ),
     TaskEntry(
         "acceptability",
-        "Acceptability",
-        "Is it a well-formed English sentence? Hard for a small encoder.",
-        hard="Grammar is what a sentence encoder was trained to look past",
+        N_("Acceptability"),
+        N_("Is it a well-formed English sentence? Hard for a small encoder."),
+        hard=N_("Grammar is what a sentence encoder was trained to look past"),
     ),
     TaskEntry(
         "long_film_reviews",
-        "Long film reviews",
-        "Whole film reviews of 90 to 220 words, negative or positive; made for token-level objectives.",
+        N_("Long film reviews"),
+        N_("Whole film reviews of 90 to 220 words, negative or positive; made for token-level objectives."),
     ),
 )
 TASKS: Mapping[str, TaskEntry] = {entry.name: entry for entry in _ENTRIES}
@@ -81,5 +92,5 @@ def task_entry(name: str) -> TaskEntry:
     Raises: ConfigError naming what exists.
     """
     if name not in TASKS:
-        raise ConfigError("task", name, f"choose {', '.join(TASKS)}, or give the path of a file.")
+        raise ConfigError("task", name, _("choose {names}, or give the path of a file.", names=", ".join(TASKS)))
     return TASKS[name]

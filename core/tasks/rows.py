@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from core.atomic import atomic_write
 from core.errors import TaskError, shown
+from core.language import _
 
 SplitName = Literal["train", "validation", "test"]
 Kind = Literal["classes", "similarity"]
@@ -93,7 +94,10 @@ def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise TaskError(f"The rows file {shown(path.name)} could not be written ({one_line(error)}).") from error
+        message = _(
+            "The rows file {file} could not be written ({reason}).", file=shown(path.name), reason=one_line(error)
+        )
+        raise TaskError(message) from error
 
 
 def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
@@ -106,13 +110,16 @@ def read_rows_file(path: Path) -> tuple[Rows, dict[str, str]]:
 
     try:
         if not path.is_file():  # a fifo would block
-            raise TaskError(f"The rows file {shown(path.name)} is missing: add the data again.")
+            raise TaskError(_("The rows file {file} is missing: add the data again.", file=shown(path.name)))
         with path.open("rb") as file:
             return _checked(parquet.read_table(file))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
-        raise TaskError(
-            f"The rows file {shown(path.name)} is damaged ({one_line(error)}): add the data again."
-        ) from error
+        message = _(
+            "The rows file {file} is damaged ({reason}): add the data again.",
+            file=shown(path.name),
+            reason=one_line(error),
+        )
+        raise TaskError(message) from error
 
 
 def _checked(table: Any) -> tuple[Rows, dict[str, str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.config import RunConfig
+from core.language import _
 from core.tasks.registry import TASKS
 
 
 def task_label(config: RunConfig) -> str:
     """What people called the task when the run was made."""
     if config.task.id in TASKS:
-        return TASKS[config.task.id].label
+        return _(TASKS[config.task.id].label)
     return config.task.name or Path(config.task.path or config.task.id).name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from core.errors import ConfigError
+from core.language import _
 from core.settings import LOCAL, settings
 from core.store import Store
 from core.workers.cluster.ray_engine import RayEngine
@@ -18,5 +19,6 @@ def chosen_engine(store: Store) -> Engine:
     if address == LOCAL:
         return LocalEngine(store)
     if importlib.util.find_spec("ray") is None:
-        raise ConfigError("SCL_ENGINE", address, "install Ray (pip install -r requirements-ray.txt), or give local.")
+        remedy = _("install Ray (pip install -r requirements-ray.txt), or give local.")
+        raise ConfigError("SCL_ENGINE", address, remedy)
     return RayEngine(store)

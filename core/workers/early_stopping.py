@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.events import VALIDATION
+from core.language import _
 from core.store import ExperimentTable, Store
 
 SCORE = "accuracy"
@@ -83,8 +84,11 @@ def reason_to_end(store: Store, run_id: str, step: int, steps: int) -> str | Non
         }
         if not curves.get(run_id) or not is_poor(run_id, curves, steps=steps, **rule):
             return None
-        others = sum(any(at >= step for at, _ in curve) for name, curve in curves.items() if name != run_id)
-    return (
-        f"Ended early at step {step}: by validation accuracy it was not among the best 1 in {rule['reduction']} of the "
-        f"{others + 1} runs that had come as far (ASHA)."
+        others = sum(any(at >= step for at, _score in curve) for name, curve in curves.items() if name != run_id)
+    return _(
+        "Ended early at step {step}: by validation accuracy it was not among the best 1 in {reduction} of the {runs} "
+        "runs that had come as far (ASHA).",
+        step=step,
+        reduction=rule["reduction"],
+        runs=others + 1,
     )

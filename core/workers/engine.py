@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from core.config import RunConfig
 from core.errors import ConfigError, RunNotFoundError
+from core.language import _
 from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
@@ -67,10 +68,15 @@ class Engine(ABC):
         try:
             source = self.store.run(draft.start)
         except RunNotFoundError:
-            remedy = "there is no such run; give the id of one that has finished."
+            remedy = _("there is no such run; give the id of one that has finished.")
             raise ConfigError("start", draft.start, remedy) from None
         if source.config.encoder.id != draft.encoder.id:
-            remedy = f"{source.title} has the encoder {source.config.encoder.id}; give a run with {draft.encoder.id}."
+            remedy = _(
+                "{title} has the encoder {encoder}; give a run with {wanted}.",
+                title=source.title,
+                encoder=source.config.encoder.id,
+                wanted=draft.encoder.id,
+            )
             raise ConfigError("start", draft.start, remedy)
 
     def queue(

@@ -13,6 +13,7 @@ from typing import Any
 
 from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError, TaskError
+from core.language import _
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.names import checked_task_name
 from core.tasks.hub.fetch import Fetched, fetch
@@ -70,7 +71,7 @@ def fetch_into(
     fetched = fetch(request, progress=progress)
     if request.kind == "classes":
         _check_splits(fetched.rows, name, request)
-    progress(len(fetched.rows), len(fetched.rows), "adding the rows to the library")
+    progress(len(fetched.rows), len(fetched.rows), _("adding the rows to the library"))
     source = f"{fetched.source}; {fetched.note}" if fetched.note else fetched.source
     with keeping:
         was_here = library.find_rows(fetched.rows) is not None
@@ -84,8 +85,17 @@ def _check_splits(rows: Rows, name: str, request: HubRequest) -> None:
     except PlaygroundError as error:
         reason = error.remedy if isinstance(error, ConfigError) else str(error)
         cut = max(Counter(rows.splits).values()) >= request.max_rows
-        more = "ask for more rows, or choose" if cut else "choose"
-        raise TaskError(f"{reason.rstrip('.')}; {more} other splits or another label column.") from None
+        raise TaskError(_other_choice(reason.rstrip(".。"), cut)) from None
+
+
+def _other_choice(reason: str, cut: bool) -> str:
+    """Args: reason: without a full stop; cut: whether more rows might help."""
+    if cut:
+        return _(
+            "{reason}; ask for more rows, or choose other splits or another label column.",
+            reason=reason,
+        )
+    return _("{reason}; choose other splits or another label column.", reason=reason)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError
+from core.language import _
 
 Progress = Callable[[int, int | None, str], None]
 # What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
@@ -68,13 +69,13 @@ KEPT_OTHERS_S = 86_400.0
 def check_kind(kind: str) -> None:
     """Raises: ConfigError for an unknown kind, naming what exists."""
     if kind not in KINDS:
-        raise ConfigError("job", kind, f"choose {', '.join(KINDS)}.")
+        raise ConfigError("job", kind, _("choose {names}.", names=", ".join(KINDS)))
 
 
 def work_of(kind: str) -> Work:
     """The function that carries a kind out, imported now. Raises: ConfigError."""
     check_kind(kind)
-    module, _, name = KINDS[kind].partition(":")
+    module, _colon, name = KINDS[kind].partition(":")
     work: Work = getattr(importlib.import_module(module), name)
     return work
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import ConfigError, PlaygroundError, shown
-from core.store.job_table import JobRecord, JobStatus, JobTable
+from core.language import N_, _
+from core.store.job_table import JobRecord, JobStatus, JobTable, waiting_words
 from core.store.liveness import liveness_of
 from core.workers import job_kinds as kinds
 from core.workers.job_kinds import Progress
@@ -19,6 +20,7 @@ WAIT_S = 0.5
 # Progress is written this often at most, and whether somebody cancelled is asked this often.
 WRITE_EVERY_S = 0.2
 LOOK_EVERY_S = 0.02
+NO_MEMORY = N_("There was not enough memory: ask for fewer rows.")
 
 
 class Cancelled(BaseException):
@@ -32,7 +34,7 @@ def carry_out(table: JobTable, job_id: str) -> bool:
     Raises: ConfigError where there is no such job.
     """
     if table.job(job_id) is None:
-        raise ConfigError("job", shown(job_id), "give the id of a job.")
+        raise ConfigError("job", shown(job_id), _("give the id of a job."))
     job = table.register(job_id, liveness_of())
     if job is None:
         return False  # cancelled before anybody could name the process
@@ -46,11 +48,11 @@ def carry_out(table: JobTable, job_id: str) -> bool:
     except PlaygroundError as error:
         state.end("failed", message=str(error))
     except MemoryError:
-        state.end("failed", message="There was not enough memory: ask for fewer rows.")
+        state.end("failed", message=NO_MEMORY)
     except Exception as error:
         _log(traceback.format_exc())
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        state.end("failed", message=f"The job ended with an error ({cause}): its log says more.")
+        state.end("failed", message=_("The job ended with an error ({cause}): its log says more.", cause=cause))
     finally:
         shutil.rmtree(table.work_folder(job_id), ignore_errors=True)
     return state.status == "done"
@@ -63,7 +65,7 @@ def _wait_for_turn(table: JobTable, job: JobRecord, progress: Progress) -> None:
         before = line.index(job.id) if job.id in line else 0
         if before < kinds.AT_ONCE[job.kind]:
             return
-        progress(0, None, f"waiting for its turn, {before} before it")
+        progress(0, None, waiting_words(before))
         time.sleep(WAIT_S)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, EngineError, StoreError, shown
+from core.language import _
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive
@@ -54,7 +55,7 @@ class Jobs:
         Raises: ConfigError for an unknown group, EngineError when no process can be started.
         """
         if group not in kinds.groups():
-            raise ConfigError("group", group, f"choose {', '.join(kinds.groups())}.")
+            raise ConfigError("group", group, _("choose {names}.", names=", ".join(kinds.groups())))
         with self._plain_errors():
             self._ensure_running(group)
 
@@ -70,7 +71,7 @@ class Jobs:
         self._revive()
         record = self._table.job(job_id)
         if record is None:
-            raise EngineError(f"There is no job {shown(job_id)}: it may have been dismissed.")
+            raise EngineError(_("There is no job {id}: it may have been dismissed.", id=shown(job_id)))
         return record
 
     def log(self, job_id: str) -> str:
@@ -103,7 +104,7 @@ class Jobs:
     def dismiss(self, job_id: str) -> None:
         """Forget a job that has ended. Raises: EngineError while it runs, or for an unknown id."""
         if self.job(job_id).active:
-            raise EngineError(f"Job {shown(job_id)} is still running: cancel it first.")
+            raise EngineError(_("Job {id} is still running: cancel it first.", id=shown(job_id)))
         self._table.forget([job_id])
 
     @cached_property
@@ -116,9 +117,12 @@ class Jobs:
             yield
         except (OSError, StoreError) as error:
             cause = str(error) if isinstance(error, StoreError) else error.strerror or error
-            raise EngineError(
-                f"No job could be started ({cause}): check that {self.folder} can be written, and try again."
-            ) from None
+            message = _(
+                "No job could be started ({cause}): check that {folder} can be written, and try again.",
+                cause=cause,
+                folder=self.folder,
+            )
+            raise EngineError(message) from None
 
     def _same(self, kind: str, request: dict[str, Any]) -> str | None:
         """A job that does the same. Makes room, and raises: EngineError where there is none."""
@@ -127,7 +131,10 @@ class Jobs:
         active = [record for record in found if record.active and record.kind == kind]
         same = next((record.id for record in active if record.request == request), None)
         if same is None and len(active) >= kinds.MAX_ACTIVE:
-            raise EngineError(f"{len(active)} such jobs are at work or waiting: let some of them end, or cancel them.")
+            message = _(
+                "{count} such jobs are at work or waiting: let some of them end, or cancel them.", count=len(active)
+            )
+            raise EngineError(message)
         return same
 
     def _started(self, kind: str, request: dict[str, Any], label: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import EngineError
+from core.language import _
 from core.settings import settings
 from core.store import Store
 
@@ -21,18 +22,22 @@ def check_waiting(store: Store, owner: str | None) -> None:
     waiting = [run for run in store.line() if not run.background]
     own = sum(run.owner == owner for run in waiting)
     if own >= known.visitor_waiting:
-        raise EngineError(
-            f"{own} of your runs wait already, which is the most here: wait until one begins, or stop one."
+        message = _(
+            "{count} of your runs wait already, which is the most here: wait until one begins, or stop one.", count=own
         )
+        raise EngineError(message)
     if len(waiting) >= known.total_waiting:
-        raise EngineError(f"{len(waiting)} runs wait already, which is the most here: try again in a while.")
+        message = _("{count} runs wait already, which is the most here: try again in a while.", count=len(waiting))
+        raise EngineError(message)
 
 
 def check_experiment(runs: int, owner: str | None) -> None:
     """Raises: EngineError where an experiment of a visitor has more runs than it may."""
     known = settings()
     if known.shared and owner is not None and runs > known.visitor_experiment:
-        raise EngineError(
-            f"The experiment has {runs:,} runs, and here it may have {known.visitor_experiment:,}: take fewer values "
-            "or seeds."
+        message = _(
+            "The experiment has {runs:,} runs, and here it may have {most:,}: take fewer values or seeds.",
+            runs=runs,
+            most=known.visitor_experiment,
         )
+        raise EngineError(message)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from core.errors import EngineError
+from core.language import ENGLISH, in_language
 from core.store import Status, Store
 from core.workers import machine
 from core.workers.engine import Engine
@@ -58,10 +59,11 @@ class LocalEngine(Engine):
             return True
 
     def _spawn(self, run_id: str, attempt: int, slot: int) -> None:
-        try:
-            SpawnStarter().start(self.store, run_id, attempt, slot)
-        except EngineError as error:
-            self.store.attempt(run_id, attempt).end(Status.FAILED, str(error))
+        with in_language(ENGLISH):  # as it is kept, for everybody
+            try:
+                SpawnStarter().start(self.store, run_id, attempt, slot)
+            except EngineError as error:
+                self.store.attempt(run_id, attempt).end(Status.FAILED, str(error))
 
 
 def _fastest_starter(store: Store) -> Starter:

@@ -11,6 +11,7 @@ import pynvml
 from core.config import RunConfig
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import ConfigError
+from core.language import _
 from core.settings import LOCAL, settings
 from core.tasks import TaskData
 from core.training.estimate import phase_memory
@@ -38,13 +39,25 @@ def check_memory(config: RunConfig, data: TaskData) -> None:
         given = phase.effective_micro_batch or phase.batch_size
         where = f"phases.{number}." if len(config.phases) > 1 else ""
         fits = fitting_texts(config, number, data, shape, limit)
-        remedy = (
-            f"{fits} would fit; micro_batch {fits} keeps the batch and reads that many texts at a time."
-            if fits
-            else "not even one text would fit: train fewer blocks, read fewer tokens, or take a smaller encoder."
+        raise ConfigError(f"{where}{name}", given, _remedy(needed / GB, limit / GB, fits))
+
+
+def _remedy(needed: float, there: float, fits: int) -> str:
+    """Args: needed, there: gigabytes; fits: how many texts would fit."""
+    if fits:
+        return _(
+            "it needs about {needed:.1f} GB, and there are {there:.1f} GB: {fits} would fit; micro_batch {fits} keeps "
+            "the batch and reads that many texts at a time.",
+            needed=needed,
+            there=there,
+            fits=fits,
         )
-        there = f"it needs about {needed / GB:.1f} GB, and there are {limit / GB:.1f} GB: {remedy}"
-        raise ConfigError(f"{where}{name}", given, there)
+    return _(
+        "it needs about {needed:.1f} GB, and there are {there:.1f} GB: not even one text would fit: train fewer "
+        "blocks, read fewer tokens, or take a smaller encoder.",
+        needed=needed,
+        there=there,
+    )
 
 
 def fitting_texts(config: RunConfig, number: int, data: TaskData, shape: EncoderShape, limit: float) -> int:

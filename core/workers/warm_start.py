@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+from core.language import ENGLISH, _, in_language
 from core.store.job_table import LOADING, JobTable, WarmProcess
 from core.store.records import Liveness
 from core.workers import job_kinds as kinds
@@ -14,10 +15,6 @@ from core.workers.threads import ONE_THREAD
 # After this number of processes in a row that ended while they loaded, whatever ends them (no memory) would end the
 # next one too.
 MAX_FAILED_STARTS = 3
-FAILED = (
-    "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
-    "and start the job again; its log says more."
-)
 
 
 def environment_of(group: str) -> dict[str, str]:
@@ -41,7 +38,8 @@ def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | N
         failed = last.failed_starts + 1 if last is not None and last.doing == LOADING else 0
         if failed >= MAX_FAILED_STARTS:
             table.name_warm_process(group, None)
-            _fail_all(table, group, FAILED.format(times=failed))
+            with in_language(ENGLISH):  # as it is kept, for everybody
+                _fail_all(table, group, _failed(failed))
             return
         log_path = table.warm_log_path(group)
         log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +47,14 @@ def ensure_running(table: JobTable, group: str, spawn: Callable[[], Liveness | N
         worker = spawn()
         if worker is not None:
             table.name_warm_process(group, WarmProcess(worker, LOADING, failed))
+
+
+def _failed(times: int) -> str:
+    return _(
+        "The process for such jobs ended {times} times while it loaded its libraries: close programs that need memory, "
+        "and start the job again; its log says more.",
+        times=times,
+    )
 
 
 def _is_served(table: JobTable, group: str) -> bool:

@@ -14,11 +14,11 @@ function makeLink(node) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy-link-button";
-  button.textContent = "Copy link";
+  button.textContent = _("Copy link");
   button.setAttribute("aria-expanded", "false");
   const field = document.createElement("input");
   field.readOnly = true;
-  field.setAttribute("aria-label", "Link to this view");
+  field.setAttribute("aria-label", _("Link to this view"));
   const said = document.createElement("p");
   said.setAttribute("role", "status");
   const box = document.createElement("div");
@@ -44,16 +44,20 @@ function makeLink(node) {
     }
     field.select();
     const here = !node.known.address && THIS_MACHINE.includes(location.hostname);
-    said.textContent =
-      (copied ? "Copied." : "Press Ctrl + C to copy it.") +
-      (here ? " It opens on this machine only; the setting SCL_ADDRESS names one that others reach." : "");
+    said.textContent = [
+      copied ? _("Copied.") : _("Press Ctrl + C to copy it."),
+      here ? _("It opens on this machine only; the setting SCL_ADDRESS names one that others reach.") : "",
+    ]
+      .filter(Boolean)
+      .join(" ");
     return undefined;
   });
-  node.addEventListener("keydown", (event) => {
+  node.onkeydown = (event) => {
     if (event.key !== "Escape" || box.hidden) return;
     show(false);
     button.focus();
-  });
+  };
+  document.removeEventListener("pointerdown", node.outside);
   node.outside = (event) => node.contains(event.target) || show(false);
   document.addEventListener("pointerdown", node.outside);
 }
@@ -61,7 +65,10 @@ function makeLink(node) {
 export default function ({ data, parentElement }) {
   const node = parentElement.querySelector(".copy-link");
   if (!node || !data?.[0]) return;
-  node.known = data[0];
-  if (!node.firstChild) makeLink(node);
+  const { words, language, ...known } = data[0];
+  speak(words);
+  node.known = known;
+  if (!node.firstChild || node.language !== language) makeLink(node);
+  node.language = language;
   return () => document.removeEventListener("pointerdown", node.outside);
 }

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.language import _
+from core.figures.map_script import script_words
+from core.language import _, language, script_messages
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import EveryPage
@@ -19,7 +20,7 @@ _mount = st.components.v2.component(
     "copy_link",
     html='<div class="copy-link"></div>',
     css=(FOLDER / "link.css").read_text(encoding="utf-8"),
-    js=(FOLDER / "link.js").read_text(encoding="utf-8"),
+    js="\n".join([script_words(), (FOLDER / "link.js").read_text(encoding="utf-8")]),
     isolate_styles=False,
 )
 
@@ -28,7 +29,8 @@ def copy_link() -> None:
     """Draw the button that copies the address of what is shown, as others reach it."""
     with st.container(key="copy_link"):
         link = {"address": settings().address, "name": EveryPage.VERSION.name, "version": VERSION}
-        _mount(key="link", data=[link], height="content")
+        words = {"words": script_messages("pages/ui/link.js"), "language": language()}
+        _mount(key="link", data=[link | words], height="content")
 
 
 def take_version() -> None:

@@ -5,6 +5,7 @@ export default function (component) {
   const data = component.data?.[0];
   const node = parentElement.querySelector(".live-figure");
   if (!node || !data) return;
+  speak(data.words);
   node.latest = data; // while plotly.min.js loads, only the newest figure counts
   node.style.height = `${data.height}px`;
   node.setAttribute("aria-label", data.description);
@@ -12,12 +13,12 @@ export default function (component) {
   const draw = (Plotly) => {
     if (!node.latest) return;
     const theme = getComputedStyle(node).getPropertyValue("--st-text-color");
-    const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height}`;
+    const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height} ${node.latest.language}`;
     if (stamp && stamp === node.stamp) return; // what is drawn is what came
     node.stamp = stamp;
     const figure = JSON.parse(node.latest.figure);
     const config = {
-      ...LOCAL_ONLY,
+      ...localOnly(),
       responsive: true,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", ...CLOUD_BUTTONS],
       toImageButtonOptions: { scale: 2 },
@@ -31,7 +32,7 @@ export default function (component) {
   loadPlotly(data.plotly)
     .then(draw)
     .catch((error) => {
-      node.textContent = `The figure cannot be drawn: ${error.message}.`;
+      node.textContent = _("The figure cannot be drawn: {reason}.", { reason: error.message });
     });
 
   return () => {

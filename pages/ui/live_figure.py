@@ -16,8 +16,9 @@ from pathlib import Path
 import streamlit as st
 
 from core.atomic import atomic_write
+from core.figures.map_script import script_words
 from core.figures.template import Figure
-from core.language import language
+from core.language import language, script_messages
 
 ROOT = Path(__file__).resolve().parents[2]
 # Together they are one module.
@@ -49,7 +50,7 @@ _mount = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure" role="figure"></div>',
     css=STYLE.read_text(encoding="utf-8"),
-    js="\n".join(script.read_text(encoding="utf-8") for script in SCRIPTS),
+    js="\n".join([script_words(), *(script.read_text(encoding="utf-8") for script in SCRIPTS)]),
     isolate_styles=False,
 )
 
@@ -79,6 +80,8 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
                 "description": description,
                 "plotly": plotly_url(),
                 "version": f"{language()} {version}" if version else "",
+                "words": script_messages("pages/ui/plotly.js") | script_messages("pages/ui/live_figure.js"),
+                "language": language(),
             }
         ],
         height="content",

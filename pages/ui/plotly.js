@@ -2,12 +2,29 @@
 
 const waiting = new Map(); // address of plotly.min.js → promise of Plotly
 
-// Nothing leaves the machine: Plotly by itself offers to upload a figure to its cloud and links to its site.
-const LOCAL_ONLY = {
+// Nothing leaves the machine: Plotly by itself offers to upload a figure to its cloud and links to its site. What it says
+// of its own tools is in the language that is spoken, by Plotly's English words.
+const localOnly = () => ({
   displaylogo: false,
   showSendToCloud: false,
   plotlyServerURL: "",
-};
+  locales: {
+    "en-US": {
+      dictionary: {
+        "Download plot as a PNG": _("Download plot as a PNG"),
+        Zoom: _("Zoom"),
+        Pan: _("Pan"),
+        "Zoom in": _("Zoom in"),
+        "Zoom out": _("Zoom out"),
+        "Reset axes": _("Reset axes"),
+        "Double-click to zoom back out": _("Double-click to zoom back out"),
+        "Double-click on legend to isolate one trace": _("Double-click on legend to isolate one trace"),
+        "Preparing image - this may take a few seconds": _("Preparing image - this may take a few seconds"),
+        "Image download succeeded": _("Image download succeeded"),
+      },
+    },
+  },
+});
 // The same offers by the names of their buttons, those of older and newer releases among them.
 const CLOUD_BUTTONS = ["sendChartToCloud", "sendDataToCloud", "editInChartStudio"];
 
@@ -22,7 +39,7 @@ function loadPlotly(url) {
         script.onload = () => resolve(window.Plotly);
         script.onerror = () => {
           waiting.delete(url);
-          reject(new Error(`${url} could not be loaded`));
+          reject(new Error(_("{address} could not be loaded", { address: url })));
         };
         document.head.appendChild(script);
       }),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from core.figures.map_script import script_words
 from tests.browser.apps.serving import served
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -91,6 +92,40 @@ def drag(page: Page, start: tuple[float, float], end: tuple[float, float], panel
     page.mouse.down()
     page.mouse.move(box["x"] + end[0] * box["width"], box["y"] + end[1] * box["height"], steps=6)
     page.mouse.up()
+
+
+def test_another_language_gives_another_map_that_shows_the_same(page: Page, address: str) -> None:
+    opened(page, address)
+    page.get_by_label("Step", exact=True).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text(f"frame {STEPS[-2]} clicked")).to_be_visible()
+    page.mouse.click(*place(page, lonely(page)))
+    (example,) = chosen(page)
+    expect(page.get_by_text(f"selected [{example}]")).to_be_visible()
+    page.evaluate("window.before = document.querySelector('.map-view').map")
+    page.get_by_test_id("stMain").get_by_role("radio", name="zh").click()
+    page.wait_for_function("() => document.querySelector('.map-view').map !== window.before")
+    drawn(page)
+    assert (step_of(page), chosen(page)) == (STEPS[-2], [example])
+    assert page.locator(".map-player").count() == 1
+    expect(page.get_by_text(f"selected [{example}]")).to_be_visible()
+    # Only the map that is there hears keys.
+    page.locator(CANVAS).focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("selected []")).to_be_visible()
+    assert page.evaluate("[...window.before.chosen]") == [example]
+
+
+def test_scripts_say_what_python_gives_them(page: Page) -> None:
+    said = page.evaluate(
+        """code => new Function(`${code}; return [
+            _("a {b} {c} {toString}", { b: 1, c: "{b}" }), _("toString"),
+            speak({ "a {b}": "{b} 甲", "a": "{b}" }), _("a {b}", { b: 0 }), _("a"),
+            speak(undefined), _("a {b}", { b: 2 }), byCount(1, "one", "many"), byCount(0, "one", "many"),
+        ]`)()""",
+        script_words(),
+    )
+    assert said == ["a 1 {b} {toString}", "toString", None, "0 甲", "{b}", None, "a 2", "one", "many"]
 
 
 def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map(page: Page, address: str) -> None:

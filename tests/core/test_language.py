@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Formatter
@@ -29,6 +30,8 @@ from core.quantities import counted
 from tests.catalogues import KEYWORDS, ROOT, TRANSLATED, code_messages, updated, written
 
 FUNCTIONS = {"_", "N_", "ngettext", "pgettext"}
+# What a call in a script is given first, with the sign behind it where that goes on with the text.
+SCRIPT_CALL = re.compile(r"""(?<![\w.])(?:_|N_)\(\s*("(?:[^"\\]|\\.)*"(?:\s*\+)?|[`'])""")
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
@@ -66,6 +69,18 @@ def test_a_noun_that_is_counted_is_no_message_of_its_own() -> None:
 def test_a_message_is_a_constant_and_its_places_have_names() -> None:
     """What is put together before it is translated is in no catalogue."""
     assert [f"{path}:{call.lineno}" for path, call in calls() if not is_translatable(call)] == []
+
+
+def test_what_scripts_say_is_a_constant_that_is_found() -> None:
+    """Or else a constant that was marked elsewhere, by its name: `_(label)`."""
+    scripts = [*(ROOT / "assets").rglob("*.js"), *(ROOT / "pages").rglob("*.js")]
+    said = [
+        (path, given) for path in scripts for given in SCRIPT_CALL.findall(path.read_text(encoding="utf-8")) if given
+    ]
+    assert [given for path, given in said if given[0] in "`'" or given[-1] == "+"] == []
+    found = {(path, str(m.id)) for m in code_messages() if m.id for path, _line in m.locations if path.endswith(".js")}
+    constants = {(str(path.relative_to(ROOT)), ast.literal_eval(given)) for path, given in said if given[0] == '"'}
+    assert constants == found
 
 
 def test_a_language_is_spoken_for_a_while() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
+from core.language import N_, _
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
@@ -106,8 +107,27 @@ SCORE_DISTINCT_MIN = 6
 # A column with a word of a label's or a text's name is taken for it when its values agree.
 TEXT_MEAN_CHARS = 10
 SPLIT_SHARE = 0.9
-# What a preview shows of a column that is not read, by the kind of its values.
-UNREAD_CELLS = {kind: f"({kind} values)" for kind in ("binary", "nested", "other")}
+# What the cells of a column hold that is not read, by the kind of its values; a page that shows them translates these.
+UNREAD_CELLS = {
+    "binary": N_("(binary values)"),
+    "nested": N_("(nested values)"),
+    "other": N_("(other values)"),
+}
+# The columns that there are, where one of them is not read.
+UNREAD_AMONG = {
+    UNREAD_CELLS["binary"]: N_("{names} ({column} has binary values)"),
+    UNREAD_CELLS["nested"]: N_("{names} ({column} has nested values)"),
+    UNREAD_CELLS["other"]: N_("{names} ({column} has other values)"),
+}
+# What is said where there is no column of a part.
+MISSING = {
+    "text": N_(
+        "no column looks like the texts among {names}: choose the {part} column, or name it {part} in the first line."
+    ),
+    "label": N_(
+        "no column looks like the labels among {names}: choose the {part} column, or name it {part} in the first line."
+    ),
+}
 # No run of digits can be parted in two ways, which would make long ones slow.
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 
@@ -184,8 +204,8 @@ def guess_columns(
     free = _without(free, (text, label))
     text_b = text_b if text_b is not None else (_named(free, TEXT_B_NAMES) or "")
     free = _without(free, (text_b,))
-    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", "labels", known.values())
-    text = text or _text_by_content(_without(free, (label,))) or _missing("text", "texts", known.values())
+    label = label or _label_by_content(free, needs_text=text is None) or _missing("label", known.values())
+    text = text or _text_by_content(_without(free, (label,))) or _missing("text", known.values())
     kind = given.kind or _kind(known[label], paired=bool(text_b))
     full = given.model_copy(update={"text": text, "text_b": text_b, "label": label, "split": split, "kind": kind})
     check_columns(columns, full)
@@ -201,12 +221,14 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
             continue
         if name not in columns:
             columns_there = shown(", ".join(columns))
-            raise ConfigError(part, name, f"the file has the columns {columns_there}; choose one of them.")
+            remedy = _("the file has the columns {columns}; choose one of them.", columns=columns_there)
+            raise ConfigError(part, name, remedy)
         if name in named:
-            raise ConfigError(part, name, f"this column is the {named[name]} already; choose another one.")
+            remedy = _("this column is the {part} already; choose another one.", part=named[name])
+            raise ConfigError(part, name, remedy)
         named[name] = part
     if given.kind == "similarity" and given.text_b == "":
-        raise ConfigError("kind", given.kind, "a similarity is one of two texts; choose a second text.")
+        raise ConfigError("kind", given.kind, _("a similarity is one of two texts; choose a second text."))
 
 
 def _column(name: str, place: int, preview: Iterable[Sequence[str]]) -> Column:
@@ -278,10 +300,9 @@ def _kind(label: Column, *, paired: bool) -> Kind:
     return "similarity" if (plain_name(label.name) in SCORE_NAMES and numbers) or label.decimals else "classes"
 
 
-def _missing(part: str, what: str, columns: Iterable[Column]) -> str:
+def _missing(part: str, columns: Iterable[Column]) -> str:
     names = shown(", ".join(column.name for column in columns))
-    unread = next((f" ({shown(column.name)} has {column.values[0][1:-1]})" for column in columns if column.unread), "")
-    raise TaskError(
-        f"no column looks like the {what} among {names}{unread}: choose the {part} column, "
-        f"or name it {part} in the first line."
-    )
+    unread = next((column for column in columns if column.unread), None)
+    if unread is not None:
+        names = _(UNREAD_AMONG[unread.values[0]], names=names, column=shown(unread.name))
+    raise TaskError(_(MISSING[part], names=names, part=part))

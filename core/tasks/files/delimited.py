@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from core.errors import TaskError
-from core.quantities import counted
+from core.language import _, ngettext
+from core.tasks.files.sayings import Saying, place_words
 
 Record = tuple[int, tuple[str, ...]]
 
@@ -26,17 +27,19 @@ csv.field_size_limit(max(csv.field_size_limit(), FIELD_MAX_CHARS))
 class Unread(tuple[str, ...]):
     """The fields of a row that cannot be read: none, and the reason why."""
 
-    reason: str
+    reason: Saying
 
     @classmethod
-    def because(cls, reason: str) -> Unread:
+    def because(cls, reason: Saying) -> Unread:
         row = cls()
         row.reason = reason
         return row
 
 
-STRAY_QUOTE = Unread.because("has a quotation mark in the wrong place")
-LONG_FIELD = Unread.because(f"has a field of more than {FIELD_MAX_CHARS:,} characters")
+STRAY_QUOTE = Unread.because(lambda where: _("{where} has a quotation mark in the wrong place", where=where))
+LONG_FIELD = Unread.because(
+    lambda where: _("{where} has a field of more than {most:,} characters", where=where, most=FIELD_MAX_CHARS)
+)
 
 
 class Dialect(NamedTuple):
@@ -117,17 +120,39 @@ def _unread(error: csv.Error, lines: Sequence[str], dialect: Dialect) -> Unread:
         return LONG_FIELD
     if not dialect.quote or (len(lines) < 2 and "unexpected end of data" not in str(error)):
         return STRAY_QUOTE
-    field = _open_field(lines, dialect)
-    taken = f"; {counted(len(lines) - 1, 'line')} behind it went with it" if len(lines) > 1 else ""
-    return Unread.because(f"has a quotation mark in field {field} that is not closed where it should be{taken}")
+    field, taken = _open_field(lines, dialect), len(lines) - 1
+    return Unread.because(lambda where: _open_quote_clause(where, field, taken))
+
+
+def _open_quote_clause(where: str, field: int, taken: int) -> str:
+    """Args: taken: how many lines behind the first went with it."""
+    if taken < 1:
+        return _(
+            "{where} has a quotation mark in field {field} that is not closed where it should be",
+            where=where,
+            field=field,
+        )
+    return ngettext(
+        "{where} has a quotation mark in field {field} that is not closed where it should be; {count} line behind it "
+        "went with it",
+        "{where} has a quotation mark in field {field} that is not closed where it should be; {count} lines behind it "
+        "went with it",
+        taken,
+        where=where,
+        field=field,
+    )
 
 
 def _open_quote(line: int, lines: Sequence[str], dialect: Dialect) -> TaskError:
     mark, field = dialect.quote or '"', _open_field(lines, dialect)
-    return TaskError(
-        f"line {line:,} has a quotation mark in field {field} that is not closed in its row: close it, write "
-        f"{mark}{mark} for a quotation mark within a quoted text, or read the file with no quotes."
+    message = _(
+        "{where} has a quotation mark in field {field} that is not closed in its row: close it, write {mark}{mark} for "
+        "a quotation mark within a quoted text, or read the file with no quotes.",
+        where=place_words("line", line),
+        field=field,
+        mark=mark,
     )
+    return TaskError(message)
 
 
 def _open_field(lines: Sequence[str], dialect: Dialect) -> int:
@@ -144,7 +169,7 @@ def irregular_rows(lines: Iterable[str], dialect: Dialect) -> float:
     """How many rows have another number of fields than the first; infinite when a quote takes many rows along."""
     width, count = 0, 0
     try:
-        for _, fields in records(lines, dialect):
+        for _line, fields in records(lines, dialect):
             width = width or len(fields)
             count += len(fields) != width
     except TaskError:

@@ -16,6 +16,7 @@ from typing import BinaryIO, Literal, get_args
 from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.errors import TaskError
+from core.language import _
 
 Encoding = Literal["utf-8", "utf-16", "cp1252", "gb18030", "cp949"]
 
@@ -92,21 +93,30 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
     if found is None:
         scan = scan_bytes(stream)
         if scan.empty:
-            raise TaskError(f"{name} is empty: give a file with texts and labels.")
+            raise _empty(name)
         if scan.nul is not None:
-            raise TaskError(
-                f"{name} holds binary data, not text (a NUL at byte {scan.nul + 1:,}): save it as text in UTF-8."
+            message = _(
+                "{file} holds binary data, not text (a NUL at byte {place:,}): save it as text in UTF-8.",
+                file=name,
+                place=scan.nul + 1,
             )
+            raise TaskError(message)
         if scan.long_line:
-            raise TaskError(
-                f"{name} has a line of more than {LINE_MAX_BYTES // 2**20} MB, so it is no table of "
-                "texts: put one row on each line."
+            message = _(
+                "{file} has a line of more than {most} MB, so it is no table of texts: put one row on each line.",
+                file=name,
+                most=LINE_MAX_BYTES // 2**20,
             )
+            raise TaskError(message)
         if not scan.utf8 and _control_share(scan.sample) > CONTROL_SHARE:
-            raise TaskError(f"{name} holds binary data, not text: save it as text in UTF-8.")
+            raise TaskError(_("{file} holds binary data, not text: save it as text in UTF-8.", file=name))
         found = "utf-8" if scan.utf8 else legacy_encoding(scan.sample)
     stream.seek(0)
     return found
+
+
+def _empty(name: str) -> TaskError:
+    return TaskError(_("{file} is empty: give a file with texts and labels.", file=name))
 
 
 def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
@@ -127,13 +137,13 @@ def codec_of(stream: BinaryIO, encoding: Encoding) -> str:
 def _marked(head: bytes, name: str) -> Encoding | None:
     """The encoding that a byte order mark names. Raises: TaskError for UTF-32."""
     if head.startswith(UTF32_MARKS) and len(head) % 4 == 0:
-        raise TaskError(f"{name} is UTF-32, which is not read: save it as UTF-8.")
+        raise TaskError(_("{file} is UTF-32, which is not read: save it as UTF-8.", file=name))
     if head.startswith(codecs.BOM_UTF8):
         # Behind the mark, a file that holds nothing or NULs is refused like any other.
         return "utf-8" if head[3:].strip() and b"\0" not in head else None
     if head[:2] in UTF16_CODECS:
         if not head[2:].replace(b"\0", b"").strip():
-            raise TaskError(f"{name} is empty: give a file with texts and labels.")
+            raise _empty(name)
         return "utf-16"
     return None
 
@@ -285,7 +295,10 @@ def undecodable_line(stream: BinaryIO, codec: str) -> int:
 
 def refused_encoding(name: str, encoding: str, line: int) -> TaskError:
     """The sentence for a file that turns out to be in another encoding, half-way."""
-    return TaskError(
-        f"{name}, line {line:,}, is not {fields_of(ReadingConfig)['encoding'].values_in_words[encoding]} text: "
-        "save the file as UTF-8, or choose another encoding."
+    message = _(
+        "{file}, line {line:,}, is not {encoding} text: save the file as UTF-8, or choose another encoding.",
+        file=name,
+        line=line,
+        encoding=_(fields_of(ReadingConfig)["encoding"].values_in_words[encoding]),
     )
+    return TaskError(message)

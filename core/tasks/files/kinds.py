@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import TaskError
+from core.language import N_, _
 
 Family = Literal["delimited", "json", "parquet"]
 
@@ -14,35 +15,41 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
     ".parquet": "parquet",
 }
-UNPACK = "unpack it first."
-EXPORT = "save its sheet as CSV in UTF-8."
-NO_TABLE = "give a CSV, TSV, JSONL or Parquet file."
+UNPACK = N_("unpack it first.")
+EXPORT = N_("save its sheet as CSV in UTF-8.")
+NO_TABLE = N_("give a CSV, TSV, JSONL or Parquet file.")
+AS_PARQUET = N_("save it as Parquet.")
+NAME_PARQUET = N_("give it the suffix .parquet.")
+DOWNLOAD = N_("download the file itself.")
 PARQUET_MAGIC = b"PAR1"
 # How files of other kinds begin, what to call them, and what to do.
 MAGIC: tuple[tuple[bytes, str, str], ...] = (
-    (b"PK\x03\x04", "a ZIP archive", UNPACK),
-    (b"PK\x05\x06", "an empty ZIP archive", NO_TABLE),
-    (b"\x1f\x8b", "a gzip archive", UNPACK),
-    *((b"BZh%d1AY&SY" % size, "a bzip2 archive", UNPACK) for size in range(1, 10)),
-    (b"\xfd7zXZ\0", "an xz archive", UNPACK),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", UNPACK),
-    (b"Rar!\x1a\x07", "a RAR archive", UNPACK),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard archive", UNPACK),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file", EXPORT),
-    (b"%PDF-", "a PDF file", NO_TABLE),
-    (b"{\\rtf", "a rich text file", NO_TABLE),
-    (b"\x89PNG\r\n", "a PNG image", NO_TABLE),
-    (b"\xff\xd8\xff", "a JPEG image", NO_TABLE),
-    (b"GIF87a", "a GIF image", NO_TABLE),
-    (b"GIF89a", "a GIF image", NO_TABLE),
-    (b"SQLite format 3\0", "an SQLite database", NO_TABLE),
-    (b"\x93NUMPY", "a NumPy array", NO_TABLE),
-    (b"ARROW1\0\0", "an Arrow file", "save it as Parquet."),
-    (b"FEA1", "a Feather file", "save it as Parquet."),
-    (b"\x89HDF\r\n", "an HDF5 file", NO_TABLE),
-    (b"\x7fELF", "a program", NO_TABLE),
-    *((b"\x80" + bytes([version]), "a Python pickle, which is never opened", NO_TABLE) for version in range(2, 6)),
+    (b"PK\x03\x04", N_("a ZIP archive"), UNPACK),
+    (b"PK\x05\x06", N_("an empty ZIP archive"), NO_TABLE),
+    (b"\x1f\x8b", N_("a gzip archive"), UNPACK),
+    *((b"BZh%d1AY&SY" % size, N_("a bzip2 archive"), UNPACK) for size in range(1, 10)),
+    (b"\xfd7zXZ\0", N_("an xz archive"), UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", N_("a 7-Zip archive"), UNPACK),
+    (b"Rar!\x1a\x07", N_("a RAR archive"), UNPACK),
+    (b"\x28\xb5\x2f\xfd", N_("a Zstandard archive"), UNPACK),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", N_("an old Office file"), EXPORT),
+    (b"%PDF-", N_("a PDF file"), NO_TABLE),
+    (b"{\\rtf", N_("a rich text file"), NO_TABLE),
+    (b"\x89PNG\r\n", N_("a PNG image"), NO_TABLE),
+    (b"\xff\xd8\xff", N_("a JPEG image"), NO_TABLE),
+    (b"GIF87a", N_("a GIF image"), NO_TABLE),
+    (b"GIF89a", N_("a GIF image"), NO_TABLE),
+    (b"SQLite format 3\0", N_("an SQLite database"), NO_TABLE),
+    (b"\x93NUMPY", N_("a NumPy array"), NO_TABLE),
+    (b"ARROW1\0\0", N_("an Arrow file"), AS_PARQUET),
+    (b"FEA1", N_("a Feather file"), AS_PARQUET),
+    (b"\x89HDF\r\n", N_("an HDF5 file"), NO_TABLE),
+    (b"\x7fELF", N_("a program"), NO_TABLE),
+    *((b"\x80" + bytes([version]), N_("a Python pickle, which is never opened"), NO_TABLE) for version in range(2, 6)),
 )
+# What is told by more than its first bytes.
+SPREADSHEET, TAR_ARCHIVE, WEB_PAGE = N_("a spreadsheet"), N_("a tar archive"), N_("a web page or XML")
+HIDDEN_PARQUET = N_("a Parquet file by what is in it")
 SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".ods"})
 TAR_MAGIC, TAR_OFFSET = b"ustar", 257
 
@@ -59,19 +66,31 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
     family = FAMILIES.get(suffix)
     wanted = {"json": "JSONL", "parquet": "Parquet"}.get(family or "", "CSV")
     if head.startswith(b"PK\x03\x04") and (b"xl/" in head or suffix in SPREADSHEETS):
-        raise TaskError(f"{shown_name} is a spreadsheet, not {wanted}: {EXPORT}")
+        raise TaskError(_another(shown_name, SPREADSHEET, wanted, EXPORT))
     for magic, what, remedy in MAGIC:
         if head.startswith(magic):
-            raise TaskError(f"{shown_name} is {what}, not {wanted}: {remedy}")
+            raise TaskError(_another(shown_name, what, wanted, remedy))
     if head[TAR_OFFSET:].startswith(TAR_MAGIC):
-        raise TaskError(f"{shown_name} is a tar archive, not {wanted}: {UNPACK}")
+        raise TaskError(_another(shown_name, TAR_ARCHIVE, wanted, UNPACK))
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:15].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<?xml")):
-        raise TaskError(f"{shown_name} is a web page or XML, not {wanted}: download the file itself.")
+        raise TaskError(_another(shown_name, WEB_PAGE, wanted, DOWNLOAD))
     if head.startswith(PARQUET_MAGIC) and family != "parquet":
-        raise TaskError(f"{shown_name} is a Parquet file by what is in it, not {wanted}: give it the suffix .parquet.")
+        raise TaskError(_another(shown_name, HIDDEN_PARQUET, wanted, NAME_PARQUET))
     if family is None:
-        raise TaskError(f"{shown_name} has none of the suffixes {', '.join(FAMILIES)}: {NO_TABLE}")
+        message = _(
+            "{file} has none of the suffixes {suffixes}: give a CSV, TSV, JSONL or Parquet file.",
+            file=shown_name,
+            suffixes=", ".join(FAMILIES),
+        )
+        raise TaskError(message)
     if family == "parquet" and not head.startswith(PARQUET_MAGIC):
-        raise TaskError(f"{shown_name} is not a Parquet file, or a damaged one: write it again, or mend its suffix.")
+        message = _(
+            "{file} is not a Parquet file, or a damaged one: write it again, or mend its suffix.", file=shown_name
+        )
+        raise TaskError(message)
     return family
+
+
+def _another(file: str, what: str, wanted: str, remedy: str) -> str:
+    return _("{file} is {what}, not {wanted}: {remedy}", file=file, what=_(what), wanted=wanted, remedy=_(remedy))

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
 from core.errors import shown
+from core.language import _
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Alike, Cells, Label, Noticed, Problem, score
+from core.tasks.files.sayings import place_words
 from core.tasks.rows import Rows
 from core.tasks.survey import folded
 
@@ -71,7 +73,7 @@ def optional_problems(parts: Sequence[NumberedRows]) -> list[Noted]:
         for kind in PROBLEMS.values()
         if kind.of_cell is not None
     }
-    noted = [Noted() for _ in parts]
+    noted = [Noted() for _part in parts]
     for at in sorted({*repeated, *chain.from_iterable(having.values())}):
         number, row = places[at]
         alike = Alike(at, labels[at], repeated[at]) if at in repeated else None
@@ -107,11 +109,13 @@ class _Places:
 def _noticed(parts: Sequence[NumberedRows], place: tuple[int, int], other_place: tuple[int, int]) -> Noticed:
     """A row, by its part and its place there, beside another one."""
     (part, row), (other_part, other_row) = ((parts[number], row) for number, row in (place, other_place))
-    here, there = f"{part.unit} {part.lines[row]:,}", f"{other_part.unit} {other_part.lines[other_row]:,}"
-    if part is other_part:
-        here = here.capitalize()
-    else:
-        here, there = f"{shown(part.name)}, {here},", f"{there} of {shown(other_part.name)}"
+    here = place_words(part.unit, part.lines[row], begins=part is other_part)
+    there = place_words(other_part.unit, other_part.lines[other_row])
+    if part is not other_part:
+        # Translators: the line of a file, as the beginning of a sentence: 'test.csv', line 5, repeats …
+        here = _("{file}, {line},", file=shown(part.name), line=here)
+        # Translators: line 5 of 'train.csv'.
+        there = _("{line} of {file}", line=there, file=shown(other_part.name))
     return Noticed(here, there, part.cells(row), other_part.cells(other_row))
 
 

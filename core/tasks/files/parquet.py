@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from core.errors import TaskError, shown
+from core.language import N_, _
 from core.settings import PREFIX
 from core.tasks.files.columns import UNREAD_CELLS
 from core.tasks.files.delimited import FIELD_MAX_CHARS, LONG_FIELD, Record
@@ -25,6 +26,20 @@ UNPACKED_FACTOR = 4
 # As short as a row of a text file can be: a character, a comma, a character, a line break.
 ROW_BYTES = 4
 UTF8_MAX_BYTES = 4
+# What is said of a column that is asked for and not read, by the kind of its values.
+NOT_READ = {
+    "binary": N_(
+        "{file} has binary values in the column {column}, which are not read: choose another column, or save it as "
+        "text."
+    ),
+    "nested": N_(
+        "{file} has nested values in the column {column}, which are not read: choose another column, or save it as "
+        "text."
+    ),
+    "other": N_(
+        "{file} has other values in the column {column}, which are not read: choose another column, or save it as text."
+    ),
+}
 ClassNames = Mapping[str, Mapping[int, str]]
 
 
@@ -83,17 +98,25 @@ def check_size(file: Any, name: str, max_mb: int) -> None:
         raise _too_large(name, f"{size / 2**20:,.0f} MB", max_mb)
     most = max_mb * 2**20 // ROW_BYTES
     if file.metadata.num_rows > most:
-        raise TaskError(
-            f"{name} has {file.metadata.num_rows:,} rows and at most {most:,} are read: "
-            f"give fewer, or raise {PREFIX}MAX_FILE_MB."
+        message = _(
+            "{file} has {rows:,} rows and at most {most:,} are read: give fewer, or raise {setting}.",
+            file=name,
+            rows=file.metadata.num_rows,
+            most=most,
+            setting=f"{PREFIX}MAX_FILE_MB",
         )
+        raise TaskError(message)
 
 
 def _too_large(name: str, size: str, max_mb: int) -> TaskError:
-    return TaskError(
-        f"{name} unpacks to {size}, and at most {UNPACKED_FACTOR * max_mb:,} MB are read: "
-        f"give fewer rows, or raise {PREFIX}MAX_FILE_MB."
+    message = _(
+        "{file} unpacks to {size}, and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
+        file=name,
+        size=size,
+        most=UNPACKED_FACTOR * max_mb,
+        setting=f"{PREFIX}MAX_FILE_MB",
     )
+    return TaskError(message)
 
 
 def parquet_records(
@@ -110,10 +133,7 @@ def parquet_records(
     names, labels, unread = column_names(file), class_names(file), unread_columns(file)
     for place in used or ():
         if kind := unread.get(names[place]):
-            raise TaskError(
-                f"{name} has {kind} values in the column {shown(names[place])}, which are not read: "
-                "choose another column, or save it as text."
-            )
+            raise TaskError(_(NOT_READ[kind], file=name, column=shown(names[place])))
     wanted = [column for i, column in enumerate(names) if column not in unread and (used is None or i in used)]
     cells = [UNREAD_CELLS[unread[column]] if used is None and column in unread else "" for column in names]
     room, number = UNPACKED_FACTOR * max_mb * 2**20, 0
@@ -124,7 +144,7 @@ def parquet_records(
                 read[column], chars = _texts(piece.column(column), labels.get(column))
                 room -= chars
             if room < 0:
-                raise _too_large(name, "more when it is read", max_mb)
+                raise _too_large(name, _("more when it is read"), max_mb)
             filled = (read.get(column, [cell] * piece.num_rows) for column, cell in zip(names, cells, strict=True))
             for fields in zip(*filled, strict=True):
                 number += 1

@@ -11,9 +11,13 @@ from typing import NamedTuple
 
 from core.config import ReadingConfig
 from core.errors import shown
+from core.language import N_, _
 from core.tasks.files.columns import NUMBER, SPLITS
+from core.tasks.files.sayings import Saying
 
 PROBLEMS_LISTED = 10_000
+TEXT_TOO_LONG = N_("{where} has a text of {chars:,} characters and at most {most:,} are read: {begins}")
+LABEL_TOO_LONG = N_("{where} has a label of {chars:,} characters and at most {most:,} are read: {begins}")
 
 
 # A class, or a similarity as a number.
@@ -37,8 +41,8 @@ class Rules(NamedTuple):
 
 
 # A row's text, second text, label and split, without white space around them; None for a column that there is not. What
-# is wrong with the row, as the end of a sentence; None where nothing is. No object for each of a million rows.
-Check = Callable[[str, str | None, str, str | None], str | None]
+# is wrong with the row; None where nothing is. No object for each of a million rows.
+Check = Callable[[str, str | None, str, str | None], Saying | None]
 
 
 class Alike(NamedTuple):
@@ -63,7 +67,7 @@ class ProblemKind:
     """Something that may be wrong with a row.
 
     Attributes:
-        label: what a list of counts calls it.
+        label: what a list of counts calls it; like `sentence` it is translated where it is shown.
         must_drop: rows like this cannot be learned from; where False, people choose.
         sentence: what it means, and why it matters.
         check: for rows that have to go, the check by some rules; None where these have nothing to check.
@@ -148,49 +152,60 @@ def runs_in_a_spreadsheet(cell: str) -> bool:
 def _empty_text(rules: Rules) -> Check:
     first, other = shown(rules.mapping.text), shown(rules.mapping.text_b)
 
-    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
-        return None if text and second != "" else f"has nothing in the column {other if text else first}"
+    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
+        return None if text and second != "" else _nothing(other if text else first)
 
     return check
 
 
 def _empty_label(rules: Rules) -> Check:
     column = shown(rules.mapping.label)
-    return lambda text, second, label, split: None if label else f"has nothing in the column {column}"
+    return lambda text, second, label, split: None if label else _nothing(column)
+
+
+def _nothing(column: str) -> Saying:
+    return lambda where: _("{where} has nothing in the column {column}", where=where, column=column)
 
 
 def _long_text(rules: Rules) -> Check:
     most = rules.text_max
 
-    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
         if len(text) <= most and (second is None or len(second) <= most):
             return None
-        return _long("text", max(text, second or "", key=len), most)
+        return _long(TEXT_TOO_LONG, max(text, second or "", key=len), most)
 
     return check
 
 
 def _long_label(rules: Rules) -> Check:
     most = rules.label_max
-    return lambda text, second, label, split: None if len(label) <= most else _long("label", label, most)
+    return lambda text, second, label, split: None if len(label) <= most else _long(LABEL_TOO_LONG, label, most)
 
 
-def _long(what: str, value: str, most: int) -> str:
-    return f"has a {what} of {len(value):,} characters and at most {most:,} are read: {shown(value[:most])}"
+def _long(clause: str, value: str, most: int) -> Saying:
+    chars, begins = len(value), shown(value[:most])
+    return lambda where: _(clause, where=where, chars=chars, most=most, begins=begins)
 
 
 def _bad_score(rules: Rules) -> Check | None:
-    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
-        return None if score(label) is not None else f"has the score {shown(label)}, which is no number"
+    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
+        if score(label) is not None:
+            return None
+        return lambda where: _("{where} has the score {score}, which is no number", where=where, score=shown(label))
 
     return check if rules.mapping.kind == "similarity" else None
 
 
 def _bad_split(rules: Rules) -> Check | None:
-    def check(text: str, second: str | None, label: str, split: str | None) -> str | None:
+    def check(text: str, second: str | None, label: str, split: str | None) -> Saying | None:
         if split is None or split.casefold() in SPLITS:
             return None
-        return f"is in the split {shown(split)}, which is none of train, validation and test"
+        return lambda where: _(
+            "{where} is in the split {split}, which is none of train, validation and test",
+            where=where,
+            split=shown(split),
+        )
 
     return check if rules.mapping.split else None
 
@@ -204,16 +219,25 @@ def _differs(alike: Alike) -> int | None:
     return next((row for label, row in alike.first_of.items() if label != alike.label), None)
 
 
+def _repeats_another(seen: Noticed) -> str:
+    return _("{here} repeats {there}: {text}.", here=seen.here, there=seen.there, text=shown(seen.cells.text))
+
+
 def _has_two_labels(seen: Noticed) -> str:
-    return (
-        f"{seen.here} has the label {shown(seen.cells.label)} and {seen.there} has {shown(seen.other.label)} for the "
-        f"same text: {shown(seen.cells.text)}."
+    return _(
+        "{here} has the label {label} and {there} has {other} for the same text: {text}.",
+        here=seen.here,
+        label=shown(seen.cells.label),
+        there=seen.there,
+        other=shown(seen.other.label),
+        text=shown(seen.cells.text),
     )
 
 
 def _has_formula(seen: Noticed) -> str:
     cells = (seen.cells.text, seen.cells.second or "", seen.cells.label)
-    return f"{seen.here} has a cell that a spreadsheet would run: {shown(next(filter(is_formula, cells)))}."
+    cell = shown(next(filter(is_formula, cells)))
+    return _("{here} has a cell that a spreadsheet would run: {cell}.", here=seen.here, cell=cell)
 
 
 # A row that has to go has the first of these that fits.
@@ -222,73 +246,73 @@ PROBLEMS: Mapping[str, ProblemKind] = {
     for kind in (
         ProblemKind(
             "fields",
-            "rows that do not fit the columns",
+            N_("rows that do not fit the columns"),
             True,
-            "The row has another number of fields than there are columns, or cannot be read at all.",
+            N_("The row has another number of fields than there are columns, or cannot be read at all."),
         ),
         ProblemKind(
             "empty_text",
-            "rows without a text",
+            N_("rows without a text"),
             True,
-            "A text is empty, or nothing but white space.",
+            N_("A text is empty, or nothing but white space."),
             check=_empty_text,
         ),
         ProblemKind(
             "empty_label",
-            "rows without a label",
+            N_("rows without a label"),
             True,
-            "The label is empty, or nothing but white space.",
+            N_("The label is empty, or nothing but white space."),
             check=_empty_label,
         ),
         ProblemKind(
             "long_text",
-            "rows with an over-long text",
+            N_("rows with an over-long text"),
             True,
-            "A text has more characters than are read.",
+            N_("A text has more characters than are read."),
             check=_long_text,
         ),
         ProblemKind(
             "long_label",
-            "rows with an over-long label",
+            N_("rows with an over-long label"),
             True,
-            "The label has more characters than are read.",
+            N_("The label has more characters than are read."),
             check=_long_label,
         ),
         ProblemKind(
             "bad_score",
-            "rows whose score is no number",
+            N_("rows whose score is no number"),
             True,
-            "A similarity score is a finite number.",
+            N_("A similarity score is a finite number."),
             check=_bad_score,
         ),
         ProblemKind(
             "bad_split",
-            "rows with an unknown split",
+            N_("rows with an unknown split"),
             True,
-            "The split is none of train, validation and test, nor another usual name of these.",
+            N_("The split is none of train, validation and test, nor another usual name of these."),
             check=_bad_split,
         ),
         ProblemKind(
             "duplicate",
-            "repeated rows",
+            N_("repeated rows"),
             False,
-            "The same text with the same label came before; in two splits, it makes a test look better than it is.",
+            N_("The same text with the same label came before; in two splits, it makes a test look better than it is."),
             of_texts=_repeats,
-            message=lambda seen: f"{seen.here} repeats {seen.there}: {shown(seen.cells.text)}.",
+            message=_repeats_another,
         ),
         ProblemKind(
             "two_labels",
-            "rows whose text has two labels",
+            N_("rows whose text has two labels"),
             False,
-            "The same text has different labels, so one of them is likely to be wrong.",
+            N_("The same text has different labels, so one of them is likely to be wrong."),
             of_texts=_differs,
             message=_has_two_labels,
         ),
         ProblemKind(
             "formula",
-            "rows with a spreadsheet formula",
+            N_("rows with a spreadsheet formula"),
             False,
-            "A cell begins like a formula, which a spreadsheet would run when these rows are opened there.",
+            N_("A cell begins like a formula, which a spreadsheet would run when these rows are opened there."),
             of_cell=is_formula,
             message=_has_formula,
         ),

@@ -15,18 +15,47 @@ from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.errors import ConfigError, TaskError, shown
+from core.language import _
 from core.quantities import counted
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules, listed
+from core.tasks.files.sayings import Saying, place_words, sentence
 from core.tasks.files.tables import Format, Table, open_table
 from core.tasks.rows import Rows, SplitName
 
 READING = fields_of(ReadingConfig)
 # One sample for everybody, so that two people who read the same file have the same rows.
 SAMPLE_SEED = 20210111
+
+
+class Source(NamedTuple):
+    """What was read of a file: how, and how many rows of those that it has."""
+
+    name: str
+    format: Format
+    encoding: str | None
+    dialect: Dialect | None
+    rows: int
+    total: int
+    sampled: bool
+
+    @property
+    def sentence(self) -> str:
+        """In a line: `reviews.csv: CSV, UTF-8, comma; 1,204 rows`."""
+        parts = [
+            self.format,
+            value_text(self.encoding, READING["encoding"]) if self.encoding else "",
+            *(unusual_names(self.dialect) if self.dialect else []),
+        ]
+        count = counted(self.rows, "row")
+        if self.sampled:
+            count = _("a sample of {rows:,} of {total:,} rows", rows=self.rows, total=self.total)
+        elif self.total > self.rows:
+            count = _("{rows:,} of {total:,} rows", rows=self.rows, total=self.total)
+        return f"{' '.join(self.name.split())}: {', '.join(part for part in parts if part)}; {count}"
 
 
 @dataclass(frozen=True)
@@ -84,19 +113,13 @@ class Reading:
         return sum(count for kind, count in self.counts.items() if PROBLEMS[kind].must_drop)
 
     @property
+    def source(self) -> Source:
+        rows = len(self.rows)
+        return Source(self.name, self.format, self.encoding, self.dialect, rows, self.total, self.sampled)
+
+    @property
     def source_sentence(self) -> str:
-        """What was read, in a line: `reviews.csv: CSV, UTF-8, comma; 1,204 rows`."""
-        parts = [
-            self.format,
-            value_text(self.encoding, READING["encoding"]) if self.encoding else "",
-            *(unusual_names(self.dialect) if self.dialect else []),
-        ]
-        count = counted(len(self.rows), "row")
-        if self.sampled:
-            count = f"a sample of {len(self.rows):,} of {self.total:,} rows"
-        elif self.total > len(self.rows):
-            count = f"{len(self.rows):,} of {self.total:,} rows"
-        return f"{' '.join(self.name.split())}: {', '.join(part for part in parts if part)}; {count}"
+        return self.source.sentence
 
 
 def unusual_names(dialect: Dialect) -> list[str]:
@@ -113,12 +136,13 @@ def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kind
     """
     for kind in kinds:
         if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, f"choose from {', '.join(PROBLEMS)}.")
+            raise ConfigError("drop", kind, _("choose from {names}.", names=", ".join(PROBLEMS)))
     gone = {row for kind in kinds for row in optional.get(kind, ())}
     if not gone:
         return rows
     if len(gone) == len(rows):
-        raise TaskError(f"{shown(name)} has no row left when all of these are dropped: drop fewer.")
+        message = _("{file} has no row left when all of these are dropped: drop fewer.", file=shown(name))
+        raise TaskError(message)
     return rows.take([row for row in range(len(rows)) if row not in gone])
 
 
@@ -150,7 +174,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
     check, kept = Checks(table, mapping, limits), Sampler(limits.max_rows)
     _read_all(table, mapping, check, kept, refuses=limits.excess_rows == "refuse")
     if not kept.seen:
-        raise TaskError(_no_rows(name, check))
+        raise TaskError(_no_rows(name, table.place, check))
     found_rows = kept.rows()
     _check_classes(name, found_rows, mapping, limits)
     file_name, rows, lines = Path(table.name).name, _as_rows(found_rows, mapping), tuple(row.line for row in found_rows)
@@ -183,11 +207,14 @@ def _read_all(table: Table, mapping: ReadingConfig, check: Checks, kept: Sampler
     used = {column for column in (mapping.text, mapping.text_b, mapping.label, mapping.split) if column}
     for row in check.rows(table.records(used)):
         if refuses and kept.seen == kept.size:
-            name, place = shown(Path(table.name).name), f"{table.place} {row.line:,}"
-            raise TaskError(
-                f"{name} has more than {kept.size:,} rows ({place} is one too many): "
-                f"give fewer, or raise {PREFIX}MAX_ROWS."
+            message = _(
+                "{file} has more than {most:,} rows ({where} is one too many): give fewer, or raise {setting}.",
+                file=shown(Path(table.name).name),
+                most=kept.size,
+                where=place_words(table.place, row.line),
+                setting=f"{PREFIX}MAX_ROWS",
             )
+            raise TaskError(message)
         kept.add(row)
 
 
@@ -195,9 +222,9 @@ def _mapping(table: Table, options: ReadingConfig, name: str) -> ReadingConfig:
     try:
         guessed = guess_columns(table.columns, table.preview, options)
     except TaskError as error:
-        raise TaskError(f"{name}: {error}") from None
+        raise TaskError(_("{file}: {problem}", file=name, problem=error)) from None
     except ConfigError as error:
-        error.args = (f"{name}: {error}",)
+        error.args = (_("{file}: {problem}", file=name, problem=error),)
         raise
     dialect = table.dialect._asdict() if table.dialect else dict.fromkeys(Dialect._fields)
     facts = {"encoding": table.encoding, "header": table.header} | dialect
@@ -217,10 +244,16 @@ def _as_rows(found: Sequence[Found], mapping: ReadingConfig) -> Rows:
 def _check_classes(name: str, rows: Sequence[Found], mapping: ReadingConfig, limits: Settings) -> None:
     classes = len({row.label for row in rows}) if mapping.kind == "classes" else 0
     if classes > limits.max_classes:
-        raise TaskError(
-            f"{name} has {classes:,} different labels in the column {shown(mapping.label)} and at most "
-            f"{limits.max_classes:,} are learned: check which column holds the labels, or raise {PREFIX}MAX_CLASSES."
+        message = _(
+            "{file} has {count:,} different labels in the column {column} and at most {most:,} are learned: check "
+            "which column holds the labels, or raise {setting}.",
+            file=name,
+            count=classes,
+            column=shown(mapping.label),
+            most=limits.max_classes,
+            setting=f"{PREFIX}MAX_CLASSES",
         )
+        raise TaskError(message)
 
 
 class Checks:
@@ -230,6 +263,8 @@ class Checks:
         self.total = 0
         self.counts: Counter[str] = Counter()
         self.problems: list[Problem] = []
+        # Of each kind, the line of the first and what is wrong there.
+        self.firsts: dict[str, tuple[int, Saying]] = {}
         self._table = table
         self._width = len(table.columns)
         rules = Rules(mapping, limits.max_text_chars, limits.max_label_chars)
@@ -251,11 +286,12 @@ class Checks:
                 continue
             kind, said = found
             self.counts[kind] += 1
+            self.firsts.setdefault(kind, (line, said))
             if self.counts[kind] <= PROBLEMS_LISTED:
-                message = f"{self._table.place.capitalize()} {line:,} {said}."
+                message = sentence(said(place_words(self._table.place, line, begins=True)))
                 self.problems.append(Problem(kind, line, message, Path(self._table.name).name))
 
-    def _row(self, line: int, fields: Sequence[str]) -> Found | tuple[str, str]:
+    def _row(self, line: int, fields: Sequence[str]) -> Found | tuple[str, Saying]:
         """A row, or the kind of its problem and what is wrong with it."""
         if len(fields) != self._width:
             return "fields", fields.reason if isinstance(fields, Unread) else self._unfit(fields)
@@ -267,21 +303,38 @@ class Checks:
                 return kind, said
         return Found(line, text, second or "", label, None if split is None else SPLITS[split.casefold()])
 
-    def _unfit(self, fields: Sequence[str]) -> str:
-        breaks = sum(field.count("\n") for field in fields)
-        over = f", over {breaks + 1:,} lines," if breaks else ""
-        many = counted(len(fields), "field")
-        return f"has {many}{over} where there are {self._width:,} columns"
+    def _unfit(self, fields: Sequence[str]) -> Saying:
+        count, lines, width = len(fields), 1 + sum(field.count("\n") for field in fields), self._width
+        return lambda where: _unfit_clause(where, count, lines, width)
 
 
-def _no_rows(name: str, check: Checks) -> str:
+def _unfit_clause(where: str, count: int, lines: int, width: int) -> str:
+    """Args: count: fields of a row; lines: that it takes; width: columns of its table."""
+    fields = counted(count, "field")
+    if lines > 1:
+        return _(
+            "{where} has {fields}, over {lines:,} lines, where there are {columns:,} columns",
+            where=where,
+            fields=fields,
+            lines=lines,
+            columns=width,
+        )
+    return _("{where} has {fields} where there are {columns:,} columns", where=where, fields=fields, columns=width)
+
+
+def _no_rows(name: str, unit: str, check: Checks) -> str:
     if not check.total:
-        return f"{name} has columns and no rows: add rows with a text and a label."
+        return _("{file} has columns and no rows: add rows with a text and a label.", file=name)
     kind, count = check.counts.most_common(1)[0]
-    first = next(problem for problem in check.problems if problem.kind == kind)
-    message = first.message[:1].lower() + first.message[1:]
-    label = PROBLEMS[kind].label
-    return f"{name} has no row that can be used; of {check.total:,}, {count:,} are {label} ({message[:-1]})."
+    line, said = check.firsts[kind]
+    return _(
+        "{file} has no row that can be used; of {total:,}, {count:,} are {kind} ({first}).",
+        file=name,
+        total=check.total,
+        count=count,
+        kind=_(PROBLEMS[kind].label),
+        first=said(place_words(unit, line)),
+    )
 
 
 class Sampler:

@@ -18,6 +18,7 @@ from typing import BinaryIO, Literal, TextIO
 
 from core.config import ReadingConfig
 from core.errors import TaskError, shown
+from core.language import _
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
 from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records
@@ -28,6 +29,7 @@ from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
 from core.tasks.files.parquet import check_size, column_names, parquet_records
 from core.tasks.files.row_groups import open_parquet
+from core.tasks.files.sayings import place_words
 from core.tasks.rows import one_line
 
 Format = Literal["CSV", "TSV", "JSONL", "Parquet"]
@@ -37,7 +39,7 @@ PREVIEW_CHARS = 2**11
 SAMPLE_CHARS = 2**16
 HEAD_BYTES = 2**12
 COLUMN_MAX_CHARS = 200
-NO_OBJECT = Unread.because("is not a JSON object")
+NO_OBJECT = Unread.because(lambda where: _("{where} is not a JSON object", where=where))
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Table:
 
     @property
     def place(self) -> str:
-        """What a record's number counts."""
+        """What a record's number counts, as `place_words` takes it."""
         return "row" if self.format == "Parquet" else "line"
 
 
@@ -113,8 +115,10 @@ def opened(source: Path | BinaryIO, name: str) -> Iterator[BinaryIO]:
         return
     path = Path(source)
     if not path.is_file():  # a fifo or a device would block or never end
-        what = "is not a file" if path.exists() else f"was not found in {shown(str(path.parent))}"
-        raise TaskError(f"{name} {what}: check the path.")
+        if path.exists():
+            raise TaskError(_("{file} is not a file: check the path.", file=name))
+        message = _("{file} was not found in {folder}: check the path.", file=name, folder=shown(str(path.parent)))
+        raise TaskError(message)
     with path.open("rb") as stream:
         yield stream
 
@@ -127,14 +131,19 @@ def in_words(name: str) -> Iterator[None]:
     except TaskError:
         raise
     except MemoryError:
-        raise TaskError(f"{name} needs more memory than there is: give fewer rows, or shorter texts.") from None
+        message = _("{file} needs more memory than there is: give fewer rows, or shorter texts.", file=name)
+        raise TaskError(message) from None
     except OSError as error:
         if str(error).startswith("Not yet implemented"):  # Arrow's words for what it lacks
-            raise TaskError(
-                f"{name} is stored in a way that is not read ({one_line(error)}): "
-                "write it again in an encoding that every reader knows, such as PLAIN."
-            ) from None
-        raise TaskError(f"{name} cannot be read ({one_line(error)}): check the file.") from None
+            message = _(
+                "{file} is stored in a way that is not read ({reason}): write it again in an encoding that every "
+                "reader knows, such as PLAIN.",
+                file=name,
+                reason=one_line(error),
+            )
+            raise TaskError(message) from None
+        message = _("{file} cannot be read ({reason}): check the file.", file=name, reason=one_line(error))
+        raise TaskError(message) from None
     except (
         ValueError,
         TypeError,
@@ -145,31 +154,43 @@ def in_words(name: str) -> Iterator[None]:
         RecursionError,
         csv.Error,
     ) as error:
-        raise TaskError(f"{name} is damaged ({one_line(error)}): write the file again.") from None
+        raise TaskError(_damaged(name, error)) from None
     except Exception as error:
         # Arrow's errors are of classes of its own, which are not imported for files that need no Arrow.
         if not type(error).__module__.startswith("pyarrow"):
             raise
-        raise TaskError(f"{name} is damaged ({one_line(error)}): write the file again.") from None
+        raise TaskError(_damaged(name, error)) from None
+
+
+def _damaged(name: str, error: Exception) -> str:
+    return _("{file} is damaged ({reason}): write the file again.", file=name, reason=one_line(error))
 
 
 def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
     size = stream.seek(0, os.SEEK_END)
     if size > limits.max_file_mb * 2**20:
-        raise TaskError(
-            f"{name} has {size / 2**20:,.1f} MB and at most {limits.max_file_mb:,} MB are read: "
-            f"give fewer rows, or raise {PREFIX}MAX_FILE_MB."
+        message = _(
+            "{file} has {size:,.1f} MB and at most {most:,} MB are read: give fewer rows, or raise {setting}.",
+            file=name,
+            size=size / 2**20,
+            most=limits.max_file_mb,
+            setting=f"{PREFIX}MAX_FILE_MB",
         )
+        raise TaskError(message)
     if not size:
-        raise TaskError(f"{name} is empty: give a file with texts and labels.")
+        raise TaskError(_("{file} is empty: give a file with texts and labels.", file=name))
 
 
 def _check_width(columns: int, name: str, limits: Settings) -> None:
     if columns > limits.max_columns:
-        raise TaskError(
-            f"{name} has {columns:,} columns and at most {limits.max_columns:,} are read: "
-            f"give fewer, or raise {PREFIX}MAX_COLUMNS."
+        message = _(
+            "{file} has {count:,} columns and at most {most:,} are read: give fewer, or raise {setting}.",
+            file=name,
+            count=columns,
+            most=limits.max_columns,
+            setting=f"{PREFIX}MAX_COLUMNS",
         )
+        raise TaskError(message)
 
 
 def named_columns(cells: Iterable[str]) -> tuple[str, ...]:
@@ -201,7 +222,8 @@ def _text(source: Path | BinaryIO, name: str, encoding: Encoding) -> Iterator[io
             codec_of(stream, encoding)
             raise refused_encoding(name, encoding, undecodable_line(stream, codec)) from None
         except TaskError as error:
-            raise TaskError(f"{name}, {error}") from None
+            # Translators: a file and what is wrong in it: 'rows.csv', line 5 has a quotation mark …
+            raise TaskError(_("{file}, {problem}", file=name, problem=error)) from None
         finally:
             text.detach()  # lets go of the bytes without closing them
 
@@ -226,9 +248,10 @@ def _delimited_table(
     _check_width(width, shown_name, limits)
     columns = named_columns(first[0] if header else [""] * width)
     if not columns:
-        raise TaskError(
-            f"{shown_name}, line 1, has a quotation mark in the wrong place: mend the names of the columns."
+        message = _(
+            "{file}, line 1, has a quotation mark in the wrong place: mend the names of the columns.", file=shown_name
         )
+        raise TaskError(message)
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with _text(source, shown_name, encoding) as text:
@@ -286,7 +309,7 @@ def _first_rows(sample: str, dialect: Dialect, *, whole: bool) -> list[tuple[str
     """The rows of the preview and one for a header; the last row of a sample that was cut is left out."""
     rows: list[tuple[str, ...]] = []
     with suppress(TaskError):  # reading all of it will say where
-        for _, fields in islice(records(io.StringIO(sample, newline=""), dialect), PREVIEW_ROWS + 2):
+        for _line, fields in islice(records(io.StringIO(sample, newline=""), dialect), PREVIEW_ROWS + 2):
             rows.append(fields)
     if not whole and 1 < len(rows) < PREVIEW_ROWS + 2:
         rows.pop()
@@ -302,16 +325,23 @@ def _json_table(
         found = all_keys(json_lines(text), limits.max_columns, PREVIEW_ROWS, PREVIEW_CHARS)
     keys = list(found.first_lines)
     if not keys:
-        raise TaskError(
-            f"{shown_name}, line {found.line:,}, is not a JSON object with values: write one object on each line, "
-            "without a list around them."
+        message = _(
+            "{file}, line {line:,}, is not a JSON object with values: write one object on each line, without a list "
+            "around them.",
+            file=shown_name,
+            line=found.line,
         )
+        raise TaskError(message)
     if len(keys) > limits.max_columns:
         line = list(found.first_lines.values())[limits.max_columns]
-        raise TaskError(
-            f"{shown_name} has more than {limits.max_columns:,} columns (line {line:,} has one too many): "
-            f"give fewer, or raise {PREFIX}MAX_COLUMNS."
+        message = _(
+            "{file} has more than {most:,} columns ({where} has one too many): give fewer, or raise {setting}.",
+            file=shown_name,
+            most=limits.max_columns,
+            where=place_words("line", line),
+            setting=f"{PREFIX}MAX_COLUMNS",
         )
+        raise TaskError(message)
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         wanted = [key if used is None or place in used else None for place, key in enumerate(keys)]
@@ -331,12 +361,12 @@ def _parquet_table(source: Path | BinaryIO, stream: BinaryIO, name: str, limits:
     check_size(file, shown_name, max_mb)
     twice = next((column for column, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        raise TaskError(f"{shown_name} has more than one column {shown(twice)}: keep one.")
+        raise TaskError(_("{file} has more than one column {column}: keep one.", file=shown_name, column=shown(twice)))
 
     def read(used: Collection[int] | None) -> Iterator[Record]:
         with in_words(shown_name), opened(source, shown_name) as again:
             yield from parquet_records(again, shown_name, max_mb, used)
 
     first = islice(parquet_records(stream, shown_name, max_mb, None, batch_rows=PREVIEW_ROWS), PREVIEW_ROWS)
-    preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _, fields in first)
+    preview = tuple(tuple(cell[:PREVIEW_CHARS] for cell in fields) for _number, fields in first)
     return Table(name, "Parquet", None, None, True, named_columns(names), preview, read)

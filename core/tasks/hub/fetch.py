@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from core.language import ENGLISH, _, in_language
 from core.quantities import counted
 from core.tasks.hub.hub_rows import described
 from core.tasks.hub.place import Place, check_splits, located, plain_errors
@@ -22,9 +23,9 @@ class Fetched:
     """What came of a request.
 
     Attributes:
-        source: one sentence on where the rows come from.
+        source: one sentence on where the rows come from, in English, as it is kept.
         left_out: rows that cannot be used, by reason.
-        note: what was sampled and left out; empty when every row is here.
+        note: what was sampled and left out, in English too; empty when every row is here.
     """
 
     rows: Rows
@@ -41,18 +42,19 @@ def fetch(request: HubRequest, *, progress: Progress) -> Fetched:
     Raises: TaskError with one sentence: no network, no such repository, configuration, split or column, no access, or
         nothing that can be used.
     """
-    progress(0, None, "asking the Hub")
+    progress(0, None, _("asking the Hub"))
     with plain_errors(request):
         place = located(request)
         check_splits(request, place)
         steps = Steps(request, place, progress)
         read = {ours: read_split(request, place, theirs, steps) for ours, theirs in request.wanted.items()}
-    return _fetched(request, place, read)
+    with in_language(ENGLISH):
+        return _fetched(request, place, read)
 
 
 def _fetched(request: HubRequest, place: Place, read: Mapping[SplitName, SplitRead]) -> Fetched:
     rows = [row for split in read.values() for row in split.rows]
-    splits = tuple(ours for ours, split in read.items() for _ in split.rows)
+    splits = tuple(ours for ours, split in read.items() for _row in split.rows)
     left_out = sum((split.left_out for split in read.values()), Counter[str]())
     counts = ", ".join(f"{len(split.rows):,} {ours}" for ours, split in read.items())
     what = ", ".join(filter(None, (request.repository, request.config)))

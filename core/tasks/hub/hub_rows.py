@@ -7,16 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from core.errors import TaskError, shown
+from core.language import N_, _
 from core.settings import settings
 from core.tasks.hub.registry import HubRequest
 
 NO_LABEL, EMPTY, TOO_LONG = "no label", "empty text", "over-long"
+NO_SCORES = N_("Column {column} of {repository} holds {values}: choose the column with the scores.")
+NO_LABELS = N_("Column {column} of {repository} holds {values}: choose the column with the labels.")
+# What a column holds, by the name of its values' type.
+VALUES = {
+    "list": N_("lists"),
+    "dict": N_("records"),
+    "int": N_("whole numbers"),
+    "float": N_("numbers"),
+    "bytes": N_("bytes"),
+}
 
 
 def described(reason: str) -> str:
     """What a row that was left out has, as a sentence says it."""
-    limit = f"more than {settings().max_text_chars:,} characters"
-    return {NO_LABEL: "no label", EMPTY: "an empty text", TOO_LONG: limit}[reason]
+    limit = _("more than {most:,} characters", most=settings().max_text_chars)
+    return {NO_LABEL: _("no label"), EMPTY: _("an empty text"), TOO_LONG: limit}[reason]
 
 
 class Row(NamedTuple):
@@ -51,10 +62,13 @@ class RowReader:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise TaskError(
-                f"Column {shown(column)} of {shown(self._request.repository)} holds {_kind_of(value)}, no text: "
-                "choose another column."
+            message = _(
+                "Column {column} of {repository} holds {values}, no text: choose another column.",
+                column=shown(column),
+                repository=shown(self._request.repository),
+                values=_kind_of(value),
             )
+            raise TaskError(message)
         return value.strip()
 
     def _label(self, value: Any) -> str | None:
@@ -76,10 +90,11 @@ class RowReader:
     def _class(self, label: str) -> str:
         label = self._request.label_names.get(label, label)
         if len(label) > self._limits.max_label_chars:
-            raise self._no_label_column(f"texts such as {shown(label)}")
+            raise self._no_label_column(_("texts such as {text}", text=shown(label)))
         self._seen.add(label)
         if len(self._seen) > self._limits.max_classes:
-            raise self._no_label_column(f"more than {self._limits.max_classes} different labels")
+            holds = _("more than {most} different labels", most=self._limits.max_classes)
+            raise self._no_label_column(holds)
         return label
 
     def _score(self, value: Any) -> str | None:
@@ -93,14 +108,11 @@ class RowReader:
         return f"{score:.6g}" if math.isfinite(score) else None
 
     def _no_label_column(self, holds: str) -> TaskError:
-        what = "scores" if self._request.kind == "similarity" else "labels"
-        return TaskError(
-            f"Column {shown(self._request.label)} of {shown(self._request.repository)} holds {holds}: "
-            f"choose the column with the {what}."
-        )
+        message = NO_SCORES if self._request.kind == "similarity" else NO_LABELS
+        column, repository = shown(self._request.label), shown(self._request.repository)
+        return TaskError(_(message, column=column, repository=repository, values=holds))
 
 
 def _kind_of(value: Any) -> str:
-    return {"list": "lists", "dict": "records", "int": "whole numbers", "float": "numbers", "bytes": "bytes"}.get(
-        type(value).__name__, f"values of the type {type(value).__name__}"
-    )
+    name = type(value).__name__
+    return _(VALUES[name]) if name in VALUES else _("values of the type {name}", name=name)

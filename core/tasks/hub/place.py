@@ -13,6 +13,7 @@ from typing import Any
 
 from core.encoders.source import hub_answers
 from core.errors import PlaygroundError, TaskError, shown
+from core.language import _
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
 
@@ -107,10 +108,12 @@ def _converted(request: HubRequest) -> Place:
             address = f"hf://datasets/{repository}@{commit}/{path}"
             configs.setdefault(match["config"], {}).setdefault(split, []).append(address)
     if not configs:
-        raise TaskError(
-            f"Data set {shown(repository)} holds a script or files that are not read here, and the Hub has no Parquet "
-            "files of it: choose another repository of the same data."
+        message = _(
+            "Data set {name} holds a script or files that are not read here, and the Hub has no Parquet files of it: "
+            "choose another repository of the same data.",
+            name=shown(repository),
         )
+        raise TaskError(message)
     config = request.config or ("default" if "default" in configs else None)
     if config is None and len(configs) == 1:
         config = next(iter(configs))
@@ -122,30 +125,44 @@ def _converted(request: HubRequest) -> Place:
 
 def _check_config(request: HubRequest, known: Sequence[str]) -> None:
     if request.config is None and len(known) > 1:
-        raise TaskError(
-            f"Data set {shown(request.repository)} has several configurations: choose one of {_listed(known)}."
+        message = _(
+            "Data set {name} has several configurations: choose one of {names}.",
+            name=shown(request.repository),
+            names=_listed(known),
         )
+        raise TaskError(message)
     if request.config is not None and request.config not in known:
-        raise TaskError(
-            f"Data set {shown(request.repository)} has no configuration {shown(request.config)}: "
-            f"choose {_listed(known)}."
+        message = _(
+            "Data set {name} has no configuration {config}: choose {names}.",
+            name=shown(request.repository),
+            config=shown(request.config),
+            names=_listed(known),
         )
+        raise TaskError(message)
 
 
 def check_splits(request: HubRequest, place: Place) -> None:
     missing = next((theirs for theirs in request.wanted.values() if theirs not in place.files), None)
     if missing is not None:
-        raise TaskError(
-            f"Data set {shown(request.repository)} has no split {shown(missing)}: choose {_listed(list(place.files))}."
+        message = _(
+            "Data set {name} has no split {split}: choose {names}.",
+            name=shown(request.repository),
+            split=shown(missing),
+            names=_listed(list(place.files)),
         )
+        raise TaskError(message)
 
 
 def check_columns(request: HubRequest, known: Sequence[str]) -> None:
     missing = next((column for column in columns_of(request) if column not in known), None)
     if missing is not None:
-        raise TaskError(
-            f"Data set {shown(request.repository)} has no column {shown(missing)}: choose {_listed(known)}."
+        message = _(
+            "Data set {name} has no column {column}: choose {names}.",
+            name=shown(request.repository),
+            column=shown(missing),
+            names=_listed(known),
         )
+        raise TaskError(message)
 
 
 def columns_of(request: HubRequest) -> list[str]:
@@ -153,39 +170,67 @@ def columns_of(request: HubRequest) -> list[str]:
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (f" or one of {len(names) - most} more" if len(names) > most else "")
+    listed, more = ", ".join(names[:most]), len(names) - most
+    if more < 1:
+        return listed
+    return _("{names} or one of {count} more", names=listed, count=more)
 
 
 @contextmanager
 def plain_errors(request: HubRequest) -> Iterator[None]:
     """Turns what the clients raise into one sentence."""
-    name = f"Data set {shown(request.repository)}"
     try:
         yield
     except (PlaygroundError, MemoryError):
         raise
     except Exception as error:
-        raise TaskError(_sentence(request, name, list(_chain(error)))) from error
+        raise TaskError(_sentence(request, list(_chain(error)))) from error
 
 
-def _sentence(request: HubRequest, name: str, chain: Sequence[BaseException]) -> str:
+def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> str:
     """`chain` begins with what was raised. Classes go by name: the clients bring several libraries of one kind."""
-    error = chain[0]
+    error, name = chain[0], shown(request.repository)
     kinds = {base.__name__ for link in chain for base in type(link).__mro__}
     if "GatedRepoError" in kinds or "gated dataset" in str(error):
-        return f"{name} asks for an account: accept its terms on the Hub, then set HF_TOKEN."
+        return _("Data set {name} asks for an account: accept its terms on the Hub, then set HF_TOKEN.", name=name)
     if "RepositoryNotFoundError" in kinds:
-        return f"{name} does not exist on the Hub, or is private: check the name, or set HF_TOKEN."
+        return _(
+            "Data set {name} does not exist on the Hub, or is private: check the name, or set HF_TOKEN.", name=name
+        )
     if "RevisionNotFoundError" in kinds:
-        return f"{name} has no revision {shown(request.revision)}: leave it empty, or give a branch, tag or commit."
+        return _(
+            "Data set {name} has no revision {revision}: leave it empty, or give a branch, tag or commit.",
+            name=name,
+            revision=shown(request.revision),
+        )
     if kinds & {"ConnectionError", "TimeoutError", "TransportError", "OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
-        return f"{name} cannot be fetched, as the Hub cannot be reached: connect to the internet, or add a file."
+        return _(
+            "Data set {name} cannot be fetched, as the Hub cannot be reached: connect to the internet, or add a file.",
+            name=name,
+        )
     if kinds & {"HfHubHTTPError", "HTTPStatusError"}:
-        status = next((link.response.status_code for link in chain if hasattr(link, "response")), "of its own")
-        return f"{name} cannot be fetched, as the Hub answers with the error {status}: try again later."
+        status = next((link.response.status_code for link in chain if hasattr(link, "response")), None)
+        if status is None:
+            return _(
+                "Data set {name} cannot be fetched, as the Hub answers with the error of its own: try again later.",
+                name=name,
+            )
+        return _(
+            "Data set {name} cannot be fetched, as the Hub answers with the error {status}: try again later.",
+            name=name,
+            status=status,
+        )
     if any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
-        return f"{name} cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk."
-    return f"{name} cannot be read ({type(error).__name__}: {one_line(error)}): choose another."
+        return _(
+            "Data set {name} cannot be fetched, as the disk is full: free some room, or set HF_HOME to another disk.",
+            name=name,
+        )
+    return _(
+        "Data set {name} cannot be read ({error}: {reason}): choose another.",
+        name=name,
+        error=type(error).__name__,
+        reason=one_line(error),
+    )
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

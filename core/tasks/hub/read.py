@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import TaskError, shown
+from core.language import _
+from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.hub_rows import Row, RowReader, described
 from core.tasks.hub.place import Place, check_columns, columns_of
@@ -70,14 +72,17 @@ class Steps:
         """`split_rows` of this split were read so far."""
         done = self.done + min(split_rows, self.request.max_rows)
         total = None if self.total is None else max(self.total, done)
-        self.report(done, total, f"reading {split}")
+        self.report(done, total, _("reading {split}", split=split))
 
     def ended(self, split_rows: int) -> None:
         self.done += min(split_rows, self.request.max_rows)
 
     def bytes(self, got: int, of: int, split: str) -> None:
-        size = f"{got / 1e6:.1f} of {of / 1e6:.1f} MB" if of >= 100_000 else f"{got:,} of {of:,} bytes"
-        self.report(self.done, self.total, f"downloading {split}, {size}")
+        if of >= 100_000:
+            size = _("{got:.1f} of {all:.1f} MB", got=got / 1e6, all=of / 1e6)
+        else:
+            size = _("{got:,} of {all:,} bytes", got=got, all=of)
+        self.report(self.done, self.total, _("downloading {split}, {size}", split=split, size=size))
 
 
 def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> SplitRead:
@@ -94,14 +99,22 @@ def read_split(request: HubRequest, place: Place, split: str, steps: Steps) -> S
 
 def _refuse_empty(request: HubRequest, split: str, read: SplitRead) -> None:
     if not read.left_out:
-        raise TaskError(
-            f"Data set {shown(request.repository)} has no rows in its split {shown(split)}: choose another."
+        message = _(
+            "Data set {name} has no rows in its split {split}: choose another.",
+            name=shown(request.repository),
+            split=shown(split),
         )
+        raise TaskError(message)
     [(reason, count)] = read.left_out.most_common(1)
-    raise TaskError(
-        f"None of the {read.left_out.total():,} rows of the split {shown(split)} can be used, {count:,} of them have "
-        f"{described(reason)}: choose another split or other columns."
+    message = _(
+        "None of the {total:,} rows of the split {split} can be used, {count:,} of them have {reason}: choose another "
+        "split or other columns.",
+        total=read.left_out.total(),
+        split=shown(split),
+        count=count,
+        reason=described(reason),
     )
+    raise TaskError(message)
 
 
 def _sizes(files: Sequence[str]) -> list[int] | None:
@@ -144,10 +157,14 @@ def _read_part(request: HubRequest, place: Place, split: str, steps: Steps) -> S
         _refuse_excess(request, split, known)
         read.sampled_from = known
         if request.kind == "classes" and len({row.label for row in read.rows}) == 1:
-            raise TaskError(
-                f"The first {len(read.rows):,} rows of the split {shown(split)} all have the label "
-                f"{shown(read.rows[0].label)}, so it is sorted by label: ask for more rows."
+            message = _(
+                "The first {rows:,} rows of the split {split} all have the label {label}, so it is sorted by label: "
+                "ask for more rows.",
+                rows=len(read.rows),
+                split=shown(split),
+                label=shown(read.rows[0].label),
             )
+            raise TaskError(message)
     return read
 
 
@@ -171,11 +188,17 @@ def _refuse_excess(request: HubRequest, split: str, count: int | None) -> None:
     """Where the settings say that nothing is sampled unasked."""
     limits = settings()
     if limits.excess_rows == "refuse" and request.max_rows == limits.max_rows:
-        has = f"{count:,} rows" if count is not None else f"more than {limits.max_rows:,} rows"
-        raise TaskError(
-            f"The split {shown(split)} has {has} and at most {limits.max_rows:,} are read: ask for fewer rows, "
-            "or set SCL_EXCESS_ROWS=sample."
+        has = _("more than {rows:,} rows", rows=limits.max_rows)
+        if count is not None:
+            has = counted(count, "row")
+        message = _(
+            "The split {split} has {rows} and at most {most:,} are read: ask for fewer rows, or set "
+            "SCL_EXCESS_ROWS=sample.",
+            split=shown(split),
+            rows=has,
+            most=limits.max_rows,
         )
+        raise TaskError(message)
 
 
 def _downloaded(files: Sequence[str], split: str, sizes: Sequence[int], steps: Steps) -> list[str]:

@@ -13,6 +13,7 @@ from core.config import ReadingConfig
 from core.config.fields import Shown, fields_of
 from core.config.validation import Section
 from core.errors import ConfigError
+from core.language import N_, _
 from core.settings import settings
 from core.tasks.rows import SPLIT_NAMES, Kind, SplitName
 
@@ -49,7 +50,7 @@ class HubEntry:
     Attributes:
         config: the repository's configuration (subset), None for its only one.
         revision: a branch, tag or commit, None for the main branch.
-        text, text_b, label_column: columns; `label` is what people read.
+        text, text_b, label_column: columns; `label` is what people read, translated where it is shown.
         label_names: what a label is called where the repository has codes.
         source: the paper.
     """
@@ -86,35 +87,38 @@ class HubRequest(Section):
         name: what the data set is called here; the repository's name by default.
     """
 
-    repository: Annotated[str, Field(title="Repository", description="owner/name, as the Hub shows it.")]
+    repository: Annotated[str, Field(title=N_("Repository"), description=N_("owner/name, as the Hub shows it."))]
     config: Annotated[
         str | None,
-        Field(title="Configuration", description="Of the data set, where it has several."),
-        Shown({None: "The only one"}),
+        Field(title=N_("Configuration"), description=N_("Of the data set, where it has several.")),
+        Shown({None: N_("The only one")}),
     ] = None
     revision: Annotated[
-        str | None, Field(title="Revision", description="A branch, tag or commit."), Shown({None: "main"})
+        str | None, Field(title=N_("Revision"), description=N_("A branch, tag or commit.")), Shown({None: "main"})
     ] = None
     text: Annotated[str, _as_of_a_file("text", min_length=1)]
-    text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), Shown({None: "None"})] = None
+    text_b: Annotated[str | None, _as_of_a_file("text_b", min_length=1), Shown({None: N_("None")})] = None
     label: Annotated[str, _as_of_a_file("label", min_length=1)]
-    train: Annotated[str, Field(title="Training split", description="As the Hub calls it.")] = "train"
+    train: Annotated[str, Field(title=N_("Training split"), description=N_("As the Hub calls it."))] = "train"
     validation: Annotated[
         str | None,
-        Field(title="Validation split", description="As the Hub calls it."),
-        Shown({None: "Cut from training"}),
+        Field(title=N_("Validation split"), description=N_("As the Hub calls it.")),
+        Shown({None: N_("Cut from training")}),
     ] = None
     test: Annotated[
-        str | None, Field(title="Test split", description="As the Hub calls it."), Shown({None: "Cut from training"})
+        str | None,
+        Field(title=N_("Test split"), description=N_("As the Hub calls it.")),
+        Shown({None: N_("Cut from training")}),
     ] = None
     max_rows: Annotated[
         int,
         Field(
             ge=10,
             default_factory=lambda: settings().max_rows,
-            title="Rows of each split",
-            description="Larger data sets are read no further than this; rows come shuffled, so that every class is "
-            "met.",
+            title=N_("Rows of each split"),
+            description=N_(
+                "Larger data sets are read no further than this; rows come shuffled, so that every class is met."
+            ),
         ),
         Shown(unit="rows"),
     ]
@@ -126,7 +130,9 @@ class HubRequest(Section):
     @classmethod
     def _is_a_repository(cls, repository: str) -> str:
         if not REPOSITORY.match(repository) or ".." in repository or "--" in repository:
-            raise ConfigError("repository", repository, "give owner/name as the Hub shows it, e.g. stanfordnlp/imdb.")
+            raise ConfigError(
+                "repository", repository, _("give owner/name as the Hub shows it, e.g. stanfordnlp/imdb.")
+            )
         return repository
 
     @field_validator("config", "revision", "text_b", "validation", "test", mode="before")
@@ -139,7 +145,7 @@ class HubRequest(Section):
     @classmethod
     def _is_a_name(cls, name: str | None, about: ValidationInfo) -> str | None:
         if name is not None and not PLAIN_NAME.match(name):
-            raise ConfigError(about.field_name or "name", name, "give its name as the Hub shows it.")
+            raise ConfigError(about.field_name or "name", name, _("give its name as the Hub shows it."))
         return name
 
     @field_validator("max_rows")
@@ -147,7 +153,7 @@ class HubRequest(Section):
     def _is_within_the_setting(cls, rows: int) -> int:
         most = settings().max_rows
         if rows > most:
-            raise ConfigError("max_rows", rows, f"give at most {most:,}, or set SCL_MAX_ROWS higher.")
+            raise ConfigError("max_rows", rows, _("give at most {most:,}, or set SCL_MAX_ROWS higher.", most=most))
         return rows
 
     @model_validator(mode="after")
@@ -155,13 +161,13 @@ class HubRequest(Section):
         columns = [column for column in (self.text, self.text_b, self.label) if column is not None]
         doubled = next((column for column in columns if columns.count(column) > 1), None)
         if doubled is not None:
-            raise ConfigError("column", doubled, "give a column of its own for each of text, text_b and label.")
+            raise ConfigError("column", doubled, _("give a column of its own for each of text, text_b and label."))
         given = [name for name in (self.train, self.validation, self.test) if name is not None]
         doubled = next((name for name in given if given.count(name) > 1), None)
         if doubled is not None:
-            raise ConfigError("split", doubled, "give a split of its own for each of train, validation and test.")
+            raise ConfigError("split", doubled, _("give a split of its own for each of train, validation and test."))
         if self.kind == "similarity" and self.text_b is None:
-            raise ConfigError("text_b", self.text_b, "similarity is between two texts; give the second's column.")
+            raise ConfigError("text_b", self.text_b, _("similarity is between two texts; give the second's column."))
         return self
 
     @property
@@ -211,23 +217,23 @@ TNEWS_TOPICS = {
 OPINIONS = {"0": "negative", "1": "positive"}
 
 _ENTRIES = (
-    _glue("sst2", "SST-2: film reviews, English", "sentence", None, "Socher et al. 2013"),
-    _glue("cola", "CoLA: is it a sentence? English", "sentence", None, "Warstadt et al. 2019"),
-    _glue("mrpc", "MRPC: paraphrase pairs, English", "sentence1", "sentence2", "Dolan and Brockett 2005"),
-    _glue("qqp", "QQP: duplicate questions, English", "question1", "question2", "Iyer et al. 2017"),
-    _glue("qnli", "QNLI: does it answer the question? English", "question", "sentence", "Rajpurkar et al. 2016"),
+    _glue("sst2", N_("SST-2: film reviews, English"), "sentence", None, "Socher et al. 2013"),
+    _glue("cola", N_("CoLA: is it a sentence? English"), "sentence", None, "Warstadt et al. 2019"),
+    _glue("mrpc", N_("MRPC: paraphrase pairs, English"), "sentence1", "sentence2", "Dolan and Brockett 2005"),
+    _glue("qqp", N_("QQP: duplicate questions, English"), "question1", "question2", "Iyer et al. 2017"),
+    _glue("qnli", N_("QNLI: does it answer the question? English"), "question", "sentence", "Rajpurkar et al. 2016"),
     _glue(
         "mnli",
-        "MNLI: inference, English",
+        N_("MNLI: inference, English"),
         "premise",
         "hypothesis",
         "Williams et al. 2018",
         splits=HubSplits(test="validation_matched"),
     ),
-    _glue("rte", "RTE: inference, small, English", "sentence1", "sentence2", "Dagan et al. 2006"),
+    _glue("rte", N_("RTE: inference, small, English"), "sentence1", "sentence2", "Dagan et al. 2006"),
     HubEntry(
         name="imdb",
-        label="IMDb: long film reviews, English",
+        label=N_("IMDb: long film reviews, English"),
         repository="stanfordnlp/imdb",
         config="plain_text",
         text="text",
@@ -235,14 +241,14 @@ _ENTRIES = (
     ),
     HubEntry(
         name="ag_news",
-        label="AG News: four topics, English",
+        label=N_("AG News: four topics, English"),
         repository="fancyzhx/ag_news",
         text="text",
         source="Zhang et al. 2015, arXiv:1509.01626",
     ),
     HubEntry(
         name="trec",
-        label="TREC: six kinds of question, English",
+        label=N_("TREC: six kinds of question, English"),
         repository="CogComp/trec",
         text="text",
         label_column="coarse_label",
@@ -251,7 +257,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="amazon_polarity",
-        label="Amazon polarity: product reviews, English",
+        label=N_("Amazon polarity: product reviews, English"),
         repository="fancyzhx/amazon_polarity",
         config="amazon_polarity",
         text="content",
@@ -259,7 +265,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="yelp_polarity",
-        label="Yelp polarity: reviews of places, English",
+        label=N_("Yelp polarity: reviews of places, English"),
         repository="fancyzhx/yelp_polarity",
         config="plain_text",
         text="text",
@@ -268,7 +274,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="snli",
-        label="SNLI: inference on captions, English",
+        label=N_("SNLI: inference on captions, English"),
         repository="stanfordnlp/snli",
         config="plain_text",
         text="premise",
@@ -278,7 +284,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="stsb",
-        label="STS-B: how alike are two sentences? English",
+        label=N_("STS-B: how alike are two sentences? English"),
         repository="sentence-transformers/stsb",
         text="sentence1",
         text_b="sentence2",
@@ -289,7 +295,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="tnews",
-        label="TNEWS: fifteen topics of headlines, Chinese",
+        label=N_("TNEWS: fifteen topics of headlines, Chinese"),
         repository="clue/clue",
         config="tnews",
         text="sentence",
@@ -300,7 +306,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="chnsenticorp",
-        label="ChnSentiCorp: hotel, book and computer reviews, Chinese",
+        label=N_("ChnSentiCorp: hotel, book and computer reviews, Chinese"),
         repository="lansinuote/ChnSentiCorp",
         text="text",
         splits=ALL_THREE,
@@ -310,7 +316,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="nsmc",
-        label="NSMC: film reviews, Korean",
+        label=N_("NSMC: film reviews, Korean"),
         repository="e9t/nsmc",
         text="document",
         language="ko",
@@ -319,7 +325,7 @@ _ENTRIES = (
     ),
     HubEntry(
         name="klue_nli",
-        label="KLUE-NLI: inference, Korean",
+        label=N_("KLUE-NLI: inference, Korean"),
         repository="klue/klue",
         config="nli",
         text="premise",

@@ -18,6 +18,7 @@ from core.config import RunConfig, parse_config
 from core.encoders.source import place
 from core.errors import TrainingError
 from core.events import Event
+from core.language import _
 from core.tasks.kept import read_data
 from core.training.checkpoints import Checkpoints
 from core.training.fine_tune import fine_tune
@@ -78,7 +79,7 @@ def _carry_out(
     if parcel.translations is not None and not translations.exists():
         translations.write_bytes(parcel.translations)
     if config.task.content_hash is None:
-        raise TrainingError("The run was not prepared: start it again.")
+        raise TrainingError(_("The run was not prepared: start it again."))
 
     checkpoints = Checkpoints(weights, config.checkpoint.every_steps)
     changes, lines = _Changes(weights), list[str]()

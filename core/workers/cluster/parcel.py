@@ -23,6 +23,7 @@ from core.encoders.source import (
     has_safe_weights,
     model_folder,
 )
+from core.language import N_
 from core.store import Store
 from core.store.store import Attempt
 from core.tasks.kept import write_data
@@ -90,7 +91,7 @@ def models_of(config: RunConfig) -> list[Model]:
     found = [_model(config.encoder.id, encoder_folder(config.encoder.id))]
     if config.task.back_translation is not None:
         for name in config.task.translators:
-            found.append(_model(name, model_folder(name, what="Translation model", check=lambda _: None)))
+            found.append(_model(name, model_folder(name, what=N_("Translation model"), check=lambda _: None)))
     return found
 
 

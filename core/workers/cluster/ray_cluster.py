@@ -14,6 +14,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from core.errors import EngineError
+from core.language import _
 from core.settings import AUTO
 from core.workers.cluster.messages import Message
 from core.workers.cluster.node import warm, work
@@ -59,7 +60,12 @@ class RayCluster:
                     log_to_driver=False,
                 )
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                raise EngineError(f"The Ray cluster at {address} cannot be joined ({_first_line(error)}).") from error
+                message = _(
+                    "The Ray cluster at {address} cannot be joined ({reason}).",
+                    address=address,
+                    reason=_first_line(error),
+                )
+                raise EngineError(message) from error
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board = ray.remote(Switchboard).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
         self._board: Any = board.remote()
@@ -129,12 +135,13 @@ def _check_answer(address: str) -> None:
     """Ray itself would try for a minute. Raises: EngineError."""
     if address == AUTO:
         return
-    host, _, port = address.rpartition(":")
+    host, _colon, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
     except (OSError, OverflowError) as error:
         cause = getattr(error, "strerror", None) or error
-        raise EngineError(f"The Ray cluster at {address} does not answer ({cause}).") from error
+        message = _("The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause)
+        raise EngineError(message) from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from core.atomic import atomic_write
 from core.errors import StaleAttemptError, StoreError
 from core.events import Finished
+from core.language import _
 from core.store import Status, Store
 from core.store.store import Attempt
 from core.workers.cluster.messages import Arrived, Failed, Line, Message, WeightFile
@@ -65,7 +66,7 @@ class RemoteRun(threading.Thread):
                 raise
             except CANCELLED:
                 begun = self._store.run(self._run_id).checkpoint_step is not None
-                attempt.end(Status.STOPPED, None if begun else "Stopped before a node took it.")
+                attempt.end(Status.STOPPED, None if begun else _("Stopped before a node took it."))
                 return
             except OUT_OF_MEMORY:
                 if not reads_less(attempt, self._store.run(self._run_id)):
@@ -77,14 +78,21 @@ class RemoteRun(threading.Thread):
                 if tracked.stop_asked:
                     attempt.end(
                         Status.STOPPED,
-                        f"Its node was lost while it stopped: it is as of step {run.checkpoint_step or 0}.",
+                        _(
+                            "Its node was lost while it stopped: it is as of step {step}.",
+                            step=run.checkpoint_step or 0,
+                        ),
                     )
                     return
                 losses = losses + 1 if run.checkpoint_step == before else 1
                 if losses >= MOST_LOSSES:
                     attempt.end(
                         Status.FAILED,
-                        f"Its node was lost {losses} times in a row without a new checkpoint: its log has the details.",
+                        _(
+                            "Its node was lost {times} times in a row without a new checkpoint: its log has the "
+                            "details.",
+                            times=losses,
+                        ),
                     )
                     return
                 self.node_id = None
@@ -93,7 +101,10 @@ class RemoteRun(threading.Thread):
                 self._log.write(str(error))
                 attempt.end(
                     Status.FAILED,
-                    f"The cluster could not carry the run out ({type(error).__name__}): its log has the details.",
+                    _(
+                        "The cluster could not carry the run out ({error}): its log has the details.",
+                        error=type(error).__name__,
+                    ),
                 )
                 return
             except Exception as error:
@@ -149,7 +160,10 @@ class RemoteRun(threading.Thread):
                 partial.write_bytes(file.content)
                 attempt.check()
         except OSError as error:
-            raise StoreError(f"{file.name} could not be written ({error.strerror}): make room on the disk.") from error
+            message = _(
+                "{what} could not be written ({reason}): make room on the disk.", what=file.name, reason=error.strerror
+            )
+            raise StoreError(message) from error
 
 
 class _Tracked(Link):
@@ -213,6 +227,12 @@ class _RunLog:
 
 
 def _sentence_of_loss(place: str | None, step: int, checkpoint: int | None) -> str:
-    where = f"Node {place}" if place else "Its node"
-    again = f"from the checkpoint of step {checkpoint}" if checkpoint else "from its beginning"
-    return f"{where} was lost at step {step}: the run went on elsewhere, {again}."
+    where = _("Node {name}", name=place) if place else _("Its node")
+    if checkpoint:
+        return _(
+            "{node} was lost at step {step}: the run went on elsewhere, from the checkpoint of step {checkpoint}.",
+            node=where,
+            step=step,
+            checkpoint=checkpoint,
+        )
+    return _("{node} was lost at step {step}: the run went on elsewhere, from its beginning.", node=where, step=step)

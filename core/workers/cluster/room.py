@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from core.language import _
+
 # Requests are fractions that people write with a few digits.
 TOLERANCE = 1e-6
 
@@ -24,8 +26,11 @@ class Resources:
         return Resources(self.cpus - taken.cpus, self.gpus - taken.gpus)
 
     def __str__(self) -> str:
-        cores = f"{self.cpus:g} CPU core{'' if self.cpus == 1 else 's'}"
-        return f"{cores} and {self.gpus:g} GPU{'' if self.gpus == 1 else 's'}" if self.gpus else cores
+        cores = _("{cpus:g} CPU core", cpus=1) if self.cpus == 1 else _("{cpus:g} CPU cores", cpus=self.cpus)
+        if not self.gpus:
+            return cores
+        gpus = _("{gpus:g} GPU", gpus=1) if self.gpus == 1 else _("{gpus:g} GPUs", gpus=self.gpus)
+        return _("{cores} and {gpus}", cores=cores, gpus=gpus)
 
 
 def fits(nodes: Mapping[str, Resources], running: Iterable[tuple[str | None, Resources]], asked: Resources) -> bool:
@@ -54,5 +59,9 @@ def refusal(nodes: Collection[Resources], asked: Resources) -> str | None:
     """Why no node will ever have room, in a sentence; None where one will."""
     if any(node.holds(asked) for node in nodes):
         return None
-    has = "; ".join(sorted({str(node) for node in nodes})) or "no node"
-    return f"The run asks for {asked}, and no node of the cluster has as much (there: {has}): ask for less."
+    has = "; ".join(sorted({str(node) for node in nodes})) or _("no node")
+    return _(
+        "The run asks for {asked}, and no node of the cluster has as much (there: {has}): ask for less.",
+        asked=asked,
+        has=has,
+    )

@@ -3,10 +3,10 @@
 // A slider of the browser goes in equal steps; what is multiplied goes in equal steps of its logarithm.
 const TICKS = 200;
 const KNOBS = [
-  { name: "weight", label: "Weight λ", low: 0, high: 1, log: false, help: "(1 − λ)·CE + λ·loss" },
-  { name: "temperature", label: "Temperature τ", low: 0.02, high: 2, log: true, help: "Divides every similarity before the softmax" },
-  { name: "alpha", label: "α", low: 0, high: 1, log: false, help: "DSCL: weight of the own other view. R-Drop: weight of the agreement" },
-  { name: "learning_rate", label: "Learning rate", low: 0.01, high: 50, log: true, help: "How far a step goes along the arrows" },
+  { name: "weight", label: N_("Weight λ"), low: 0, high: 1, log: false, help: "(1 − λ)·CE + λ·loss" },
+  { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax") },
+  { name: "alpha", label: "α", low: 0, high: 1, log: false, help: N_("DSCL: weight of the own other view. R-Drop: weight of the agreement") },
+  { name: "learning_rate", label: N_("Learning rate"), low: 0.01, high: 50, log: true, help: N_("How far a step goes along the arrows") },
 ];
 
 // Three digits: with two, a slider's next tick would often be the same value.
@@ -25,16 +25,16 @@ function tickOf(knob, value) {
 class Knobs {
   constructor(name, losses, changed) {
     Object.assign(this, { losses, changed, setting: {} });
-    this.choice = make("select", { className: "lab-choice", "aria-label": `Loss${name}` });
+    this.choice = make("select", { className: "lab-choice", "aria-label": `${_("Loss")}${name}` });
     this.choice.addEventListener("change", () => this.take({ ...this.setting, loss: this.choice.value, alpha: null }));
     this.rows = KNOBS.map((knob) => {
-      const slider = make("input", { type: "range", min: 0, max: TICKS, step: 1, "aria-label": `${knob.label}${name}`, title: knob.help });
+      const slider = make("input", { type: "range", min: 0, max: TICKS, step: 1, "aria-label": `${_(knob.label)}${name}`, title: _(knob.help) });
       const shown = make("span", { className: "lab-value", "aria-hidden": "true" });
-      const row = make("label", { className: "lab-knob" }, make("span", { text: knob.label }), shown, slider);
+      const row = make("label", { className: "lab-knob" }, make("span", { text: _(knob.label) }), shown, slider);
       slider.addEventListener("input", () => this.take({ ...this.setting, [knob.name]: valueAt(this.boundsOf(knob), slider.valueAsNumber) }));
       return { knob, slider, shown, row };
     });
-    this.node = make("div", { className: "lab-knobs" }, make("label", { className: "lab-knob lab-loss" }, make("span", { text: "Loss" }), this.choice), ...this.rows.map(({ row }) => row));
+    this.node = make("div", { className: "lab-knobs" }, make("label", { className: "lab-knob lab-loss" }, make("span", { text: _("Loss") }), this.choice), ...this.rows.map(({ row }) => row));
   }
 
   take(setting) {

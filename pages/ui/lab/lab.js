@@ -10,18 +10,19 @@ const NUDGE = 0.06;
 const SPEEDS = [["0.25", "¼×"], ["1", "1×"], ["4", "4×"]];
 
 class Lab {
-  constructor(node) {
-    Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers: 0 });
+  // Args: numbers: how many questions were asked on this node before.
+  constructor(node, numbers = 0) {
+    Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers });
     Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0, heardAt: 0 });
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.sizes = new ResizeObserver(() => this.measure());
-    this.playButton = iconButton("play", "Play", () => this.togglePlay(), "lab-play");
-    this.stepButton = iconButton("next", "One step", () => this.stepOnce());
-    this.resetButton = textButton("Reset", "Reset to the start", () => this.reset());
-    const speed = make("select", { className: "lab-speed", "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => make("option", { value, text })));
+    this.playButton = iconButton("play", _("Play"), () => this.togglePlay(), "lab-play");
+    this.stepButton = iconButton("next", _("One step"), () => this.stepOnce());
+    this.resetButton = textButton(_("Reset"), _("Reset to the start"), () => this.reset());
+    const speed = make("select", { className: "lab-speed", "aria-label": _("Speed") }, ...SPEEDS.map(([value, text]) => make("option", { value, text })));
     speed.value = "1";
     speed.addEventListener("change", () => (this.speed = Number(speed.value)));
-    this.scrubber = make("input", { type: "range", className: "lab-scrubber", min: 0, max: 0, step: 1, "aria-label": "Step" });
+    this.scrubber = make("input", { type: "range", className: "lab-scrubber", min: 0, max: 0, step: 1, "aria-label": _("Step") });
     this.scrubber.addEventListener("input", () => this.goTo(this.scrubber.valueAsNumber));
     this.count = make("span", { className: "lab-count" });
     this.bar = make("div", { className: "lab-bar" }, this.playButton, this.stepButton, this.resetButton, this.scrubber, this.count, speed);
@@ -31,7 +32,7 @@ class Lab {
     this.chart = make("div", { className: "lab-chart", role: "figure" });
     this.body = make("div", { className: "lab-body" }, this.row, this.chart);
     node.replaceChildren(this.bar, this.message, this.legend, this.body);
-    this.say("The lab is starting …");
+    this.say(_("The lab is starting …"));
   }
 
   // Take what the page says: another stage begins again, an answer goes on.
@@ -73,9 +74,10 @@ class Lab {
     panel.numbers = make("div", { className: "lab-numbers" });
     panel.pulls = make("div", { className: "lab-pulls" });
     panel.bars = make("div", { className: "softmax-bars", role: "img" });
-    const name = make("div", { className: "lab-name", text: several ? `Setting ${"AB"[i]}` : "" });
+    const called = several ? _("Setting {name}", { name: "AB"[i] }) : "";
+    const name = make("div", { className: "lab-name", text: called });
     name.hidden = !several;
-    panel.node = make("section", { className: "lab-panel", "aria-label": several ? `Setting ${"AB"[i]}` : "Points" }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls, panel.bars);
+    panel.node = make("section", { className: "lab-panel", "aria-label": called || _("Points") }, name, panel.picture.node, panel.numbers, panel.knobs.node, panel.pulls, panel.bars);
     return panel;
   }
 
@@ -329,16 +331,16 @@ class Lab {
       panel.picture.draw(this, panel);
       writeNumbers(this, panel);
     }
-    const label = this.playing ? "Pause" : "Play";
+    const label = this.playing ? _("Pause") : _("Play");
     if (this.playButton.title !== label) {
-      this.playButton.replaceChildren(icon(label.toLowerCase()));
+      this.playButton.replaceChildren(icon(this.playing ? "pause" : "play"));
       this.playButton.title = label;
       this.playButton.setAttribute("aria-label", label);
     }
     this.drawLegend();
     this.scrubber.max = this.history.length - 1;
     this.scrubber.value = this.at;
-    write(this.count, `Step ${this.at.toLocaleString("en")}`);
+    write(this.count, _("Step {number}", { number: this.at.toLocaleString("en") }));
     this.sayEnd();
     this.drawChart();
   }
@@ -352,10 +354,14 @@ class Lab {
 
   sayEnd() {
     const blown = this.panels.filter(({ ended }) => ended !== null && this.at >= ended);
-    const names = blown.map(({ i }) => (this.panels.length > 1 ? ` of ${"AB"[i]}` : ""));
-    if (blown.length) this.say(`The gradient exploded: after step ${blown[0].ended} the points${names[0]} leave every picture. Normalise them (circle, sphere), or lower the learning rate.`);
-    else if (this.at >= MOST_STEPS) this.say(`That was step ${MOST_STEPS.toLocaleString("en")}: reset to go on.`);
+    if (blown.length) this.say(this.explosionWords(blown[0]));
+    else if (this.at >= MOST_STEPS) this.say(_("That was step {number}: reset to go on.", { number: MOST_STEPS.toLocaleString("en") }));
     else if (!this.asked || this.history.length) this.say("");
+  }
+
+  explosionWords({ i, ended }) {
+    if (this.panels.length === 1) return _("The gradient exploded: after step {number} the points leave every picture. Normalise them (circle, sphere), or lower the learning rate.", { number: ended });
+    return _("The gradient exploded: after step {number} the points of {setting} leave every picture. Normalise them (circle, sphere), or lower the learning rate.", { number: ended, setting: "AB"[i] });
   }
 
   drawChart() {
@@ -370,11 +376,11 @@ class Lab {
     this.chartedAt = now;
     loadPlotly(this.data.plotly)
       .then((Plotly) => drawCurves(Plotly, this))
-      .catch((error) => (this.chart.textContent = `The curves cannot be drawn: ${error.message}.`));
+      .catch((error) => (this.chart.textContent = _("The curves cannot be drawn: {reason}.", { reason: error.message })));
   }
 
   className(number) {
-    return `class ${number + 1}`;
+    return _("class {number}", { number: number + 1 });
   }
 
   colour(label) {

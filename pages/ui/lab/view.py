@@ -12,11 +12,12 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from core.figures.lab_curves import lab_figure
-from core.figures.map_script import map_marks
+from core.figures.map_script import map_marks, script_words
 from core.figures.template import class_colour, class_symbol
 from core.lab.answer import Move
 from core.lab.choices import BY_SPACE, LAB_LOSSES, Setting, Stage
 from core.lab.process import LabProcess
+from core.language import language, script_messages
 from pages.ui import state
 from pages.ui.address import LossLab
 from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text
@@ -38,7 +39,7 @@ _mount = st.components.v2.component(
     "lab_view",
     html='<div class="lab-view" role="group" aria-label="Loss lab"></div>',
     css="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "../softmax_bars.css")),
-    js="\n".join([map_marks(), *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)]),
+    js="\n".join([script_words(), map_marks(), *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)]),
     isolate_styles=False,
 )
 
@@ -103,6 +104,8 @@ def _view(stage: Stage, shown: _Shown) -> None:
                 "number": shown.number,
                 "answer": shown.answer,
                 "problem": shown.problem,
+                "words": script_messages("pages/ui/lab/") | script_messages("pages/ui/plotly.js"),
+                "language": language(),
             }
         ],
         on_asked_change=lambda: None,

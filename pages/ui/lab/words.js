@@ -5,12 +5,12 @@ const MOST_PULLS = 5;
 function writeNumbers(lab, panel) {
   const { moment, collapse } = panel;
   const shown = [
-    ["Loss", shortNumber(moment.loss), "nats"],
-    [mixedPart(panel), shortNumber(contrastOf(panel, moment)), "the contrastive part, to which collapse line and bound belong"],
-    ["Collapse", shortNumber(collapse), "the loss, or its contrastive part, where all points look alike"],
-    ["Gradient", shortNumber(moment.norm), "norm over all points; arrows grow with the root of a point's share"],
-    ["Alignment", shortNumber(moment.alignment), "mean squared distance of points of one class, lower is closer"],
-    ["Uniformity", shortNumber(moment.uniformity), "lower is more spread out"],
+    [_("Loss"), shortNumber(moment.loss), _("nats")],
+    [mixedPart(panel), shortNumber(contrastOf(panel, moment)), _("the contrastive part, to which collapse line and bound belong")],
+    [_("Collapse"), shortNumber(collapse), _("the loss, or its contrastive part, where all points look alike")],
+    [_("Gradient"), shortNumber(moment.norm), _("norm over all points; arrows grow with the root of a point's share")],
+    [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance of points of one class, lower is closer")],
+    [_("Uniformity"), shortNumber(moment.uniformity), _("lower is more spread out")],
   ].filter(([, value]) => value !== "–");
   const key = JSON.stringify(shown);
   if (panel.written === key && panel.pullsOf === moment) return;
@@ -33,7 +33,8 @@ function writePulls(lab, { moment, pulls, bars, picture, knobs }) {
   const about = pullWords(lab, moment, knobs.setting);
   write(pulls, about);
   drawShares(bars, lab.anchor === null ? [] : moment.pulls.filter(([isClass]) => !isClass), knobs.setting.temperature);
-  picture.canvas.setAttribute("aria-label", `${lab.labels.length} points, step ${lab.at}. ${about}`);
+  const shown = _("{count} points, step {number}. {about}", { count: lab.labels.length, number: lab.at, about });
+  picture.canvas.setAttribute("aria-label", shown);
 }
 
 // The softmax over the anchor's similarities, the most similar first.
@@ -42,28 +43,38 @@ function drawShares(bars, pulls, temperature) {
   const sorted = pulls.toSorted((one, other) => other[5] - one[5]);
   drawBars(
     bars,
-    sorted.map(([, number, , , related, share]) => ({ share, positive: Boolean(related), title: `point ${number + 1}: ${(100 * share).toFixed(1)}%` })),
+    sorted.map(([, number, , , related, share]) => {
+      const title = _("point {number}: {share}%", { number: number + 1, share: (100 * share).toFixed(1) });
+      return { share, positive: Boolean(related), title };
+    }),
   );
   const largest = sorted.length ? (100 * sorted[0][5]).toFixed(1) : 0;
-  bars.setAttribute("aria-label", `Softmax over ${sorted.length} similarities at temperature ${temperature}; the largest share is ${largest}%. Full bars are positives.`);
+  const about = _(
+    "Softmax over {count} similarities at temperature {temperature}; the largest share is {share}%. Full bars are positives.",
+    { count: sorted.length, temperature, share: largest },
+  );
+  bars.setAttribute("aria-label", about);
 }
 
 // The strongest of what pulls and pushes the anchor, in words.
 function pullWords(lab, moment, setting) {
-  if (lab.anchor === null) return "Drag a point, or press one to see what pulls and pushes it.";
-  const name = `Point ${lab.anchor + 1} (${lab.className(lab.labels[lab.anchor])})`;
-  if (!moment.pulls.length) return `${name}: its two predictions pull each other, and its class does; no other point acts on it.`;
-  const called = ([isClass, number, view]) => (isClass ? lab.className(number) : number === lab.anchor ? "its other view" : `point ${number + 1}${view ? "′" : ""}`);
+  if (lab.anchor === null) return _("Drag a point, or press one to see what pulls and pushes it.");
+  const name = _("Point {number} ({name})", { number: lab.anchor + 1, name: lab.className(lab.labels[lab.anchor]) });
+  if (!moment.pulls.length) return _("{name}: its two predictions pull each other, and its class does; no other point acts on it.", { name });
+  const called = ([isClass, number, view]) => {
+    if (isClass) return lab.className(number);
+    return number === lab.anchor ? _("its other view") : _("point {number}", { number: `${number + 1}${view ? "′" : ""}` });
+  };
   const list = (sign) =>
     moment.pulls
       .filter((pull) => sign * pull[3] > 0.005)
       .toSorted((one, other) => sign * (other[3] - one[3]))
       .slice(0, MOST_PULLS)
       .map((pull) => `${called(pull)} (${shortNumber(Math.abs(pull[3]))})`);
-  const [pulling, pushing] = [list(-1), list(1)];
-  const count = effective(moment.pulls.filter((pull) => pull[3] > 0));
-  const spread = pushing.length ? ` The push comes from about ${shortNumber(count)} points.` : "";
-  return `${name}: pulled by ${pulling.join(", ") || "nothing"}; pushed by ${pushing.join(", ") || "nothing"}.${spread}`;
+  const [pulling, pushing] = [list(-1).join(", ") || _("nothing"), list(1).join(", ")];
+  if (!pushing) return _("{name}: pulled by {pulling}; pushed by nothing.", { name, pulling });
+  const count = shortNumber(effective(moment.pulls.filter((pull) => pull[3] > 0)));
+  return _("{name}: pulled by {pulling}; pushed by {pushing}. The push comes from about {count} points.", { name, pulling, pushing, count });
 }
 
 // How many equal ones would spread the push as these do: exp of the entropy of their shares.
@@ -91,9 +102,13 @@ function drawCurves(Plotly, lab) {
   const decades = norms.length ? Math.log10(Math.max(...norms) / Math.min(...norms)) : 1;
   layout.yaxis2 = { ...layout.yaxis2, dtick: Math.max(1, Math.ceil(decades / 3)) };
   const names = lab.panels.map(({ knobs }) => lab.data.losses[knobs.setting.loss].label);
-  lab.chart.setAttribute("aria-label", `Loss, gradient norm, alignment and uniformity over ${lab.at} steps of ${names.join(" and ")}.`);
+  const [first, second] = names;
+  const about = second
+    ? _("Loss, gradient norm, alignment and uniformity over {count} steps of {first} and {second}.", { count: lab.at, first, second })
+    : _("Loss, gradient norm, alignment and uniformity over {count} steps of {first}.", { count: lab.at, first });
+  lab.chart.setAttribute("aria-label", about);
   lab.chart.style.height = `${figure.layout.height}px`;
-  return Plotly.react(lab.chart, data, layout, { ...LOCAL_ONLY, responsive: true, displayModeBar: false });
+  return Plotly.react(lab.chart, data, layout, { ...localOnly(), responsive: true, displayModeBar: false });
 }
 
 const LINES = { collapse: true, bound: true };
@@ -119,6 +134,6 @@ function legendOf(lab) {
     drawing.append(svgNode("path", { d: "M0 3H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash, fill: "none" }));
     return make("span", {}, drawing, text);
   };
-  const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", "pulls the ringed point"), stroke(PUSH_COLOUR, "4 3", "pushes it")];
+  const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes it"))];
   return [...lab.data.colours.map((_, label) => mark(label)), ...acting];
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gettext
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from core.config import TaskConfig
 from core.errors import ConfigError, PlaygroundError, TaskError
+from core.language import in_language
 from core.store import TaskLibrary
 from core.tasks import TaskData, load_task
 from core.tasks.dataset import Split
@@ -19,6 +21,13 @@ from core.tasks.rows import Rows
 from tests.conftest import write_csv
 
 Load = Callable[..., TaskData]
+
+
+class Quoting(gettext.NullTranslations):
+    """A language in which every message is in quotation marks."""
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return f"«{super().ngettext(msgid1, msgid2, n)}»"
 
 
 def numbered(**counts: int) -> list[tuple[str, str]]:
@@ -310,6 +319,15 @@ class TestRepeatedTexts:
         (note,) = data.notes
         scored = sum(s.texts.count("the same") for s in (data.validation, data.test))
         assert note.startswith(f"{scored} validation or test rows have a text that is learned from")
+
+    def test_what_is_told_is_in_the_language_in_which_it_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The rows are kept between two visitors who speak different ones."""
+        texts = tuple(f"text {i}" for i in range(100))
+        data = split_rows(Rows(texts + texts, ("a", "b") * 100, splits=("train",) * 100 + ("test",) * 100), "leak")
+        monkeypatch.setattr("core.language._catalogue", lambda code: Quoting())
+        with in_language("zh"):
+            (said,) = data.notes
+        assert said == "«70 validation or test rows have a text that is learned from, which makes scores look better.»"
 
     def test_a_test_split_that_repeats_the_training_rows_is_told(self) -> None:
         texts = tuple(f"text {i}" for i in range(100))
