@@ -31,7 +31,7 @@ from core.events import Predictions, Step
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import missing
 from core.experiments.results import TEST, vector_measures
-from core.language import N_, _
+from core.language import ENGLISH, N_, _, in_language
 from core.store import ExperimentRun, ExperimentTable, Status, Store
 
 FORMAT = 1
@@ -114,10 +114,12 @@ def _written(store: Store, one: ExperimentRun) -> dict[str, Any]:
     steps = store.steps(run.id)
     names = sorted({name for step in steps for name in step.values if name.startswith("loss.") or name in KEPT})
     vectors = vector_measures(store, one)
+    with in_language(ENGLISH):
+        title = run.title
     return {
         "cell": one.cell,
         "seed": one.seed,
-        "title": run.title,
+        "title": title,
         "config": json.loads(without_folders(run.effective).to_json()),
         "device": run.device or "cpu",
         "seconds": round(run.elapsed_s, 1),

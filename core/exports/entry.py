@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import StoreError
-from core.language import _, reread
+from core.language import ENGLISH, _, in_language, reread
 from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +59,10 @@ class Export:
 
 
 def file_stem(run: RunSummary) -> str:
-    """What files of a run are called: its title in plain letters, and its id, which no other run has."""
-    plain = "".join(sign if sign.isalnum() else " " for sign in run.title.casefold())
+    """What files of a run are called, in every language alike: its title in plain letters, and its id, which no other
+    run has."""
+    with in_language(ENGLISH):
+        plain = "".join(sign if sign.isalnum() else " " for sign in run.title.casefold())
     return "-".join([*plain.split()[:STEM_WORDS], run.id])
 
 

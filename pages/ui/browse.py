@@ -18,7 +18,7 @@ from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
-from core.language import N_, _, pgettext
+from core.language import ENGLISH, N_, _, language, pgettext
 from core.quantities import counted
 from core.store import LibraryTask
 from core.store.store import UNDO_S
@@ -152,7 +152,10 @@ def _actions(task_id: str, own: LibraryTask | None) -> None:
     if own is None:
         with st.expander(_("Data card: how it was written, what its labels mean, baselines")):
             card = (TASKS[task_id].folder / "README.md").read_text(encoding="utf-8")
-            st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
+            if language() != ENGLISH:
+                st.caption(_("The card is in English."))
+            with st.container(key="data_card"):
+                st.markdown(re.sub("^#", "##", card, flags=re.MULTILINE))  # under the page's own heading
 
 
 def _rename(task: LibraryTask) -> None:

@@ -10,7 +10,7 @@ from core.language import _
 
 _mount = st.components.v2.component(
     "drawing",
-    html='<div class="drawing" role="group" aria-label="Chart" tabindex="0"></div>',
+    html='<div class="drawing" role="group" tabindex="0"></div>',
     css=".drawing { color: var(--st-text-color); font-family: var(--st-font); overflow-x: auto; }",
     js=Path(__file__).with_name("drawing.js").read_text(encoding="utf-8"),
     isolate_styles=False,

@@ -6,6 +6,7 @@ export default function ({ data: sent, parentElement, setStateValue }) {
   if (!node || !sent?.[0]) return;
   const { words, language, ...data } = sent[0];
   speak(words);
+  node.setAttribute("aria-label", _("Loss lab"));
   const before = node.language === language ? null : node.lab;
   if (before) {
     before.close();

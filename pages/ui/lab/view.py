@@ -37,7 +37,7 @@ SECOND = Setting(temperature=0.5)
 
 _mount = st.components.v2.component(
     "lab_view",
-    html='<div class="lab-view" role="group" aria-label="Loss lab"></div>',
+    html='<div class="lab-view" role="group"></div>',
     css="\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "../softmax_bars.css")),
     js="\n".join([script_words(), map_marks(), *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)]),
     isolate_styles=False,
