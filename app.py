@@ -46,9 +46,9 @@ def main() -> None:
     state.mark_app()
     try:
         greet()
-        language_switch()
         copy_link()
         state.repeat_complaints(everywhere=True)
+        language_switch()
         take_version()
         if page.url_path != LESSONS:
             lesson_panel(page.url_path)

@@ -25,16 +25,17 @@ _mount = st.components.v2.component(
 def speak() -> None:
     """Find out the visitor's language, before anything is written, and keep the address to it."""
     ask_for_language(_spoken)
-    own = _of_browser()
-    item = EveryPage.LANGUAGE
-    held = state.remembered(SPOKEN, str)
-    # A page that is left by the navigation leaves its address behind.
-    state.remember(SPOKEN, item.read(_known, held or own) if item.text else held or own)
-    item.put(_spoken(), own)
+    own, asked = _of_browser(), EveryPage.LANGUAGE.text
+    known = None if asked is None else _known(asked)
+    # A page that is left by the navigation leaves its address behind, and keeps the language.
+    state.remember(SPOKEN, known or state.remembered(SPOKEN, str) or own)
+    if asked is None or known:
+        EveryPage.LANGUAGE.put(_spoken(), own)
 
 
 def language_switch() -> None:
-    """Draw the switch at the top of every page."""
+    """Draw the switch at the top of every page, and say where the address asks for a language that there is not."""
+    EveryPage.LANGUAGE.read(_known, ENGLISH)
     with st.container(key="language_switch"):
         given = {"languages": dict(LANGUAGES), "spoken": _spoken(), "label": _("Language")}
         _mount(key="language", data=[given], on_chosen_change=_switch, height="content")

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from core.artifacts.replay import open_replay
+from core.artifacts.replay_file import read
 from core.artifacts.shipped import SHIPPED
 from core.store import Store
 from tests.browser.conftest import Server
@@ -22,7 +23,7 @@ HOME = {"en": "Home", "zh": "首页", "ko": "홈"}
 # is marked by where it stands.
 READ = """() => {
   const outside = 'code, pre, .katex, svg, [data-testid=stDataFrame], .text-table td, .token-text, .language, ' +
-    '[data-testid=stHeaderLogo], .legend-name, [data-outside]';
+    '[data-testid=stHeaderLogo], .st-key-data_card';
   const found = new Set();
   const add = (text, node) => {
     if (text?.trim() && node.checkVisibility?.() !== false && !node.closest(outside)) found.add(text.trim());
@@ -34,6 +35,17 @@ READ = """() => {
   }
   return [...found];
 }"""
+# What Streamlit writes by itself, in English alone.
+STREAMLITS = {
+    "Skip to main content",
+    "Navigate to home page",
+    "Link to heading",
+    "Choose an option",
+    "Choose or add an option",
+    "Copy to clipboard",
+    "256MB per file",
+}
+CITATION = re.compile(r"arXiv:\d{4}")
 # Three English words in a row are a piece of a sentence.
 ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
 NATIVE = {"zh": re.compile("[一-鿿]"), "ko": re.compile("[가-힣]")}
@@ -111,7 +123,7 @@ def test_a_chosen_one_goes_along_and_outlives_a_reload(page: Page, server: Serve
 def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Page, server: Server) -> None:
     settled(page, f"{server.url}/loss_lab?lang=zh")
     bar(page, HOME["zh"])
-    expect(page.locator(".lab-play")).to_have_text(re.compile("播放"))
+    expect(page.locator(".lab-play")).to_have_accessible_name("播放")
     settled(page, f"{server.url}/loss_lab?lang=xx")
     expect(page.get_by_text("The address asks for lang = 'xx'")).to_be_visible()
     chinese = reader.new_page()
@@ -126,8 +138,13 @@ def test_no_sentence_stays_in_english(
 ) -> None:
     path = address.format(run=runs[0], other=runs[1])
     settled(page, f"{server.url}{path}{'&' if '?' in path else '?'}lang={code}")
-    left = [text for text in page.evaluate(READ) if ENGLISH_WORDS.search(text) and not NATIVE[code].search(text)]
-    assert left == []
+    texts = read(SHIPPED["ce-scl"].path).probe.texts
+    left = {
+        text
+        for text in page.evaluate(READ)
+        if ENGLISH_WORDS.search(text) and not NATIVE[code].search(text) and not CITATION.search(text)
+    }
+    assert {one for one in left - STREAMLITS if not any(text in one for text in texts)} == set()
 
 
 @pytest.mark.parametrize("code", NATIVE)
