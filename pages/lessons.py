@@ -14,6 +14,7 @@ from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.glossary import glossary
 from pages.ui.head import page_head
+from pages.ui.lesson.keeping import forget_button, keep_answers
 from pages.ui.lesson.place import LAST, At, answers, go_to, open_beside, read_place, stay
 from pages.ui.parts import escaped
 
@@ -35,12 +36,14 @@ def page() -> None:
         return
     head = page_head(_("Lessons"))
     head.caption(_("Each takes a few minutes, beside the real pages: predict, then see."), width="content")
+    keep_answers()
     _go_on()
     every = list(lessons().values())
     for first in range(0, len(every), COLUMNS):
         for place, lesson in zip(st.columns(COLUMNS), every[first : first + COLUMNS], strict=False):
             with place:
                 _card(lesson)
+    forget_button()
     st.header(pgettext("terms", "Words"), anchor=False)
     st.caption(_("Each opens as a card over its question mark, where the app uses it."))
     glossary()

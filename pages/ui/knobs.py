@@ -17,12 +17,15 @@ from core.store.records import KnobState
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.controls import leave_notice
+from pages.ui.glossary import card
 from pages.ui.parameter_widget import Scale, slider_scale
 from pages.ui.visitor import require_own, visitor
 
 RATE_KNOB = Knob(
     N_("Learning rate ×"), 1.0, (0.0, 5.0), N_("Multiplies the rate that the schedule gives: 0 stops learning.")
 )
+# The knobs that have a card.
+CARDS = {"temperature": "temperature", "lambda": "weight"}
 WHEN = N_("The next step uses it, and the curves mark it.")
 
 
@@ -107,6 +110,7 @@ def _slider(
             leave_notice(str(error))
             state.remember(key, drawn._replace(shown=math.nan))
 
+    about = f"{_(knob.help)} {_(WHEN)}"
     st.slider(
         _(knob.label),
         scale.low,
@@ -114,7 +118,7 @@ def _slider(
         drawn.start,
         step=scale.step,
         format=scale.format,
-        help=f"{_(knob.help)} {_(WHEN)}",
+        help=card(CARDS[name], about) if name in CARDS else about,
         on_change=turned,
         disabled=over or not visitor().may_change(run.owner),
         key=drawn.key(key),

@@ -12,7 +12,8 @@ from core.config.validation import build
 from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number
 from pages.ui.lesson.checks import is_right, right_choices
-from pages.ui.lesson.place import read_place
+from pages.ui.lesson.keeping import KEPT, Kept, kept
+from pages.ui.lesson.place import Answers, read_place
 from pages.ui.lesson.pointing import selector
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
@@ -72,6 +73,40 @@ def test_a_part_is_read_as_it_is_written() -> None:
     at = read_place("margin.2")
     assert at is not None
     assert (at.text, at.lesson.name, at.go(1).text, at.is_last) == ("margin.2", "margin", "margin.3", False)
+
+
+def test_what_a_browser_kept_is_read_again() -> None:
+    told = Kept(
+        Answers({"margin.1.1": 0}, {"collapse.1.3": (2.708, 2), "margin.4.1": (1, 1)}, {"margin.4.1"}), "margin.3"
+    )
+    assert kept(KEPT.dump_json(told).decode()) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"answers": {"predicted": {"a": "x"}}}',
+        '{"answers": {"checked": {"a": [1]}}}',
+        '{"answers": {"shown": 3}}',
+        '{"last": ' + '"' + "x" * 81 + '"}',
+        '{"last": "' + "x" * 30_000 + '"}',
+        '{"last": null}',
+    ],
+)
+def test_nonsense_from_a_browser_is_nothing(text: str) -> None:
+    assert kept(text) == Kept()
+
+
+def test_an_answer_that_a_lesson_no_longer_has_is_none(folder: Path) -> None:
+    app = AppTest.from_file(APP, default_timeout=30)
+    app.query_params.update({"lesson": "margin.1", "a": "ce_1_0.1_0.5"})
+    app.session_state["remembered.lesson.answers"] = Answers({"margin.1.1": 7})
+    app.switch_page("pages/loss_lab.py").run()
+    assert not app.exception
+    assert any(button.label == "Reveal" for button in app.button)
 
 
 def test_a_control_is_found_by_its_name_in_the_address() -> None:

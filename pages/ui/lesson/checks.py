@@ -43,7 +43,7 @@ def is_right(check: Check, answer: float | str, value: Callable[[str], Value], n
 def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
     """Ask, and grade what was answered. Returns: whether it was answered rightly, or its answer was shown."""
     number = numbers[check.number] if check.number is not None else None
-    held, tries = answers().checked.get(key, (0, 0))
+    held, tries = _held(key, check)
     answered = float(held) if check.number is not None else list(check.choices)[int(held)]
     done = tries > 0 and is_right(check, answered, value, number)
     st.markdown(f"**{check.question}**")
@@ -68,6 +68,13 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     if tries >= TRIES:
         st.button(_("Show the answer"), type="tertiary", key=f"{key}.show", on_click=answers().shown.add, args=(key,))
     return False
+
+
+def _held(key: str, check: Check) -> tuple[float | int, int]:
+    """What was answered and in how many tries; nothing where a lesson has changed since."""
+    held, tries = answers().checked.get(key, (0, 0))
+    known = check.number is not None or held in range(len(check.choices))
+    return (held, tries) if known else (0, 0)
 
 
 def _keep_answer(key: str) -> None:

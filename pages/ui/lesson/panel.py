@@ -13,6 +13,7 @@ from pages.ui import reads, state
 from pages.ui.address import EveryPage
 from pages.ui.caching import cached
 from pages.ui.lesson.checks import draw_check
+from pages.ui.lesson.keeping import keep_answers
 from pages.ui.lesson.place import At, answers, arrive, change, go_to, read_place
 from pages.ui.lesson.pointing import point
 from pages.ui.parts import escaped
@@ -34,6 +35,7 @@ def lesson_panel(page: str) -> None:
         EveryPage.LESSON.forget()
         return
     point(at)
+    keep_answers()
     with st.container(key="lesson", gap="small"):
         try:
             _draw(at)
@@ -97,7 +99,7 @@ def _try(at: At, one: Try, key: str) -> None:
 def _predicted(block: Predict, key: str) -> bool:
     """Ask for a prediction. Returns: whether somebody has made one."""
     said = answers().predicted.get(key)
-    if said is not None:
+    if said is not None and said in range(len(block.choices)):
         st.markdown(f"**{block.question}**  \n{_('You predicted: {answer}', answer=block.choices[said])}")
         return True
     places = range(len(block.choices))
