@@ -1,16 +1,10 @@
-// Streamlit calls this again for every change of the data, on the same node. Another language gets another map, which
-// shows what the page knows of the one before.
+// Streamlit calls this again for every change of the data, on the same node.
 
 export default function ({ data: sent, parentElement, setStateValue }) {
   const node = parentElement.querySelector(".map-view");
   if (!node || !sent?.[0]) return;
-  const { words, language, ...data } = sent[0];
+  const { words, ...data } = sent[0];
   speak(words);
-  if (node.map && node.language !== language) {
-    node.map.close();
-    node.map = undefined;
-  }
-  node.language = language;
   try {
     node.map ??= new MapView(node);
     node.map.update(data, (reports) => setStateValue("reports", reports));

@@ -11,7 +11,7 @@ from zlib import crc32
 import streamlit as st
 
 from core.errors import ConfigError
-from core.language import _, language
+from core.language import _
 from core.parameters import Parameter
 from pages.ui import state
 from pages.ui.address import ON, Item, split
@@ -191,11 +191,8 @@ class _Control:
 def _tied(
     item: Item[Any], options: Sequence[Any], start: Callable[[], Any], labels: Collection[str] = ()
 ) -> tuple[Any, Tied]:
-    """What a control holds; it is another widget where it has other options, was left, or is to start again.
-
-    Also in another language: a browser knows a choice by its label alone.
-    """
-    family = f"bound.{item.name}.{crc32(repr((options, *labels, language())).encode()):08x}"
+    """What a control holds; it is another widget where it has other options, was left, or is to start again."""
+    family = f"bound.{item.name}.{crc32(repr((options, *labels)).encode()):08x}"
     control = _controls().get(item.name)
     held = None
     if control is not None and control.family == family and not control.renew:

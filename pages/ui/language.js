@@ -1,21 +1,26 @@
 // The languages to choose from; the page is marked as being in the one that is spoken, for screen readers and fonts.
+// Another one opens the same address again: a page knows by their labels what its widgets hold, so it has one language.
 
-export default function ({ data: sent, parentElement, setTriggerValue }) {
+export default function ({ data: sent, parentElement }) {
   const node = parentElement.querySelector(".language");
-  const { languages, spoken, label } = sent?.[0] ?? {};
+  const { name, languages, spoken, label } = sent?.[0] ?? {};
   if (!node || !languages) return;
   document.documentElement.lang = spoken;
   if (!node.firstChild) {
     const select = document.createElement("select");
-    for (const [code, name] of Object.entries(languages)) {
-      const option = new Option(name, code);
+    for (const [code, called] of Object.entries(languages)) {
+      const option = new Option(called, code);
       option.lang = code;
       select.append(option);
     }
+    select.addEventListener("change", () => {
+      const address = new URL(location.href);
+      address.searchParams.set(name, select.value);
+      location.assign(address);
+    });
     node.append(select);
   }
   const select = node.firstChild;
   select.setAttribute("aria-label", label);
   select.value = spoken;
-  select.onchange = () => setTriggerValue("chosen", select.value);
 }

@@ -37,16 +37,13 @@ def language_switch() -> None:
     """Draw the switch at the top of every page, and say where the address asks for a language that there is not."""
     EveryPage.LANGUAGE.read(_known, ENGLISH)
     with st.container(key="language_switch"):
-        given = {"languages": dict(LANGUAGES), "spoken": _spoken(), "label": _("Language")}
-        _mount(key="language", data=[given], on_chosen_change=_switch, height="content")
-
-
-def _switch() -> None:
-    held = state.widget_value("language")
-    code = held.get("chosen") if held else None
-    if code in LANGUAGES:
-        state.remember(SPOKEN, code)
-        EveryPage.LANGUAGE.put(code, _of_browser())
+        given = {
+            "name": EveryPage.LANGUAGE.name,
+            "languages": dict(LANGUAGES),
+            "spoken": _spoken(),
+            "label": _("Language"),
+        }
+        _mount(key="language", data=[given], height="content")
 
 
 def _spoken() -> str:

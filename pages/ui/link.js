@@ -65,10 +65,9 @@ function makeLink(node) {
 export default function ({ data, parentElement }) {
   const node = parentElement.querySelector(".copy-link");
   if (!node || !data?.[0]) return;
-  const { words, language, ...known } = data[0];
+  const { words, ...known } = data[0];
   speak(words);
   node.known = known;
-  if (!node.firstChild || node.language !== language) makeLink(node);
-  node.language = language;
+  if (!node.firstChild) makeLink(node);
   return () => document.removeEventListener("pointerdown", node.outside);
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.figures.map_script import script_words
-from core.language import _, language, script_messages
+from core.language import _, script_messages
 from core.settings import settings
 from pages.ui import state
 from pages.ui.address import EveryPage
@@ -29,7 +29,7 @@ def copy_link() -> None:
     """Draw the button that copies the address of what is shown, as others reach it."""
     with st.container(key="copy_link"):
         link = {"address": settings().address, "name": EveryPage.VERSION.name, "version": VERSION}
-        words = {"words": script_messages("pages/ui/link.js"), "language": language()}
+        words = {"words": script_messages("pages/ui/link.js")}
         _mount(key="link", data=[link | words], height="content")
 
 

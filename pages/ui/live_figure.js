@@ -13,7 +13,7 @@ export default function (component) {
   const draw = (Plotly) => {
     if (!node.latest) return;
     const theme = getComputedStyle(node).getPropertyValue("--st-text-color");
-    const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height} ${node.latest.language}`;
+    const stamp = node.latest.version && `${node.latest.version} ${theme} ${node.latest.height}`;
     if (stamp && stamp === node.stamp) return; // what is drawn is what came
     node.stamp = stamp;
     const figure = JSON.parse(node.latest.figure);

@@ -18,7 +18,7 @@ import streamlit as st
 from core.atomic import atomic_write
 from core.figures.map_script import script_words
 from core.figures.template import Figure
-from core.language import language, script_messages
+from core.language import script_messages
 
 ROOT = Path(__file__).resolve().parents[2]
 # Together they are one module.
@@ -67,7 +67,7 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
         figure: or its text, where that is kept.
         height: pixels.
         description: what the figure shows, for those who cannot see it.
-        version: identifies the figure but for its language, so that an unchanged one is not drawn again; "" where that
+        version: identifies the figure, so that an unchanged one is not drawn again; "" where that
             is not known.
     """
     _mount(
@@ -79,9 +79,8 @@ def live_figure(figure: Figure | str, *, key: str, height: int, description: str
                 "height": height,
                 "description": description,
                 "plotly": plotly_url(),
-                "version": f"{language()} {version}" if version else "",
+                "version": version,
                 "words": script_messages("pages/ui/plotly.js") | script_messages("pages/ui/live_figure.js"),
-                "language": language(),
             }
         ],
         height="content",

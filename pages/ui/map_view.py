@@ -15,7 +15,7 @@ import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
-from core.language import N_, _, language, script_messages
+from core.language import N_, _, script_messages
 from pages.ui import state
 
 MAX_PANELS = 6
@@ -235,7 +235,6 @@ def map_view(
                 "view": now.view,
                 "numbers": {name: memory[name].number for name in FIELDS},
                 "words": script_messages("assets/map/"),
-                "language": language(),
             }
         ],
         on_reports_change=lambda: None,

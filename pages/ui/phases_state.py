@@ -1,8 +1,7 @@
 """The phases that the form edits, between reruns: kept as JSON, also while they are no valid config.
 
 Widgets carry a revision in their keys. Whatever changes the structure, a preset, a term more or less, another loss,
-counts it up, so that every widget begins again at the value that now holds. So does another language: a browser says
-what was chosen by its label.
+counts it up, so that every widget begins again at the value that now holds.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from core.config.objective import ObjectiveConfig
 from core.config.presets import OWN_RATES, PRESETS, SHOWING
 from core.config.term import TermConfig
 from core.config.validation import build
-from core.language import language
 from core.losses.registry import loss_entry
 from pages.ui import state
 
@@ -28,9 +26,6 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
         state.remember("phases.origin", origin)
         state.remember("phases.preset", _made_for_showing(phases))
         _replace(phases)
-    if state.remembered("phases.language", language) != language():
-        state.remember("phases.language", language())
-        _replace(_phases())
     return state.remembered("phases", lambda: phases)
 
 

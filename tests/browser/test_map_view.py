@@ -94,28 +94,6 @@ def drag(page: Page, start: tuple[float, float], end: tuple[float, float], panel
     page.mouse.up()
 
 
-def test_another_language_gives_another_map_that_shows_the_same(page: Page, address: str) -> None:
-    opened(page, address)
-    page.get_by_label("Step", exact=True).focus()
-    page.keyboard.press("ArrowLeft")
-    expect(page.get_by_text(f"frame {STEPS[-2]} clicked")).to_be_visible()
-    page.mouse.click(*place(page, lonely(page)))
-    (example,) = chosen(page)
-    expect(page.get_by_text(f"selected [{example}]")).to_be_visible()
-    page.evaluate("window.before = document.querySelector('.map-view').map")
-    page.get_by_test_id("stMain").get_by_role("radio", name="zh").click()
-    page.wait_for_function("() => document.querySelector('.map-view').map !== window.before")
-    drawn(page)
-    assert (step_of(page), chosen(page)) == (STEPS[-2], [example])
-    assert page.locator(".map-player").count() == 1
-    expect(page.get_by_text(f"selected [{example}]")).to_be_visible()
-    # Only the map that is there hears keys.
-    page.locator(CANVAS).focus()
-    page.keyboard.press("Escape")
-    expect(page.get_by_text("selected []")).to_be_visible()
-    assert page.evaluate("[...window.before.chosen]") == [example]
-
-
 def test_scripts_say_what_python_gives_them(page: Page) -> None:
     said = page.evaluate(
         """code => new Function(`${code}; return [

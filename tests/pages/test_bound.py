@@ -108,28 +108,3 @@ def test_a_choice_whose_label_changes_stays_chosen() -> None:
     assert app.text[0].value == "it is b"
     assert app.radio[0].value == "b"
     assert app.radio[0].options == ["First", "Second"]
-
-
-def in_two_languages() -> None:
-    import streamlit as st
-
-    from core.language import in_language, language
-    from pages.ui.address import Item
-    from pages.ui.bound import bound
-
-    with in_language("zh" if st.checkbox("Chinese") else "en"):
-        value, tied = bound(Item("which", str, "a"), ["a", "b"])
-        labels = {one: f"{one} in {language()}" for one in ("a", "b")}
-        st.radio("Which", list(labels), format_func=labels.__getitem__, **tied.by_index)
-    st.text(f"it is {value}")
-
-
-def test_a_choice_stays_chosen_in_another_language() -> None:
-    app = AppTest.from_function(in_two_languages).run()
-    app.radio[0].set_value("b").run()
-    before = app.radio[0].id
-    app.checkbox[0].check().run()
-    assert app.radio[0].id != before
-    assert app.radio[0].options == ["a in zh", "b in zh"]
-    app.run()
-    assert (app.text[0].value, app.radio[0].value) == ("it is b", "b")

@@ -182,20 +182,6 @@ def test_a_preset_keeps_steps_batch_and_rate(opened: Callable[..., AppTest]) -> 
     assert widget(app, "form.0.steps").value == 31
 
 
-def test_in_another_language_the_phases_stay_as_they_were_edited(opened: Callable[..., AppTest]) -> None:
-    app = opened("fine_tune")
-    widget(app, "form.0.preset").set_value("dscl").run()
-    widget(app, "form.0.steps").set_value(31).run()
-    before = widget(app, "form.0.preset").key
-    app.session_state["remembered.language"] = "zh"
-    for _ in range(2):
-        app.run()
-        assert not app.exception
-        # Another widget: a browser would go on to send the label in the language before.
-        assert widget(app, "form.0.preset").key != before
-        assert (widget(app, "form.0.preset").value, widget(app, "form.0.steps").value) == ("dscl", 31)
-
-
 def test_terms_are_added_changed_and_removed(opened: Callable[..., AppTest]) -> None:
     app = opened("fine_tune")
     widget(app, "form.0.preset").set_value("ce").run()

@@ -10,9 +10,8 @@ const NUDGE = 0.06;
 const SPEEDS = [["0.25", "¼×"], ["1", "1×"], ["4", "4×"]];
 
 class Lab {
-  // Args: numbers: how many questions were asked on this node before.
-  constructor(node, numbers = 0) {
-    Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers });
+  constructor(node) {
+    Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers: 0 });
     Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0, heardAt: 0 });
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.sizes = new ResizeObserver(() => this.measure());

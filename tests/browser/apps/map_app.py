@@ -24,7 +24,6 @@ from core.figures.map_data import (
     places_bundle,
     values_bundle,
 )
-from core.language import in_language
 from pages.ui.map_view import Panel, map_view
 
 HOSTILE = "<img src=x onerror=window.hacked=1> "
@@ -75,7 +74,6 @@ def page() -> None:
     hostile = st.query_params.get("text") == "hostile"
     colour = st.segmented_control("Colour", ["label", "prediction", "confidence"], default="label", key="colour")
     search = st.text_input("Search")
-    language = st.segmented_control("Language", ["en", "zh"], default="en", key="language") or "en"
     asked = tuple(map(int, st.query_params.get_all("select")))
     if st.button("Select three"):
         asked = (1000, 1001, 1002)
@@ -112,17 +110,16 @@ def page() -> None:
                 anchor=1000 if extras else None,
             )
         )
-    with in_language(language):
-        shown = map_view(
-            panels,
-            key="map",
-            height=number("height", 520),
-            description="Map of invented texts.",
-            frame=number("frame", -1) if "frame" in st.query_params else None,
-            selected=asked,
-            lit=None if not search else [1000 + i for i in range(points) if search in f"Text {i},"],
-            view=st.query_params.get("view", ""),
-        )
+    shown = map_view(
+        panels,
+        key="map",
+        height=number("height", 520),
+        description="Map of invented texts.",
+        frame=number("frame", -1) if "frame" in st.query_params else None,
+        selected=asked,
+        lit=None if not search else [1000 + i for i in range(points) if search in f"Text {i},"],
+        view=st.query_params.get("view", ""),
+    )
     st.session_state["runs"] = st.session_state.get("runs", 0) + 1
     if st.query_params.get("link") is not None:
         st.query_params["select"] = [str(i) for i in shown.selected]
