@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import sys
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,10 +15,10 @@ from core.config.describe import settings
 from core.encoders.source import BUNDLED, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.exports.script.composing import Composer, import_lines
 from core.exports.script.drawn_texts import DrawnTexts, RunRows
-from core.exports.script.line_breaks import WIDTH
+from core.exports.script.line_breaks import INDENT, WIDTH
 from core.exports.script.literals import Item, lines_of, literal, mapping_lines, number_lines, quoted
 from core.exports.script.loop_lines import PhaseAbout, PhaseText, phase_text
-from core.exports.script.run_facts import run_facts
+from core.exports.script.run_facts import run_facts, uses_of
 from core.exports.script.source_file import Home, Outside, source_file
 from core.exports.script.structure import PhaseStage, phase_stages
 
@@ -46,6 +46,7 @@ NAMES = {
     "Mapping": Outside("collections.abc", "Mapping", ""),
     "partial": Outside("functools", "partial", ""),
 }
+PHASE = re.compile(r"phases\.(\d)\.")
 HEAD = '''"""A fine-tune of SCL Playground {version} as one script, which repeats it step by step.
 
     python SCRIPT{encoder} [--output STEPS.csv] [--save FOLDER]
@@ -109,7 +110,9 @@ def program(run: ScriptedRun) -> str:
     loop = "\n\n\n".join([main, *(phase.text for phase in phases)])
     roots = {*ROOTS, *(home for phase in phases for home in phase.functions)}
     roots |= {REINITIALISE} if config.reinitialised_blocks else set()
-    composer = Composer(run_facts(config, run.model_type), {FAMILIES: _family(run.model_type)}, MOVED)
+    uses = uses_of(config, stages, run.blocks)
+    facts = run_facts(config, uses, run.model_type, fused=run.device in ("cpu", "cuda"))
+    composer = Composer(facts, {FAMILIES: _family(run.model_type)}, MOVED)
     composed = composer.compose(sorted(roots), loop)
     return "\n".join(
         [
@@ -206,17 +209,19 @@ def _settings(run: ScriptedRun, autocast: bool) -> str:
     if autocast:
         on = config.precision == "bfloat16"
         lines.append(f"AUTOCAST = torch.autocast(DEVICE.type, torch.bfloat16, enabled={on})")
-    lines += ["# The run in words; what counts is in the code.", "ABOUT = {"]
+    lines += ["# The run in words; what counts is in the code.", "ABOUT = ("]
     for one in settings(without_folders(config)):
         if one.listed:
-            lines += [*lines_of(one.text, f"{quoted(one.label)}: ", indent="    ")]
-    return "\n".join([line for line in lines if line] + ["}"])
+            phase = PHASE.match(one.path) if len(config.phases) > 1 else None
+            label = one.label if phase is None else f"Phase {int(phase[1]) + 1}: {one.label}"
+            lines += lines_of((label, one.text), indent=INDENT)
+    return "\n".join([line for line in lines if line] + [")"])
 
 
 def _rows(run: ScriptedRun) -> list[str]:
     rows = run.rows
     lines = [_section("the rows", "What the run reads: of each row its number, its class and its text.").rstrip()]
-    lines += mapping_lines("ROWS", rows.rows)
+    lines += ["# fmt: off", *mapping_lines("ROWS", rows.rows)]
     lines += ["LABELS = {row: label for row, (label, _) in ROWS.items()}", "TEXTS = {row: text for row, (_, text) in ROWS.items()}"]
     if rows.all_labels is not None:
         lines += number_lines("ALL_LABELS", rows.all_labels)
@@ -226,6 +231,7 @@ def _rows(run: ScriptedRun) -> list[str]:
         for name, texts in drawn.named():
             lines += mapping_lines(name, texts)
     lines += ["# The run's own losses, to compare with.", *number_lines("LOSSES", [f"{loss:.7g}" for loss in run.losses])]
+    lines.append("# fmt: on")
     return lines
 
 
