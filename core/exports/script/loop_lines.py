@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 
 from core.config import OptimiserConfig, PhaseConfig, TrainableConfig, phase_steps
 from core.exports.script.line_breaks import INDENT, broken, indented
+from core.exports.script.literals import quoted
 from core.exports.script.loss_lines import LossLines
 from core.exports.script.optimiser_settings import OptimiserSettings
 from core.exports.script.reading_lines import (
@@ -40,6 +41,7 @@ OF_EVERY_PHASE = (
 HEAD = Home(f"{TRAINING}.trainable", "_head")
 ADAPTERS = Home("core.exports.script.low_rank", "insert_adapters")
 FOLD = Home("core.exports.script.low_rank", "fold_adapters")
+ROW_GRADIENTS = Home(f"{TRAINING}.row_gradients", "RowGradients")
 QUEUE = Home(f"{TRAINING}.queue", "MomentumQueue")
 CACHE = Home(f"{TRAINING}.gradient_cache", "GradientCache")
 CHECKPOINTING = Home(f"{TRAINING}.trainable", "set_gradient_checkpointing")
@@ -76,6 +78,7 @@ class PhaseAbout:
     phases: int
     first: int
     blocks: int
+    device: str
     sampler: str
     autocast: bool
     checkpointing: bool
@@ -230,6 +233,9 @@ class _PhaseWriter:
             *broken(f"settings = {optimiser_settings(phase.optimiser)}", 116),
             "optimiser = make_optimiser(parameter_groups(encoder, settings), settings, DEVICE)",
         ]
+        if self._tables:
+            self._functions.add(ROW_GRADIENTS)
+            lines.append("row_gradients = RowGradients(encoder.modules())")
         if self._reads_rows:
             self._functions.add(sampler)
             lines.append(f"sampler = {sampler.name}({rows}, {phase.batch_size}, SEED)")
@@ -265,25 +271,34 @@ class _PhaseWriter:
     def _loss_reads_labels(self) -> bool:
         return any("labels" in line for losses in self._losses.values() for line in losses.lines)
 
+    @property
+    def _tables(self) -> bool:
+        """Whether large tables of embeddings learn on a CPU: their gradients are then summed up row by row."""
+        return self._phase.trainable.part == "all" and self._about.device == "cpu"
+
     def _stage_lines(self) -> list[str]:
         """Which functions and knobs a step uses, where knobs were turned."""
         if not self._turned:
             return []
-        lines = ["# Knobs were turned on the way: the first step, what it computes, and the knobs from there on.", "stages = ("]
+        several = len(self._structures) > 1
+        what = "what it computes, and the knobs" if several else "and the knobs"
+        lines = [f"# Knobs were turned on the way: from which step on, {what} from there on.", "stages = ("]
         for stage in self._stages:
             suffix = self._suffix(stage.structure)
             knobs = ", ".join(f'"{name}": {value!r}' for name, value in stage.knobs.items())
-            entry = f"({stage.step}, read{suffix}, objective{suffix}, {{{knobs}}}),"
-            lines += broken(INDENT + entry, 116)
+            functions = f"read{suffix}, objective{suffix}, " if several else ""
+            lines += broken(f"{INDENT}({stage.step}, {functions}{{{knobs}}}),", 116)
         return [*lines, ")"]
 
     def _step(self) -> list[str]:
         phase, lines = self._phase, ["training_mode(encoder, learning)"]
         structure = self._structures[0]
         read, objective = f"read{self._suffix(structure)}", f"objective{self._suffix(structure)}"
-        if self._turned:
-            lines.append("_, read, objective, knobs = [stage for stage in stages if stage[0] <= step][-1]")
+        if self._turned and len(self._structures) > 1:
             read, objective = "read", "objective"
+        if self._turned:
+            functions = "read, objective, " if len(self._structures) > 1 else ""
+            lines.append(f"_, {functions}knobs = [stage for stage in stages if stage[0] <= step][-1]")
         steps, warmup = phase_steps(phase), phase.optimiser.warmup_fraction
         factor = f" * {knob(RATE)}" if RATE in self._stages[0].knobs else ""
         lines.append(f"set_rates(optimiser, learning_rate_factor(step, {steps}, {warmup!r}){factor})")
@@ -295,6 +310,7 @@ class _PhaseWriter:
         more += ["knobs"] if self._turned else []
         lines += broken(f"loss, parts = {objective}({', '.join(['encoder', 'outputs', *more])})", 112)
         lines += ["loss.backward()", *(["cache.backward()"] if self._in_parts else [])]
+        lines += ["row_gradients.gather()"] if self._tables else []
         lines += [
             "norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])",
             f"take_clipped_step(optimiser, parameters, norm, {phase.optimiser.max_gradient_norm!r})",
@@ -330,7 +346,11 @@ def optimiser_settings(optimiser: OptimiserConfig) -> str:
     """The settings as a call that says what is not at its default, and both rates."""
     defaults = {one.name: one.default for one in fields(OptimiserSettings)}
     given = {name: getattr(optimiser, name) for name in defaults}
-    said = [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
+    said = [
+        f"{name}={quoted(value) if isinstance(value, str) else repr(value)}"
+        for name, value in given.items()
+        if value != defaults[name]
+    ]
     return f"OptimiserSettings({', '.join(said)})"
 
 

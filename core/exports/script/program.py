@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -51,13 +52,17 @@ HEAD = '''"""A fine-tune of SCL Playground {version} as one script, which repeat
 
     python SCRIPT{encoder} [--output STEPS.csv] [--save FOLDER]
 
-It needs torch and transformers. At every step its loss is the run's to within 1e-4: on {device}, with torch {torch}
-and transformers {transformers}; other releases may draw other random numbers. {note}Its own settings come first, then its
-loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at the end the rows.
+{about}
 
 Licence of the code: Apache-2.0, from SCL Playground. The licences of the encoder and of the texts hold for these.
 """
 '''
+PROMISE = (
+    "It needs torch and transformers. At every step its loss is the run's to within 1e-4: on {device}, with torch {torch} "
+    "and transformers {transformers}; other releases may draw other random numbers. {note}Its own settings come first, "
+    "then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at the end the "
+    "rows."
+)
 MAIN = '''def main() -> None:
     """Load the encoder, train it, and write down what was asked for."""
     given = arguments(ENCODER)
@@ -153,6 +158,7 @@ def _about(run: ScriptedRun, number: int, stages: Sequence[Sequence[PhaseStage]]
         phases=len(config.phases),
         first=config.phase_ends[number - 1] if number else 0,
         blocks=run.blocks,
+        device=run.device,
         sampler=config.task.sampler,
         autocast=config.precision == "bfloat16",
         checkpointing=any(phase.gradient_checkpointing for phase in config.phases),
@@ -174,14 +180,17 @@ def _head(run: ScriptedRun) -> str:
     config = run.config
     note = ""
     if config.precision == "bfloat16":
-        note = "The encoder computes in bfloat16, which repeats so\nclosely only on the same kind of processor. "
-    return HEAD.format(
-        version=__version__,
-        encoder=" --encoder FOLDER" if is_local(config.encoder.id) else " [--encoder FOLDER]",
+        note = "The encoder computes in bfloat16, which repeats so closely only on the same kind of processor. "
+    promise = PROMISE.format(
         device={"cpu": "a CPU", "cuda": "a CUDA device", "mps": "an MPS device"}.get(run.device, "its device"),
         torch=version("torch"),
         transformers=version("transformers"),
         note=note,
+    )
+    return HEAD.format(
+        version=__version__,
+        encoder=" --encoder FOLDER" if is_local(config.encoder.id) else " [--encoder FOLDER]",
+        about=textwrap.fill(promise, WIDTH),
     )
 
 
@@ -230,7 +239,7 @@ def _rows(run: ScriptedRun) -> list[str]:
     for drawn in rows.drawn:
         for name, texts in drawn.named():
             lines += mapping_lines(name, texts)
-    lines += ["# The run's own losses, to compare with.", *number_lines("LOSSES", [f"{loss:.7g}" for loss in run.losses])]
+    lines += ["# The run's own losses, to compare with.", *number_lines("LOSSES", [f"{loss:.9g}" for loss in run.losses])]
     lines.append("# fmt: on")
     return lines
 

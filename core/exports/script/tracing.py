@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from core.config.term import TermConfig
+from core.exports.script.literals import quoted
 from core.exports.script.source_file import PROJECT, Home
 from core.losses.entry import TermInput
 from core.parameters import Value
@@ -124,12 +125,16 @@ def _recorder(function: FunctionType, functions: set[Home]) -> Callable[..., Any
             return given[0][0]
         functions.add(Home(function.__module__, function.__name__))
         defaults = {name: one.default for name, one in inspect.signature(function).parameters.items()}
-        said = [f"{name}={value!r}" for name, value in settings.items() if _is_said(name, value, defaults)]
-        call = f"{function.__name__}({', '.join([*map(repr, given), *said])})"
+        said = [f"{name}={_text(value)}" for name, value in settings.items() if _is_said(name, value, defaults)]
+        call = f"{function.__name__}({', '.join([*map(_text, given), *said])})"
         fields = getattr(_returned(function), "_fields", None)
         return Text(call) if fields is None else _returned(function)(*(Text(f"{call}.{name}") for name in fields))
 
     return record
+
+
+def _text(value: object) -> str:
+    return quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _is_said(name: str, value: Any, defaults: Mapping[str, Any]) -> bool:
