@@ -15,7 +15,8 @@ def _refusal(store: Store, run: RunRecord) -> str | None:
     if config.start is not None:
         return f"{run.title} starts from the weights of another run, which no script holds: export its config."
     if config.processes > 1:
-        return f"{run.title} was trained by {config.processes} processes together, and a script is one: export its config."
+        together = f"{config.processes} processes together, and a script is one"
+        return f"{run.title} was trained by {together}: export its config."
     return None
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from core.exports.script.folding import Facts, folded
@@ -85,13 +87,15 @@ class Composer:
     def _uses(self, text: str, home: Home) -> Iterator[tuple[ast.expr, Home | Outside]]:
         """Names of a definition that are not its own, and what they mean; of a module's the attribute around them."""
         for node, meaning in _uses(ast.parse(text), source_file(home.module), home.name):
-            if isinstance(meaning, str):
-                assert isinstance(node, ast.Attribute)
-                meaning = Home(meaning, node.attr)
-            yield node, self.moved.get(meaning, meaning) if isinstance(meaning, Home) else meaning
+            if isinstance(meaning, Outside):
+                yield node, meaning
+                continue
+            own = Home(meaning, node.attr) if isinstance(meaning, str) and isinstance(node, ast.Attribute) else meaning
+            assert isinstance(own, Home)
+            yield node, self.moved.get(own, own)
 
     def _renamed(self, text: str, home: Home, names: Mapping[Home, str]) -> tuple[str, set[Outside]]:
-        """A definition with the names that it and others have in the composed text, and what it imports from outside."""
+        """A definition with the names that it and others have in the composed text, and its imports from outside."""
         offsets, edits = Offsets(text), []
         outside: set[Outside] = set()
         for node, meaning in self._uses(text, home):
@@ -116,8 +120,6 @@ class Composer:
 
 def import_lines(outside: Iterable[Outside]) -> str:
     """Imports in the order in which ruff sorts them: the standard library first."""
-    import sys
-
     plain = {one for one in outside if one.name is None}
     named: dict[str, set[str]] = {}
     for one in outside:
@@ -127,8 +129,7 @@ def import_lines(outside: Iterable[Outside]) -> str:
     lines += [(module, 1, _from(module, sorted(names, key=_import_order))) for module, names in named.items()]
     known = sys.stdlib_module_names
     groups: list[list[str]] = [[], [], []]
-    for module, kind, line in sorted(lines, key=lambda entry: (entry[1], entry[0])):
-        del kind
+    for module, _, line in sorted(lines, key=lambda entry: (entry[1], entry[0])):
         top = module.split(".")[0]
         groups[0 if top == FUTURE else 1 if top in known else 2].append(line)
     return "\n\n".join("\n".join(group) for group in groups if group)
@@ -215,8 +216,6 @@ def _bound(tree: ast.Module) -> set[str]:
             bound.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and id(node) not in members:
             bound.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
     return bound
 
 
@@ -256,7 +255,7 @@ def _spaced(text: str) -> str:
     """Definitions two lines apart, and constants of one line beside each other."""
     pieces = text.split("\n\n\n")
     joined = pieces[0]
-    for before, piece in zip(pieces, pieces[1:], strict=False):
+    for before, piece in pairwise(pieces):
         both = all(isinstance(ast.parse(one).body[0], ast.Assign | ast.AnnAssign) for one in (before, piece))
         joined += ("\n" if both else "\n\n\n") + piece
     return joined

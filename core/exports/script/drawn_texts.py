@@ -12,6 +12,7 @@ from core.errors import StoreError
 from core.exports.script.literals import Item
 from core.exports.script.structure import PhaseStage
 from core.tasks import TaskData
+from core.tasks.dataset import Input
 from core.training.batches import RandomSampler, Sampler, make_sampler
 from core.training.inputs import StepInputs
 from core.training.plan import Pass
@@ -44,18 +45,22 @@ class DrawnTexts:
 @dataclass(frozen=True)
 class RunRows:
     """Attributes:
-    rows: of each row that is read, its class and its text or pair.
+    rows: of each row that is read, its class and its text or pair; `texts` without the class.
     count, triplet_count: how many there are, read or not.
     all_labels: of all rows, where batches follow from them.
     drawn: for each phase.
     """
 
-    rows: dict[int, Item]
+    rows: dict[int, tuple[int, Input]]
     count: int
     all_labels: tuple[int, ...] | None
     triplets: dict[int, Item]
     triplet_count: int
     drawn: tuple[DrawnTexts, ...]
+
+    @property
+    def texts(self) -> list[Input]:
+        return [text for _, text in self.rows.values()]
 
 
 def run_rows(
@@ -116,7 +121,11 @@ def _changed(inputs: StepInputs, place: int, wanted: Pass, batches: Sequence[Seq
 
 
 def _check_size(rows: RunRows) -> None:
-    every: list[Mapping[int, Item]] = [rows.rows, rows.triplets, *(texts for one in rows.drawn for _, texts in one.named())]
+    every: list[Mapping[int, Item]] = [
+        rows.rows,
+        rows.triplets,
+        *(texts for one in rows.drawn for _, texts in one.named()),
+    ]
     size = sum(_chars(value) for values in every for value in values.values())
     if size > MOST_CHARS:
         raise StoreError(

@@ -66,7 +66,9 @@ def _once(text: str, facts: Facts) -> str:
         if isinstance(node, ast.For) and facts.get(f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}") == "":
             return without_lines(text, [_span(node, text.split("\n"))])
         if isinstance(node, ast.FunctionDef) and facts.get(f"def {node.name}") == "":
-            return without_lines(text, [(min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1, _last(node))])
+            return without_lines(
+                text, [(min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1, _last(node))]
+            )
         if isinstance(node, ast.FunctionDef) and any(facts.get(f"({one.arg})") == "" for one in _arguments(node)):
             return _without_arguments(text, node, facts, offsets)
         if isinstance(node, ast.expr) and (new := _smaller(node, facts, offsets)) is not None:
@@ -83,7 +85,9 @@ def _without_unreached(text: str) -> str:
     lines, spans = text.split("\n"), []
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", [])
-        ends = [place for place, one in enumerate(body if isinstance(body, list) else []) if isinstance(one, ast.Return)]
+        ends = [
+            place for place, one in enumerate(body if isinstance(body, list) else []) if isinstance(one, ast.Return)
+        ]
         spans += [_span(one, lines) for one in body[ends[0] + 1 :]] if ends else []
     return without_lines(text, spans)
 
@@ -182,7 +186,11 @@ def _with_branch(text: str, node: ast.If, branch: list[ast.stmt]) -> str:
         kept = [" " * node.col_offset + "pass"]
     is_elif = lines[first - 1].lstrip().startswith("elif")
     if is_elif:
-        kept = [" " * node.col_offset + "else:", *(f"    {line}" if line.strip() else line for line in kept)] if kept else []
+        kept = (
+            [" " * node.col_offset + "else:", *(f"    {line}" if line.strip() else line for line in kept)]
+            if kept
+            else []
+        )
     if not kept:
         while first > 1 and lines[first - 2].lstrip().startswith("#"):  # a remark about what is gone
             first -= 1
@@ -206,7 +214,8 @@ def _is_all_of_a_body(text: str, node: ast.If) -> bool:
 
 def _unread(text: str) -> set[str]:
     """Variables of a definition that are set and never read."""
-    read, written = set(), set()
+    read: set[str] = set()
+    written: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Name):
             (written if isinstance(node.ctx, ast.Store) else read).add(node.id)

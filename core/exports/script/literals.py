@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from core.exports.script.line_breaks import INDENT, WIDTH
 
+QUOTES = "'\""
 Item = str | int | tuple["Item", ...]
 
 
 def literal(value: Item) -> str:
-    """One line, however long. Strings are in double quotes."""
+    """One line, however long."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, int):
@@ -22,12 +23,15 @@ def literal(value: Item) -> str:
 
 
 def quoted(text: str) -> str:
-    """As `repr`, always in double quotes."""
-    return '"' + "".join(_escaped(sign) for sign in text) + '"'
+    """As `repr`, in double quotes unless single ones need fewer escapes."""
+    mark = "'" if text.count('"') > text.count("'") else '"'
+    return mark + "".join(_escaped(sign, mark) for sign in text) + mark
 
 
-def _escaped(sign: str) -> str:
-    return '\\"' if sign == '"' else repr(sign)[1:-1]
+def _escaped(sign: str, mark: str) -> str:
+    if sign in QUOTES:
+        return f"\\{sign}" if sign == mark else sign
+    return repr(sign)[1:-1]
 
 
 def lines_of(value: Item, before: str = "", behind: str = ",", indent: str = "") -> Iterator[str]:
@@ -55,10 +59,10 @@ def mapping_lines(name: str, values: Mapping[int, Item]) -> Iterator[str]:
     yield "}"
 
 
-def number_lines(name: str, numbers: Sequence[int]) -> Iterator[str]:
-    """A list of whole numbers, as many on a line as fit."""
+def number_lines(name: str, numbers: Iterable[int | float]) -> Iterator[str]:
+    """A list of numbers, as many on a line as fit; floats to nine digits, which is all of a float32."""
     yield f"{name} = ["
-    yield from _filled(map(str, numbers), INDENT)
+    yield from _filled((str(one) if isinstance(one, int) else f"{one:.9g}" for one in numbers), INDENT)
     yield "]"
 
 
@@ -77,10 +81,9 @@ def _pieces(text: str, width: int) -> Iterator[str]:
     """Literals that give the text when they are joined, broken behind a space where there is one."""
     start = 0
     while start < len(text):
-        end = start + 1
-        size = len(quoted(text[start]))
-        space = start
-        while end < len(text) and (size := size + len(_escaped(text[end]))) <= width:
+        end, size, space = start, 2, start
+        # A quotation mark may be escaped, so it counts as two.
+        while end < len(text) and (size := size + max(1 + (text[end] in QUOTES), len(quoted(text[end])) - 2)) <= width:
             end += 1
             if text[end - 1] == " ":
                 space = end

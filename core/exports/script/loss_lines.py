@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any, cast
 
 from core.exports.script.line_breaks import INDENT, WIDTH, broken
 from core.exports.script.source_file import Home
 from core.exports.script.structure import Structure
-from core.exports.script.tracing import Text, Traced, traced
+from core.exports.script.tracing import Text, Traced, tensor, traced
 from core.losses.entry import Contrasted, Mixed, TermInput
 from core.parameters import number, whole
 from core.training.plan import LogitsOf, TermPlan, VectorOf
@@ -79,22 +80,23 @@ class LossLines:
         if term.entry.reads == "logits":
             if (concentration := number(term.parameters, "mixup")) > 0:
                 return self._mixed(planned, concentration)
-            return TermInput(logits=tuple(Text(self._logits(wanted)) for wanted in planned.logits))  # type: ignore[arg-type, misc]
+            return TermInput(logits=tuple(tensor(self._logits(wanted)) for wanted in planned.logits))
         if term.level == "logits":
             stacked = f"torch.stack([{', '.join(map(self._logits, planned.logits))}], 1)"
             name = self._named((planned.key, "logits"), self._called(planned, "answers"), stacked, "[B, V, C]")
-            return TermInput(layers=(Contrasted(Text(name, len(planned.logits))),))  # type: ignore[arg-type]
+            return TermInput(layers=(Contrasted(tensor(name, len(planned.logits))),))
         if term.level == "token":
             return TermInput(layers=tuple(self._tokens(planned, group) for group in planned.groups))
         layers = tuple(self._vectors(planned, group) for group in planned.groups)
         queue = Text(f'queues["{planned.key}"].held') if whole(term.parameters, "queue") else None
-        return TermInput(layers=layers, queue=queue)  # type: ignore[arg-type]
+        return TermInput(layers=layers, queue=cast("Any", queue))
 
     def _vectors(self, planned: TermPlan, group: Sequence[VectorOf]) -> Contrasted:
         views = [self._vector(wanted) for wanted in group]
         stacked = f"{views[0]}.unsqueeze(1)" if len(views) == 1 else f"torch.stack([{', '.join(views)}], 1)"
         name = self._called(planned, "vectors", group)
-        return Contrasted(Text(self._named(name, name, self._projected(planned, stacked), "[B, V, H]"), len(views)))  # type: ignore[arg-type]
+        stacked = self._named(name, name, self._projected(planned, stacked), "[B, V, H]")
+        return Contrasted(tensor(stacked, len(views)))
 
     def _vector(self, wanted: VectorOf) -> str:
         pooled = self._pooled(wanted.layer, wanted.number)
@@ -132,11 +134,14 @@ class LossLines:
             (name, "partners"), self._called(planned, "partners"), "torch.randperm(len(labels), device=DEVICE)"
         )
         logits = [
-            self._named((name, of), f"mixed_{place}" if len(planned.logits) > 1 else self._called(planned, "mixed"),
-                        f"encoder.logits(mix({self._pooled(self._blocks, of.number)}, {partners}, {share}))")
+            self._named(
+                (name, of),
+                f"mixed_{place}" if len(planned.logits) > 1 else self._called(planned, "mixed"),
+                f"encoder.logits(mix({self._pooled(self._blocks, of.number)}, {partners}, {share}))",
+            )
             for place, of in enumerate(planned.logits, 1)
         ]
-        return TermInput(logits=tuple(map(Text, logits)), mixed=Mixed(Text(partners), Text(share)))  # type: ignore[arg-type]
+        return TermInput(logits=tuple(map(tensor, logits)), mixed=Mixed(tensor(partners), tensor(share)))
 
     def _tokens(self, planned: TermPlan, group: Sequence[VectorOf]) -> Contrasted:
         """The top tokens of each pass side by side: [B, P·k, H], or P·clusters means."""
@@ -160,7 +165,7 @@ class LossLines:
                 self._add(f"{name} = torch.cat([{', '.join(name + own for own in names)}], 1)")
         if (through := self._projected(planned, vectors)) != vectors:
             self._add(f"{vectors} = {through}")
-        return Contrasted(Text(vectors), Text(mask))  # type: ignore[arg-type]
+        return Contrasted(tensor(vectors), tensor(mask))
 
     def _projected(self, planned: TermPlan, vectors: str) -> str:
         has_head = planned.term.parameters.get("projection", "none") != "none"

@@ -1,4 +1,4 @@
-"""Low-rank adapters for scripts, which do without peft: the same draws in the same order, the same sums, the same merge.
+"""Low-rank adapters for scripts, which do without peft: the same draws in the same order, the same sums and merge.
 
 Source: Hu et al. 2022, arXiv:2106.09685.
 """

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from core import __version__
 from core.artifacts.replay import without_folders
-from core.config import PhaseConfig, RunConfig
+from core.config import RunConfig
 from core.config.describe import settings
 from core.encoders.source import BUNDLED, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.exports.script.composing import Composer, import_lines
-from core.exports.script.drawn_texts import DrawnTexts, RunRows
+from core.exports.script.drawn_texts import RunRows
 from core.exports.script.line_breaks import INDENT, WIDTH
-from core.exports.script.literals import Item, lines_of, literal, mapping_lines, number_lines, quoted
+from core.exports.script.literals import lines_of, mapping_lines, number_lines, quoted
 from core.exports.script.loop_lines import PhaseAbout, PhaseText, phase_text
 from core.exports.script.run_facts import run_facts, uses_of
 from core.exports.script.source_file import Home, Outside, source_file
@@ -32,9 +32,7 @@ ROOTS = (
     Home("core.exports.script.optimiser_settings", "OptimiserSettings"),
 )
 MOVED = {
-    Home("core.config.sections", "OptimiserConfig"): Home(
-        "core.exports.script.optimiser_settings", "OptimiserSettings"
-    )
+    Home("core.config.sections", "OptimiserConfig"): Home("core.exports.script.optimiser_settings", "OptimiserSettings")
 }
 FAMILIES = Home("core.encoders.families", "FAMILIES")
 REINITIALISE = Home("core.training.trainable", "reinitialise")
@@ -58,10 +56,10 @@ Licence of the code: Apache-2.0, from SCL Playground. The licences of the encode
 """
 '''
 PROMISE = (
-    "It needs torch and transformers. At every step its loss is the run's to within 1e-4: on {device}, with torch {torch} "
-    "and transformers {transformers}; other releases may draw other random numbers. {note}Its own settings come first, "
-    "then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at the end the "
-    "rows."
+    "It needs torch and transformers. At every step its loss is the run's to within 1e-4: on {device}, with torch "
+    "{torch} and transformers {transformers}; other releases may draw other random numbers. {note}Its own settings come "
+    "first, then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at the "
+    "end the rows."
 )
 MAIN = '''def main() -> None:
     """Load the encoder, train it, and write down what was asked for."""
@@ -109,7 +107,8 @@ def program(run: ScriptedRun) -> str:
     config = run.config
     stages = stages_of(config, run.blocks)
     phases = [
-        phase_text(phase, one, _about(run, number, stages)) for number, (phase, one) in enumerate(zip(config.phases, stages, strict=True))
+        phase_text(phase, one, _about(run, number, stages))
+        for number, (phase, one) in enumerate(zip(config.phases, stages, strict=True))
     ]
     main = _main(run, phases)
     loop = "\n\n\n".join([main, *(phase.text for phase in phases)])
@@ -231,7 +230,10 @@ def _rows(run: ScriptedRun) -> list[str]:
     rows = run.rows
     lines = [_section("the rows", "What the run reads: of each row its number, its class and its text.").rstrip()]
     lines += ["# fmt: off", *mapping_lines("ROWS", rows.rows)]
-    lines += ["LABELS = {row: label for row, (label, _) in ROWS.items()}", "TEXTS = {row: text for row, (_, text) in ROWS.items()}"]
+    lines += [
+        "LABELS = {row: label for row, (label, _) in ROWS.items()}",
+        "TEXTS = {row: text for row, (_, text) in ROWS.items()}",
+    ]
     if rows.all_labels is not None:
         lines += number_lines("ALL_LABELS", rows.all_labels)
     if rows.triplets:
@@ -239,7 +241,10 @@ def _rows(run: ScriptedRun) -> list[str]:
     for drawn in rows.drawn:
         for name, texts in drawn.named():
             lines += mapping_lines(name, texts)
-    lines += ["# The run's own losses, to compare with.", *number_lines("LOSSES", [f"{loss:.9g}" for loss in run.losses])]
+    lines += [
+        "# The run's own losses, to compare with.",
+        *number_lines("LOSSES", run.losses),
+    ]
     lines.append("# fmt: on")
     return lines
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from core.exports.script.line_breaks import broken, indented
 from core.exports.script.source_file import Home
 from core.exports.script.structure import Structure
-from core.exports.script.tracing import Text, traced, traced_change
+from core.exports.script.tracing import tensor, traced, traced_change
 from core.losses.entry import Contrasted, TermInput
 from core.training.inputs import stream_of
 from core.training.plan import TRIPLET, Pass, TermPlan
@@ -138,12 +138,12 @@ def _gradient(structure: Structure, wanted: Pass, texts: str, place: int, functi
     planned = _term_of(structure, wanted)
     settings, lines = structure.terms.settings[planned.key], []
     if planned.term.entry.reads == "logits":
-        given = TermInput(logits=(Text("encoder.logits(first)"), Text("encoder.logits(second)")))  # type: ignore[arg-type]
+        given = TermInput(logits=(tensor("encoder.logits(first)"), tensor("encoder.logits(second)")))
     else:
         stacked = "torch.stack([first, second], 1)"
         has_head = planned.term.parameters.get("projection", "none") != "none"
         lines.append("vectors = " + (f'encoder.projections["{planned.key}"]({stacked})' if has_head else stacked))
-        given = TermInput(layers=(Contrasted(Text("vectors", 2)),))  # type: ignore[arg-type]
+        given = TermInput(layers=(Contrasted(tensor("vectors", 2)),))
     found = traced(planned.term, given, settings)
     functions |= found.functions
     name = f"followed_{place + 1}"

@@ -8,7 +8,7 @@ from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import StoreError
 from core.events import LOSS
 from core.exports.script.beginning import tokens_digest, weights_digest
-from core.exports.script.drawn_texts import RunRows, run_rows
+from core.exports.script.drawn_texts import run_rows
 from core.exports.script.program import ScriptedRun, program, stages_of
 from core.exports.script.source_file import PROJECT
 from core.store import RunRecord, Store
@@ -43,7 +43,7 @@ def run_script(store: Store, run: RunRecord) -> str:
             blocks=blocks,
             device=device.type,
             weights=weights_digest(encoder),
-            tokens=tokens_digest(tokenizer(_texts(rows))),
+            tokens=tokens_digest(tokenizer(rows.texts)),
             rows=rows,
             losses=tuple(step.values[LOSS] for step in store.steps(run.id)),
         )
@@ -55,7 +55,9 @@ def _check_known(run: RunRecord) -> None:
     for phase in run.effective.phases:
         for term in phase.objective.terms:
             if not term.entry.compute.__module__.startswith(f"{PROJECT}."):
-                raise StoreError(f"{term.entry.label} is a loss from outside this project: no script can be made of it.")
+                raise StoreError(
+                    f"{term.entry.label} is a loss from outside this project: no script can be made of it."
+                )
             for view in term.views:
                 for change in (view.entry.text, view.entry.tokens, view.entry.embedding, view.entry.by_model):
                     if change is not None and not change.__module__.startswith(f"{PROJECT}."):
@@ -72,7 +74,3 @@ def _translating(device: torch.device) -> torch.device:
 def _loaded(run: RunRecord, data: TaskData) -> tuple[Encoder, Tokenizer]:
     encoder = run.effective.encoder
     return load_encoder(encoder.id, classes=data.classes, pooling=encoder.pooling, max_length=encoder.max_length)
-
-
-def _texts(rows: RunRows) -> list[str | tuple[str, str]]:
-    return [text for _, text in rows.rows.values()]  # type: ignore[misc]

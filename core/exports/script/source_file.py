@@ -125,8 +125,9 @@ def _lazy(node: ast.stmt) -> dict[str, Meaning] | None:
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return None
     target, value = node.targets[0], node.value
-    several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-    pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[attr-defined]
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = list(zip(target.elts, value.elts, strict=True))
     found: dict[str, Meaning] = {}
     for name, call in pairs:
         if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "lazy" and isinstance(name, ast.Name)):

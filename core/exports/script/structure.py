@@ -1,4 +1,4 @@
-"""What the steps of a phase compute, stage by stage: knobs that are turned change values, and sometimes what is read."""
+"""What the steps of a phase compute, stage by stage: a turned knob changes values, and sometimes what is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.turns import Stage, stages
 from core.exports.script.tracing import Text
-from core.parameters import Value
+from core.parameters import Value, number
 from core.training.plan import Plan, TermPlan, plan_phase
 
 RATE = "learning_rate"
@@ -82,7 +82,7 @@ def _values(stage: Stage) -> dict[str, float]:
     for key, term in zip(objective.keys, objective.terms, strict=True):
         found[f"{key}.{WEIGHT}"] = term.weight
         for name in (parameter.name for parameter in term.entry.parameters if parameter.knob):
-            found[f"{key}.{name}"] = float(term.parameters[name])  # type: ignore[arg-type]
+            found[f"{key}.{name}"] = number(term.parameters, name)
     return found
 
 

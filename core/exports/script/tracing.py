@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.config.term import TermConfig
 from core.exports.script.literals import quoted
@@ -17,6 +17,9 @@ from core.exports.script.source_file import PROJECT, Home
 from core.losses.entry import TermInput
 from core.parameters import Value
 from core.views.entry import Embedded, EmbeddingFunction
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LABELS = "labels"
 INTO_ONE = "mean_of"
@@ -47,6 +50,11 @@ class Unbound(Text):
 
     def __iter__(self) -> Iterator[Text]:
         yield Text(f"*{self.text}")
+
+
+def tensor(text: str, parts: int = 0) -> Tensor:
+    """A text that passes for the tensor that it stands for."""
+    return cast("Tensor", Text(text, parts))
 
 
 def _index(place: Any) -> str:
@@ -97,7 +105,9 @@ def traced_change(change: EmbeddingFunction, texts: str, gradient: str, settings
         gradient: of a view that follows one.
     """
     functions: set[Home] = set()
-    given = Embedded(*map(Text, ("embeddings", "owners", "special", texts, gradient)))  # type: ignore[arg-type]
+    given = Embedded(
+        tensor("embeddings"), tensor("owners"), tensor("special"), cast("Any", Text(texts)), tensor(gradient)
+    )
     assert isinstance(change, FunctionType)
     call = str(_followed(change, functions)(given, settings))
     return Traced(call, "{value}", {}, frozenset(functions))

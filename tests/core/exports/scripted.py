@@ -1,4 +1,4 @@
-"""What the tests of scripts share: a Python that knows nothing of this project, and runs scripts one after the other."""
+"""What the tests of scripts share: a Python that knows nothing of this project, and runs one script after another."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def written(store: Store, run: RunRecord, folder: Path) -> Path:
     assert "from core" not in text
     for command in (["check"], ["format", "--check", "--line-length", "120"]):
         done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--isolated", str(path)], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "ruff", *command, "--isolated", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
     return path
