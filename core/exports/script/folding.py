@@ -182,6 +182,8 @@ def _with_branch(text: str, node: ast.If, branch: list[ast.stmt]) -> str:
         begin, end = _lines_of(branch, lines)
         shift = branch[0].col_offset - node.col_offset
         kept = [line[shift:] if line.strip() else line for line in lines[begin - 1 : end]]
+        if kept[0].lstrip().startswith("elif "):
+            kept[0] = kept[0].replace("elif ", "if ", 1)
     elif _is_all_of_a_body(text, node):
         kept = [" " * node.col_offset + "pass"]
     is_elif = lines[first - 1].lstrip().startswith("elif")

@@ -57,9 +57,9 @@ Licence of the code: Apache-2.0, from SCL Playground. The licences of the encode
 '''
 PROMISE = (
     "It needs torch and transformers. At every step its loss is the run's to within 1e-4: on {device}, with torch "
-    "{torch} and transformers {transformers}; other releases may draw other random numbers. {note}Its own settings come "
-    "first, then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at the "
-    "end the rows."
+    "{torch} and transformers {transformers}; other releases may draw other random numbers. {note}Its own settings "
+    "come first, then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at "
+    "the end the rows."
 )
 MAIN = '''def main() -> None:
     """Load the encoder, train it, and write down what was asked for."""
@@ -84,10 +84,9 @@ class ScriptedRun:
 
     Attributes:
         config: effective and prepared.
-        device: a kind of device, as torch calls it.
+        device: a kind of device, as torch calls it; `bfloat16`: whether the encoder computes in that.
         weights, tokens: digests of the encoder and of what it reads.
         losses: of the steps that it took.
-        last_step: where it ended.
     """
 
     title: str
@@ -96,6 +95,7 @@ class ScriptedRun:
     model_type: str
     blocks: int
     device: str
+    bfloat16: bool
     weights: str
     tokens: str
     rows: RunRows
@@ -159,7 +159,7 @@ def _about(run: ScriptedRun, number: int, stages: Sequence[Sequence[PhaseStage]]
         blocks=run.blocks,
         device=run.device,
         sampler=config.task.sampler,
-        autocast=config.precision == "bfloat16",
+        autocast=run.bfloat16,
         checkpointing=any(phase.gradient_checkpointing for phase in config.phases),
         drawn=run.rows.drawn[number].name_of,
         structures=_structures(stages),
@@ -178,7 +178,7 @@ def _main(run: ScriptedRun, phases: Sequence[PhaseText]) -> str:
 def _head(run: ScriptedRun) -> str:
     config = run.config
     note = ""
-    if config.precision == "bfloat16":
+    if run.bfloat16:
         note = "The encoder computes in bfloat16, which repeats so closely only on the same kind of processor. "
     promise = PROMISE.format(
         device={"cpu": "a CPU", "cuda": "a CUDA device", "mps": "an MPS device"}.get(run.device, "its device"),
@@ -215,8 +215,7 @@ def _settings(run: ScriptedRun, autocast: bool) -> str:
         f'DEVICE = torch.device("{run.device}")',
     ]
     if autocast:
-        on = config.precision == "bfloat16"
-        lines.append(f"AUTOCAST = torch.autocast(DEVICE.type, torch.bfloat16, enabled={on})")
+        lines.append(f"AUTOCAST = torch.autocast(DEVICE.type, torch.bfloat16, enabled={run.bfloat16})")
     lines += ["# The run in words; what counts is in the code.", "ABOUT = ("]
     for one in settings(without_folders(config)):
         if one.listed:

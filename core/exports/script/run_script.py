@@ -14,6 +14,7 @@ from core.exports.script.source_file import PROJECT
 from core.store import RunRecord, Store
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
+from core.training.precision import in_bfloat16
 from core.workers.run_rows import TaskSource
 
 TRANSLATIONS = "translations.db"
@@ -42,6 +43,7 @@ def run_script(store: Store, run: RunRecord) -> str:
             model_type=encoder.model.config.model_type,
             blocks=blocks,
             device=device.type,
+            bfloat16=in_bfloat16(config.precision, device.type),
             weights=weights_digest(encoder),
             tokens=tokens_digest(tokenizer(rows.texts)),
             rows=rows,

@@ -24,6 +24,7 @@ from core.errors import StoreError
 from core.exports.entry import write_export
 from core.exports.registry import EXPORTS
 from core.exports.script.literals import lines_of
+from core.losses.registry import LOSSES
 from core.store import RunRecord, Store, TaskLibrary
 from core.tasks.rows import Rows
 from core.training.prepare import prepare
@@ -411,6 +412,15 @@ class TestEnds:
         ):
             other = dataclasses.replace(run, effective=run.effective.model_copy(update=change))
             assert words in str(EXPORTS["script"].refusal(store, other))
+
+    def test_a_loss_from_outside_is_refused(
+        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = run_of({"objective": objective(CE)})
+        outside = dataclasses.replace(LOSSES["cross_entropy"], compute=lambda given, labels, _: given.logits[0].mean())
+        monkeypatch.setitem(LOSSES, "cross_entropy", outside)
+        with pytest.raises(StoreError, match="Cross-entropy is a loss from outside this project"):
+            write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
 
     def test_more_text_than_a_script_holds_is_refused(
         self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
