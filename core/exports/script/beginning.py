@@ -67,11 +67,12 @@ def check_encoder(encoder: Encoder, read: Iterable[Tokens], weights: str, tokens
 def weights_digest(encoder: Encoder) -> str:
     """A digest of the pre-trained weights; the classifier's are drawn afresh."""
     head = tuple(f"{path}." for path in encoder.family.head_modules)
-    digest = hashlib.sha256()
-    for name, weight in sorted(encoder.model.named_parameters()):
-        if not name.startswith(head):
-            digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]
+    digests = sorted(  # so that what releases of transformers call the weights does not matter
+        hashlib.sha256(weight.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        for name, weight in encoder.model.named_parameters()
+        if not name.startswith(head)
+    )
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def tokens_digest(read: Iterable[Tokens]) -> str:

@@ -19,6 +19,7 @@ from core.training.plan import Pass
 
 # What a file can hold that people still open: beyond, a script is no way to hand on a run.
 MOST_CHARS = 20_000_000
+MOST_DRAWN = 100_000
 
 
 @dataclass
@@ -83,17 +84,13 @@ def run_rows(
     triplets: set[int] = set()
     drawn = []
     for number, (phase, own) in enumerate(zip(config.phases, stages, strict=True)):
-        batches = [*_batches(make_sampler(config.task.sampler, labels, phase.batch_size, config.seed), phase)]
-        rows.update(row for batch in batches for row in batch)
+        batches = _Batches(make_sampler(config.task.sampler, labels, phase.batch_size, config.seed), phase)
+        rows |= batches.every(len(labels))
         if any(stage.structure.plan.reads_triplets for stage in own):
             sampler = RandomSampler(len(data.triplets), phase.batch_size, config.seed)
-            triplets.update(row for batch in _batches(sampler, phase) for row in batch)
-        found = DrawnTexts(number, len(config.phases))
-        passes = list(dict.fromkeys(wanted for stage in own for wanted in stage.structure.plan.passes))
-        inputs = StepInputs(data, encoder, tokenizer, passes, seed=config.seed, translations=translations)
-        for place, wanted in enumerate(passes):
-            if wanted.view is not None and wanted.view.entry.kind == "text":
-                found.texts[wanted] = _changed(inputs, place, wanted, batches)
+            triplets |= _Batches(sampler, phase).every(len(data.triplets))
+        inputs = StepInputs(data, encoder, tokenizer, _passes(own), seed=config.seed, translations=translations)
+        found = DrawnTexts(number, len(config.phases), _texts_of_views(inputs, _passes(own), batches))
         drawn.append(found)
     made = RunRows(
         rows={row: (labels[row], data.train.inputs[row]) for row in sorted(rows)},
@@ -107,16 +104,49 @@ def run_rows(
     return made
 
 
-def _batches(sampler: Sampler, phase: PhaseConfig) -> Iterator[list[int]]:
-    for step in range(1, phase_steps(phase) + 1):
-        yield sampler.rows(step)
+def _passes(stages: Sequence[PhaseStage]) -> list[Pass]:
+    return list(dict.fromkeys(wanted for stage in stages for wanted in stage.structure.plan.passes))
 
 
-def _changed(inputs: StepInputs, place: int, wanted: Pass, batches: Sequence[Sequence[int]]) -> dict[int, Item]:
+def _texts_of_views(inputs: StepInputs, passes: Sequence[Pass], batches: _Batches) -> dict[Pass, dict[int, Item]]:
+    """What views of texts make of them, by pass."""
+    return {
+        wanted: _changed(inputs, place, wanted, batches)
+        for place, wanted in enumerate(passes)
+        if wanted.view is not None and wanted.view.entry.kind == "text"
+    }
+
+
+class _Batches:
+    """The batches of a phase, one after the other."""
+
+    def __init__(self, sampler: Sampler, phase: PhaseConfig) -> None:
+        self._sampler, self.steps, self.size = sampler, phase_steps(phase), phase.batch_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for step in range(1, self.steps + 1):
+            yield self._sampler.rows(step)
+
+    def every(self, count: int) -> set[int]:
+        """Rows that any step reads, of `count`."""
+        found: set[int] = set()
+        for batch in self:
+            found.update(batch)
+            if len(found) == count:
+                break
+        return found
+
+
+def _changed(inputs: StepInputs, place: int, wanted: Pass, batches: _Batches) -> dict[int, Item]:
     assert wanted.view is not None
     if wanted.view.entry.by_model is not None:
         rows = sorted({row for batch in batches for row in batch})
         return dict(zip(rows, inputs.texts(place, 0, rows), strict=True))
+    if (count := batches.steps * batches.size) > MOST_DRAWN:
+        raise StoreError(
+            f"This run draws {count:,} changed texts, and a script holds at most {MOST_DRAWN:,}: "
+            "export its command or its config."
+        )
     return {step: tuple(inputs.texts(place, step, rows)) for step, rows in enumerate(batches, 1)}
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from core.config import OptimiserConfig, PhaseConfig, TrainableConfig, phase_steps
+from core.config import PhaseConfig, phase_steps
+from core.exports.script.learning_lines import optimiser_text, weight_lines, what_learns
 from core.exports.script.line_breaks import INDENT, broken, indented
-from core.exports.script.literals import quoted
 from core.exports.script.loss_lines import LossLines
-from core.exports.script.optimiser_settings import OptimiserSettings
 from core.exports.script.reading_lines import (
     PLAIN,
     PLAIN_TEXTS,
@@ -38,14 +37,10 @@ OF_EVERY_PHASE = (
     Home(f"{TRAINING}.schedule", "learning_rate_factor"),
     Home(f"{TRAINING}.trainable", "training_mode"),
 )
-HEAD = Home(f"{TRAINING}.trainable", "_head")
-ADAPTERS = Home("core.exports.script.low_rank", "insert_adapters")
 FOLD = Home("core.exports.script.low_rank", "fold_adapters")
 ROW_GRADIENTS = Home(f"{TRAINING}.row_gradients", "RowGradients")
 QUEUE = Home(f"{TRAINING}.queue", "MomentumQueue")
 CACHE = Home(f"{TRAINING}.gradient_cache", "GradientCache")
-CHECKPOINTING = Home(f"{TRAINING}.trainable", "set_gradient_checkpointing")
-PROJECTION = Home(f"{TRAINING}.outputs", "projection_head")
 
 
 @dataclass
@@ -54,7 +49,6 @@ class PhaseText:
 
     Attributes:
         functions: of the project, that the text names.
-        names: of constants and modules from outside that it needs.
     """
 
     name: str
@@ -110,9 +104,8 @@ class _PhaseWriter:
     @property
     def _in_parts(self) -> bool:
         """Whether the encoder reads a batch in parts; not where all of it is frozen."""
-        frozen = self._phase.trainable.frozen(self._about.blocks)
-        plan = self._structures[0].plan
-        kept = plan.keeps_frozen(frozen, self._about.blocks, in_parts=True)
+        frozen, blocks = self._phase.trainable.frozen(self._about.blocks), self._about.blocks
+        kept = all(one.plan.keeps_frozen(frozen, blocks, in_parts=True) for one in self._structures)
         return self._phase.effective_micro_batch is not None and not kept
 
     def written(self) -> PhaseText:
@@ -172,9 +165,11 @@ class _PhaseWriter:
         about, phase = self._about, self._phase
         steps = phase_steps(phase)
         number = f"Phase {about.number + 1} of {about.phases}: " if about.phases > 1 else ""
-        sentence = f"{number}{steps:,} steps of {phase.batch_size:,} texts; {_what_learns(phase.trainable)}."
+        sentence = f"{number}{steps:,} steps of {phase.batch_size:,} texts; {what_learns(phase.trainable)}."
         sentence = sentence[0].upper() + sentence[1:]
-        lines = [*self._weights(), *self._tools(), *self._stage_lines(), f"for step in range(1, {steps + 1}):"]
+        weights = weight_lines(phase, about.blocks, first=about.number == 0, checkpointing=about.checkpointing)
+        self._functions |= weights.functions
+        lines = [*weights.lines, *self._tools(), *self._stage_lines(), f"for step in range(1, {steps + 1}):"]
         lines += indented(self._step())
         if phase.trainable.part == "lora":
             self._functions.add(FOLD)
@@ -182,55 +177,12 @@ class _PhaseWriter:
         given = ["encoder: Encoder", "tokenizer: Tokenizer", "record: Record"]
         return _function(name, given, "None", sentence, lines)
 
-    def _weights(self) -> list[str]:
-        """What learns, in the order in which new weights are drawn."""
-        phase, lines = self._phase, []
-        heads = {key: str(t.parameters["projection"]) for key, t in self._keys.items() if _has_head(t.parameters)}
-        if heads:
-            self._functions.add(PROJECTION)
-            made = ", ".join(
-                f'"{key}": projection_head("{kind}", encoder.base.config.hidden_size)' for key, kind in heads.items()
-            )
-            lines += broken(f"heads = nn.ModuleDict({{{made}}})", 116)
-        if heads or self._about.number:
-            lines.append("encoder.projections = nn.ModuleDict()")
-        lines += self._learning(phase.trainable)
-        if heads:
-            lines += ["encoder.projections = heads.to(DEVICE)", "learning.append(encoder.projections)"]
-        if self._about.checkpointing:
-            self._functions.add(CHECKPOINTING)
-            lines.append(f"set_gradient_checkpointing(encoder, {phase.gradient_checkpointing})")
-        return lines
-
-    def _learning(self, trainable: TrainableConfig) -> list[str]:
-        if trainable.part == "all":
-            return ["encoder.requires_grad_(True)", "learning = [encoder]"]
-        self._functions.add(HEAD)
-        frozen = trainable.frozen(self._about.blocks)
-        if trainable.part == "lora":
-            self._functions.add(ADAPTERS)
-            rank, alpha, dropout = trainable.lora_rank, trainable.lora_alpha, trainable.lora_dropout
-            return [
-                "head = _head(encoder)",
-                f"insert_adapters(encoder, rank={rank}, alpha={alpha!r}, dropout={dropout!r})",
-                "for module in head:",
-                f"{INDENT}module.requires_grad_(True)",
-                "learning = [*encoder.blocks, *head]",
-            ]
-        blocks = f"*encoder.blocks[{frozen}:], " if frozen < self._about.blocks else ""
-        return [
-            "encoder.requires_grad_(False)",
-            f"learning = [{blocks}*_head(encoder)]",
-            "for module in learning:",
-            f"{INDENT}module.requires_grad_(True)",
-        ]
-
     def _tools(self) -> list[str]:
         phase, sampler = self._phase, SAMPLERS[self._about.sampler]
         rows = str(self._about.rows) if self._about.sampler == "random" else "ALL_LABELS"
         lines = [
             "parameters = [parameter for parameter in encoder.parameters() if parameter.requires_grad]",
-            *broken(f"settings = {optimiser_settings(phase.optimiser)}", 116),
+            *broken(f"settings = {optimiser_text(phase.optimiser)}", 116),
             "optimiser = make_optimiser(parameter_groups(encoder, settings), settings, DEVICE)",
         ]
         if self._tables:
@@ -309,11 +261,15 @@ class _PhaseWriter:
         more = [*(["labels"] if self._loss_reads_labels else []), *(["queues"] if self._queues else [])]
         more += ["knobs"] if self._turned else []
         lines += broken(f"loss, parts = {objective}({', '.join(['encoder', 'outputs', *more])})", 112)
-        lines += ["loss.backward()", *(["cache.backward()"] if self._in_parts else [])]
+        return [*lines, *self._moved()]
+
+    def _moved(self) -> list[str]:
+        """From the loss to the weights."""
+        lines = ["loss.backward()", *(["cache.backward()"] if self._in_parts else [])]
         lines += ["row_gradients.gather()"] if self._tables else []
         lines += [
             "norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])",
-            f"take_clipped_step(optimiser, parameters, norm, {phase.optimiser.max_gradient_norm!r})",
+            f"take_clipped_step(optimiser, parameters, norm, {self._phase.optimiser.max_gradient_norm!r})",
             "optimiser.zero_grad(set_to_none=True)",
         ]
         if self._queues:
@@ -340,32 +296,6 @@ class _PhaseWriter:
         size = f"len({next(iter(self._given))})"
         made = f"cache = GradientCache(partial({read}, {', '.join(given)}), {size}, {self._phase.micro_batch})"
         return [*broken(made, 112), "outputs = cache.encode()"]
-
-
-def optimiser_settings(optimiser: OptimiserConfig) -> str:
-    """The settings as a call that says what is not at its default, and both rates."""
-    defaults = {one.name: one.default for one in fields(OptimiserSettings)}
-    given = {name: getattr(optimiser, name) for name in defaults}
-    said = [
-        f"{name}={quoted(value) if isinstance(value, str) else repr(value)}"
-        for name, value in given.items()
-        if value != defaults[name]
-    ]
-    return f"OptimiserSettings({', '.join(said)})"
-
-
-def _has_head(parameters: Mapping[str, object]) -> bool:
-    return parameters.get("projection", "none") != "none"
-
-
-def _what_learns(trainable: TrainableConfig) -> str:
-    blocks = "the last block" if trainable.blocks == 1 else f"the last {trainable.blocks} blocks"
-    return {
-        "all": "all weights learn",
-        "last_blocks": f"{blocks} and the classifier learn",
-        "lora": "low-rank adapters and the classifier learn",
-        "classifier": "the classifier learns",
-    }[trainable.part]
 
 
 def _function(name: str, given: Sequence[str], returned: str, about: str, lines: list[str]) -> str:

@@ -61,6 +61,8 @@ PROMISE = (
     "come first, then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at "
     "the end the rows."
 )
+MEAN = "# What is classified is the mean of the tokens; transformers' own class would take [CLS] of a saved model."
+NO_TORCH = " Imports no torch."
 MAIN = '''def main() -> None:
     """Load the encoder, train it, and write down what was asked for."""
     given = arguments(ENCODER)
@@ -178,8 +180,10 @@ def _main(run: ScriptedRun, phases: Sequence[PhaseText]) -> str:
 def _head(run: ScriptedRun) -> str:
     config = run.config
     note = ""
+    if len(run.losses) < config.steps:
+        note = f"The run ended after step {len(run.losses):,}; this goes on to step {config.steps:,}. "
     if run.bfloat16:
-        note = "The encoder computes in bfloat16, which repeats so closely only on the same kind of processor. "
+        note += "The encoder computes in bfloat16, which repeats so closely only on the same kind of processor. "
     promise = PROMISE.format(
         device={"cpu": "a CPU", "cuda": "a CUDA device", "mps": "an MPS device"}.get(run.device, "its device"),
         torch=version("torch"),
@@ -208,6 +212,7 @@ def _settings(run: ScriptedRun, autocast: bool) -> str:
         "# Of the encoder's weights, and of what its tokenizer makes of the rows.",
         f'WEIGHTS = "{run.weights}"',
         f'TOKENS = "{run.tokens}"',
+        MEAN if config.encoder.pooling == "mean" else "",
         f'POOLING = "{config.encoder.pooling}"',
         f"MAX_LENGTH = {config.encoder.max_length}",
         *lines_of(run.classes, "CLASSES = ", ""),
@@ -252,7 +257,7 @@ def _section(name: str, about: str) -> str:
     """A line across the page, and what comes below it."""
     path = name.replace(".", "/") + ".py" if name.startswith("core.") else name
     title = f"# ---- {path} "
-    words, lines = about.split(), ["#"]
+    words, lines = about.replace(NO_TORCH, "").split(), ["#"]
     for word in words:
         if len(lines[-1]) + len(word) + 1 > WIDTH:
             lines.append("#")

@@ -21,7 +21,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, BertConf
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
 from core.errors import StoreError
-from core.exports.entry import write_export
+from core.exports.entry import export_bytes, write_export
 from core.exports.registry import EXPORTS
 from core.exports.script.literals import lines_of
 from core.losses.registry import LOSSES
@@ -386,10 +386,16 @@ class TestEnds:
         tmp_path: Path,
     ) -> None:
         run = recorded(store, draft(steps=6), stop_at=3)
-        said, problem = interpreter.run(written(store, run, tmp_path), "--encoder", str(tiny_encoder))
+        script = written(store, run, tmp_path)
+        said, problem = interpreter.run(script, "--encoder", str(tiny_encoder))
         assert problem == ""
         assert len(said.splitlines()) == 7
+        assert "The run ended after step 3; this goes on to step 6." in " ".join(script.read_text("utf-8").split())
         assert float(said.split()[-1]) <= TOLERANCE
+
+    def test_a_page_has_it_written_by_a_process_of_its_own(self, store: Store, run_of: Make, tmp_path: Path) -> None:
+        run = run_of({"objective": objective(CE), "steps": 1})
+        assert export_bytes(EXPORTS["script"], store, run.id) == written(store, run, tmp_path).read_bytes()
 
     def test_a_task_that_somebody_brought(
         self, repeats: Repeats, store: Store, monkeypatch: pytest.MonkeyPatch
@@ -420,6 +426,14 @@ class TestEnds:
         outside = dataclasses.replace(LOSSES["cross_entropy"], compute=lambda given, labels, _: given.logits[0].mean())
         monkeypatch.setitem(LOSSES, "cross_entropy", outside)
         with pytest.raises(StoreError, match="Cross-entropy is a loss from outside this project"):
+            write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
+
+    def test_more_drawn_texts_than_a_script_holds_are_refused(
+        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.exports.script.drawn_texts.MOST_DRAWN", 10)
+        run = run_of({"objective": objective(SCL | {"views": [{"view": "eda"}]})}, {"objective": objective(CE)})
+        with pytest.raises(StoreError, match="draws 40 changed texts, and a script holds at most 10"):
             write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
 
     def test_more_text_than_a_script_holds_is_refused(
