@@ -121,6 +121,11 @@ class TestSettings:
         turns = [{"step": 3, "name": "lambda", "value": 0.0}, {"step": 5, "name": "lambda", "value": 0.7}]
         repeats({"objective": objective(scl, CE, combine="convex"), "steps": 6}, knob_turns=turns)
 
+    def test_a_knob_of_the_loss_that_an_adversarial_step_follows(self, repeats: Repeats) -> None:
+        scl = SCL | {"views": [{"view": "adversarial", "epsilon": 0.5}]}
+        turns = [{"step": 3, "name": "temperature", "value": 0.02}]
+        repeats({"objective": objective(scl, CE), "steps": 5}, knob_turns=turns)
+
     def test_knobs_of_a_second_phase(self, repeats: Repeats) -> None:
         turns = [{"step": 4, "name": "learning_rate", "value": 3.0}]
         first = {"objective": objective(SCL), "steps": 2}
