@@ -45,7 +45,7 @@ class StepInputs:
             if wanted.view is not None and wanted.view.entry.by_model is not None
         }
         self._passes = passes
-        self._streams = [_stream(wanted) for wanted in passes]
+        self._streams = [stream_of(wanted) for wanted in passes]
 
     def plain(self, rows: Sequence[int]) -> list[Tokens]:
         """Rows as they are."""
@@ -57,17 +57,26 @@ class StepInputs:
         stream = self._streams[number]
         if source != "rows":
             return self._tokenizer([getattr(self._triplets[row], source) for row in rows])
-        if number in self._models:
-            return self._tokenizer(self._by_model(number, rows))
         if view is not None and (change := view.entry.tokens) is not None:
             return [
                 change(tokens, self._special_ids, row_generator(self._seed, step, row, stream))
                 for row, tokens in zip(rows, self.plain(rows), strict=True)
             ]
+        if number in self._models:
+            return self._tokenizer(self.texts(number, step, rows))
         if view is not None and view.entry.text is not None:
             # Texts of one step are not met again: keeping their tokens would grow without end.
-            return self._tokenizer([self._changed(view, row, step, stream) for row in rows], keep=False)
+            return self._tokenizer(self.texts(number, step, rows), keep=False)
         return self.plain(rows)
+
+    def texts(self, number: int, step: int, rows: Sequence[int]) -> list[Input]:
+        """What pass `number` makes of the texts of rows, before they are tokenised; of other passes the texts."""
+        view = self._passes[number].view
+        if number in self._models:
+            return self._by_model(number, rows)
+        if view is not None and view.entry.text is not None:
+            return [self._changed(view, row, step, self._streams[number]) for row in rows]
+        return [self._texts[row] for row in rows]
 
     def _changed(self, view: ViewConfig, row: int, step: int, stream: int) -> Input:
         text, change = self._texts[row], view.entry.text
@@ -81,6 +90,6 @@ class StepInputs:
         return list(sides[0]) if len(sides) == 1 else list(zip(*sides, strict=True))
 
 
-def _stream(wanted: Pass) -> int:
+def stream_of(wanted: Pass) -> int:
     """Distinguishes the random draws of passes, also where two views of one kind differ in a setting only."""
     return zlib.crc32(wanted.view.model_dump_json().encode()) + wanted.draw if wanted.view else wanted.draw

@@ -89,6 +89,10 @@ class Passes:
         if plan.keeps_frozen(frozen, len(encoder.blocks), in_parts=micro_batch is not None or ranks is not None):
             self._keep(frozen, rows_of)
 
+    def follow(self, plan: Plan) -> None:
+        """Take a plan with the same passes: an adversarial step follows the loss as its knobs are now."""
+        self._plan = plan
+
     def _keep(self, frozen: int, rows_of: Callable[[int], Sequence[int]]) -> None:
         plan, width = self._plan, self._encoder.base.config.hidden_size * FLOAT_BYTES
         if frozen == len(self._encoder.blocks):

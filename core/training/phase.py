@@ -105,7 +105,9 @@ class Phase:
         self.objective = Objective(
             [Term(t.key, t.term.loss, terms[t.key].weight, terms[t.key].parameters) for t in plan.terms]
         )
-        if not plan.same_passes(self.plan):
+        if plan.same_passes(self.plan):
+            self.passes.follow(plan)
+        else:
             self.passes = self._passes(plan)
         self.plan = plan
 

@@ -102,7 +102,7 @@ class TestEveryForm:
             assert {name.split("/")[0] for name in archive.namelist()} == {f"{file_stem(run)}-tensorboard"}
 
     def test_an_unknown_form_names_those_that_exist(self) -> None:
-        with pytest.raises(PlaygroundError, match="config, command, curves, html, replay"):
+        with pytest.raises(PlaygroundError, match="config, command, script, curves, html, replay"):
             EXPORTS.entry("docx")
 
 

@@ -356,3 +356,16 @@ def test_uniform_dscl_is_supcon(draft: Draft) -> None:
         (values,) = take_steps(made, 1)
         losses.append((values["loss"], values[f"lower_bound.{term['loss']}"]))
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_an_adversarial_step_follows_its_loss_as_the_knobs_are(draft: Draft) -> None:
+    def gradients(launched: float, turned: float) -> list[torch.Tensor]:
+        term = {"loss": "supcon", "temperature": launched, "views": [view("adversarial")]}
+        made = made_phase(draft(objective=objective(term)), dropout=0.0)
+        made.set_objective(made.objective_config.turned("temperature", turned))
+        return made.batch(1).gradients[1]
+
+    expected = gradients(0.05, 0.05)
+    for found, wanted in zip(gradients(0.5, 0.05), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert not torch.allclose(gradients(0.05, 0.5)[0], expected[0])

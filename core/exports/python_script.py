@@ -1,0 +1,42 @@
+"""A run as one Python script that needs torch and transformers, and nothing of this project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.exports.entry import Export, going_on
+from core.store import RunRecord, Store
+
+
+def _refusal(store: Store, run: RunRecord) -> str | None:
+    config = run.effective
+    if (why := going_on(store, run)) is not None:
+        return why
+    if config.start is not None:
+        return f"{run.title} starts from the weights of another run, which no script holds: export its config."
+    if config.processes > 1:
+        together = f"{config.processes} processes together, and a script is one"
+        return f"{run.title} was trained by {together}: export its config."
+    return None
+
+
+def _write(store: Store, run: RunRecord, path: Path) -> None:
+    from core.exports.script.run_script import run_script  # it loads torch
+
+    path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
+
+
+ENTRIES = (
+    Export(
+        name="script",
+        label="Python script",
+        place=25,
+        about="One file that repeats the run with torch and transformers alone: its loop, its losses, its rows.",
+        suffix=".py",
+        mime="text/x-python",
+        write=_write,
+        refusal=_refusal,
+        text=True,
+        heavy=True,
+    ),
+)

@@ -1,0 +1,448 @@
+"""A run's script repeats it step by step in a Python that has torch and transformers, and nothing of this project."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoModelForSequenceClassification, BertConfig, BertModel
+
+from core.config import RunConfig, parse_config
+from core.config.presets import PRESETS
+from core.errors import StoreError
+from core.exports.entry import export_bytes, write_export
+from core.exports.registry import EXPORTS
+from core.exports.script.literals import lines_of
+from core.losses.registry import LOSSES
+from core.store import RunRecord, Store, TaskLibrary
+from core.tasks.rows import Rows
+from core.training.prepare import prepare
+from core.training.weight_files import checkpoint_path
+from core.workers.run_rows import TaskSource
+from tests.conftest import made_rows, write_csv
+from tests.core.artifacts import made
+from tests.core.artifacts.made import recorded
+from tests.core.encoders.test_model import CONFIGS
+from tests.core.exports.scripted import TOLERANCE, Interpreter, differences, interpreter, repeated, written
+from tests.core.training.made import nli_csv, preset_phases
+from tests.core.views.test_back_translation import make_marian
+
+__all__ = ["interpreter"]
+
+Make = Callable[..., RunRecord]
+Repeats = Callable[..., dict[str, float]]
+SCL = {"loss": "supcon", "weight": 0.5, "temperature": 0.3}
+CE = {"loss": "cross_entropy", "weight": 0.5}
+FAST = {"optimiser": {"learning_rate": 5e-3, "classifier_learning_rate": 1e-2}}
+
+
+def objective(*terms: dict[str, Any], combine: str = "additive") -> dict[str, Any]:
+    return {"terms": list(terms), "combine": combine}
+
+
+@pytest.fixture(scope="session")
+def nli(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nli_csv(tmp_path_factory.mktemp("nli") / "nli.csv")
+
+
+@pytest.fixture(scope="session")
+def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Tiny translation models under the names of those that CERT takes."""
+    folder = tmp_path_factory.mktemp("marian")
+    return {
+        f"Helsinki-NLP/opus-mt-{name}": str(make_marian(folder / name, seed))
+        for seed, name in enumerate(("en-de", "de-en", "en-zh", "zh-en"))
+    }
+
+
+@pytest.fixture
+def run_of(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
+    """Carries out a run of these phases on the tiny encoder."""
+
+    def make(*phases: dict[str, Any], task: dict[str, Any] | None = None, **more: Any) -> RunRecord:
+        given = {
+            "task": {"id": "file", "path": str(small_csv), "validation_size": 4} | (task or {}),
+            "encoder": {"id": str(tiny_encoder), "max_length": 32, "pooling": "mean"} | more.pop("encoder", {}),
+            "phases": [{"steps": 5, "batch_size": 8, **FAST} | phase for phase in phases],
+            "probe": {"frame_steps": []},
+            "device": "cpu",
+        }
+        return recorded(store, parse_config(given | more))
+
+    return make
+
+
+@pytest.fixture
+def repeats(store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path) -> Repeats:
+    """Carries out a run, writes its script and lets it repeat the run."""
+
+    def check(*phases: dict[str, Any], **more: Any) -> dict[str, float]:
+        return repeated(store, run_of(*phases, **more), interpreter, tiny_encoder, tmp_path)
+
+    return check
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset(repeats: Repeats, nli: Path, translators: dict[str, str], name: str) -> None:
+    text = json.dumps(preset_phases(name, steps=6, **FAST))
+    for hub, folder in translators.items():
+        text = text.replace(json.dumps(hub), json.dumps(folder))
+    # [CLS] has a shorter way through the last block, so every other preset takes that.
+    pooling = "cls" if sorted(PRESETS).index(name) % 2 else "mean"
+    task = {"path": str(nli)} if name == "simcse-supervised" else {"train_size": 40}
+    repeats(*json.loads(text), task=task, encoder={"pooling": pooling})
+
+
+class TestSettings:
+    """What presets leave as it is."""
+
+    def test_knobs_that_were_turned(self, repeats: Repeats) -> None:
+        turns = [
+            {"step": 3, "name": "temperature", "value": 0.1},
+            {"step": 3, "name": "lambda", "value": 0.2},
+            {"step": 5, "name": "learning_rate", "value": 0.5},
+        ]
+        repeats({"objective": objective(SCL, CE, combine="convex"), "steps": 6}, knob_turns=turns)
+
+    def test_a_term_that_is_turned_off_and_on_changes_what_is_read(self, repeats: Repeats) -> None:
+        views = [{"view": "dropout"}, {"view": "adversarial"}]
+        scl = SCL | {"views": views, "projection": "mlp"}
+        turns = [{"step": 3, "name": "lambda", "value": 0.0}, {"step": 5, "name": "lambda", "value": 0.7}]
+        repeats({"objective": objective(scl, CE, combine="convex"), "steps": 6}, knob_turns=turns)
+
+    def test_a_knob_of_the_loss_that_an_adversarial_step_follows(self, repeats: Repeats) -> None:
+        scl = SCL | {"views": [{"view": "adversarial", "epsilon": 0.5}]}
+        turns = [{"step": 3, "name": "temperature", "value": 0.02}]
+        repeats({"objective": objective(scl, CE), "steps": 5}, knob_turns=turns)
+
+    def test_knobs_of_a_second_phase(self, repeats: Repeats) -> None:
+        turns = [{"step": 4, "name": "learning_rate", "value": 3.0}]
+        first = {"objective": objective(SCL), "steps": 2}
+        repeats(first, {"objective": objective(CE), "steps": 3}, knob_turns=turns)
+
+    @pytest.mark.parametrize("sampler", ["class_balanced", "balanced"])
+    def test_balanced_batches(self, repeats: Repeats, sampler: str) -> None:
+        repeats({"objective": objective(SCL, CE)}, task={"sampler": sampler, "imbalance": 3.0})
+
+    @pytest.mark.parametrize("part", ["last_blocks", "lora", "classifier"])
+    def test_what_learns(self, repeats: Repeats, part: str) -> None:
+        trainable = {"part": part, "blocks": 1, "lora_rank": 3}
+        repeats({"objective": objective(SCL, CE), "trainable": trainable, "optimiser": {"layer_decay": 0.8}})
+
+    def test_adapters_become_weights_before_the_next_phase(self, repeats: Repeats) -> None:
+        views = [{"view": "dropout"}]
+        first = {"objective": objective({"loss": "simcse", "views": views}), "trainable": {"part": "lora"}}
+        second = {"objective": objective(CE), "trainable": {"part": "lora", "lora_dropout": 0.0}}
+        repeats(first, second, encoder={"pooling": "cls"})
+
+    def test_blocks_that_are_drawn_afresh(self, repeats: Repeats) -> None:
+        repeats({"objective": objective(CE), "trainable": {"reinitialised_blocks": 1}})
+
+    def test_a_batch_in_parts(self, repeats: Repeats) -> None:
+        views = [{"view": "dropout"}, {"view": "feature_cutoff"}]
+        repeats({"objective": objective(SCL | {"views": views}, CE), "micro_batch": 3})
+
+    def test_a_batch_in_parts_of_a_frozen_encoder(self, repeats: Repeats) -> None:
+        repeats({"objective": objective(CE), "micro_batch": 3, "trainable": {"part": "classifier"}})
+
+    def test_gradient_checkpointing(self, repeats: Repeats) -> None:
+        repeats({"objective": objective(CE), "gradient_checkpointing": True}, {"objective": objective(CE)})
+
+    def test_other_optimisers(self, repeats: Repeats) -> None:
+        first = {"objective": objective(CE), "optimiser": {"name": "adafactor", "learning_rate": 1e-3}}
+        second = {"objective": objective(CE), "optimiser": {"bias_correction": False, "warmup_fraction": 0.5}}
+        repeats(first, second)
+
+    def test_a_queue(self, repeats: Repeats) -> None:
+        scl = SCL | {"queue": 20, "momentum": 0.5, "projection": "linear"}
+        turns = [{"step": 2, "name": "lambda", "value": 0.0}, {"step": 4, "name": "lambda", "value": 0.5}]
+        repeats({"objective": objective(scl, CE, combine="convex")}, knob_turns=turns)
+
+    def test_layers_tokens_and_logits_in_one_objective(self, repeats: Repeats) -> None:
+        layers = SCL | {"layers": [1, 2], "variant": "in"}
+        tokens = SCL | {"level": "token", "k": 4, "layers": [1], "views": [{"view": "dropout"}]}
+        clusters = SCL | {"level": "token", "k": 6, "clusters": 2, "layers": [1, 2], "projection": "mlp"}
+        logits = SCL | {"level": "logits", "views": [{"view": "head_dropout"}]}
+        dscl = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
+        unweighted = SCL | {"weight": 0.0, "normalize": False}
+        terms = (layers, tokens, clusters, logits, dscl, unweighted, CE | {"views": [{"view": "head_dropout"}]})
+        with pytest.warns(UserWarning, match="without normalisation"):
+            repeats({"objective": objective(*terms)})
+
+    def test_only_lower_layers(self, repeats: Repeats) -> None:
+        repeats({"objective": objective(SCL | {"layers": [1]})}, {"objective": objective(CE)})
+
+    def test_every_view(self, repeats: Repeats) -> None:
+        names = ["eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial"]
+        views = [{"view": name} for name in names] + [{"view": "eda", "operation": "swap", "rate": 0.3}]
+        repeats({"objective": objective(SCL | {"views": views}, CE)}, {"objective": objective(CE)})
+
+    def test_an_adversarial_step_up_a_loss_on_logits(self, repeats: Repeats) -> None:
+        rdrop = {"loss": "rdrop", "alpha": 2.0, "views": [{"view": "adversarial"}]}
+        repeats({"objective": objective(rdrop)})
+
+    def test_more_vectors_than_one_matrix_holds(self, repeats: Repeats) -> None:
+        scl = SCL | {"views": [{"view": "dropout"}] * 4}
+        repeats({"objective": objective(scl), "batch_size": 80, "steps": 2}, {"objective": objective(CE), "steps": 1})
+
+    def test_bfloat16(self, repeats: Repeats) -> None:
+        scl = SCL | {"views": [{"view": "adversarial"}], "queue": 10}
+        repeats({"objective": objective(scl, CE)}, precision="bfloat16")
+
+    def test_pairs(self, repeats: Repeats, nli: Path) -> None:
+        views = [{"view": "eda"}, {"view": "token_shuffle"}]
+        repeats({"objective": objective(SCL | {"views": views}, CE)}, task={"path": str(nli)})
+
+    def test_triplets_beside_rows(self, repeats: Repeats, nli: Path) -> None:
+        repeats(
+            {"objective": objective({"loss": "simcse_supervised", "hard_negative_weight": 1.0}, CE)},
+            task={"path": str(nli), "sampler": "class_balanced"},
+        )
+
+    def test_noisy_rows_and_their_back_translations(self, repeats: Repeats, translators: dict[str, str]) -> None:
+        models = [translators["Helsinki-NLP/opus-mt-en-de"], translators["Helsinki-NLP/opus-mt-de-en"]]
+        task = {"train_size": 20, "label_noise": 0.2, "text_noise": 0.2}
+        repeats({"objective": objective(CE)}, task=task | {"back_translation": 0.7, "translators": models})
+
+
+@pytest.fixture
+def repeats_with(
+    store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+) -> Callable[..., dict[str, float]]:
+    """The same on an encoder of another type."""
+
+    def check(model_type: str, *phases: dict[str, Any], pooling: str) -> dict[str, float]:
+        folder = encoder_of(model_type, tiny_encoder, tmp_path / model_type)
+        run = run_of(*phases, encoder={"id": str(folder), "pooling": pooling})
+        return repeated(store, run, interpreter, folder, tmp_path)
+
+    return check
+
+
+def encoder_of(model_type: str, tiny_encoder: Path, folder: Path) -> Path:
+    """A small encoder of a type with the tokenizer of the tiny one."""
+    shutil.copytree(tiny_encoder, folder)
+    torch.manual_seed(1)
+    AutoModel.from_config(CONFIGS[model_type]).save_pretrained(folder)
+    return folder
+
+
+class TestEncoders:
+    @pytest.mark.parametrize("pooling", ["cls", "mean"])
+    @pytest.mark.parametrize(
+        "model_type", [name for name in CONFIGS if name not in ("bert", "camembert", "xlm-roberta")]
+    )
+    def test_every_kind_of_family(
+        self, repeats_with: Callable[..., dict[str, float]], model_type: str, pooling: str
+    ) -> None:
+        tokens = SCL | {"level": "token", "k": 3, "views": [{"view": "dropout"}]}
+        lora = {"part": "lora"} if pooling == "mean" else {"part": "all"}
+        repeats_with(model_type, {"objective": objective(tokens, CE), "trainable": lora}, pooling=pooling)
+
+    def test_another_encoder_is_refused(
+        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+    ) -> None:
+        script = written(store, run_of({"objective": objective(CE)}), tmp_path)
+        other = shutil.copytree(tiny_encoder, tmp_path / "other")
+        BertModel(BertConfig.from_pretrained(other)).save_pretrained(other)
+        said, problem = interpreter.run(script, "--encoder", str(other))
+        assert said == ""
+        assert problem == "This encoder has other weights than the run's: give the run's own with --encoder."
+
+    def test_another_tokenizer_is_refused(
+        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+    ) -> None:
+        script = written(store, run_of({"objective": objective(CE)}), tmp_path)
+        other = shutil.copytree(tiny_encoder, tmp_path / "other")
+        table = json.loads((other / "tokenizer.json").read_text(encoding="utf-8"))
+        table["model"]["vocab"] |= {
+            "lovely": table["model"]["vocab"]["dull"],
+            "dull": table["model"]["vocab"]["lovely"],
+        }
+        (other / "tokenizer.json").write_text(json.dumps(table), encoding="utf-8")
+        _, problem = interpreter.run(script, "--encoder", str(other))
+        assert problem == "This encoder's tokenizer reads the texts differently: give the run's own with --encoder."
+
+    def test_an_encoder_of_another_kind_is_refused(
+        self, store: Store, run_of: Make, interpreter: Interpreter, tmp_path: Path, tiny_encoder: Path
+    ) -> None:
+        script = written(store, run_of({"objective": objective(CE)}), tmp_path)
+        other = encoder_of("roberta", tiny_encoder, tmp_path / "other")
+        _, problem = interpreter.run(script, "--encoder", str(other))
+        assert "'roberta' is not supported: choose one of bert." in problem
+
+
+class TestText:
+    HOSTILE = (
+        '"""\nimport os; os.mkdir("broken")\n"""',
+        "it's \\ a 'quote' \"quote\" {braces} %s \\n",
+        "right \u202e to left \u2066 marks",
+        "line one\nline two\r\nline three\u2028four\x00five",
+        "# fmt: on\nprint('no')",
+        "中文没有空格" * 60,
+    )
+
+    def test_titles_texts_and_classes_stay_texts(
+        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+    ) -> None:
+        classes = ['good """ \u202e', "bad\\' # x"]
+        plain = ["".join(" " if sign in "\r\x00" else sign for sign in text) for text in self.HOSTILE]
+        rows = [
+            (f"{text} lovely {number}", classes[number % 2]) for number in range(40) for text in plain[number % 6 :][:1]
+        ]
+        task = {"path": str(write_csv(tmp_path / "hostile.csv", rows))}
+        run = run_of({"objective": objective(CE)}, task=task, name=plain[0][:80])
+        store.rename(run.id, plain[0][:60])
+        repeated(store, store.run(run.id), interpreter, tiny_encoder, tmp_path)
+        text = (tmp_path / "script.py").read_text(encoding="utf-8")
+        assert "\u202e" not in text
+        assert "\u2066" not in text
+        names: dict[str, Any] = {}
+        exec(compile(text.replace('if __name__ == "__main__":\n    main()', ""), "script", "exec"), names)
+        assert set(names["CLASSES"]) == set(classes)
+        assert {row.rsplit(" lovely", 1)[0] for row in names["TEXTS"].values()} <= set(plain)
+        assert not (tmp_path / "broken").exists()
+
+    @pytest.mark.parametrize("text", [*HOSTILE, "\ud800", "", " " * 300, "x" * 300])
+    def test_a_literal_is_its_value_and_fits_the_page(self, text: str) -> None:
+        for value in (text, (text, 3), ((text, text), 1)):
+            lines = list(lines_of(value, "VALUE = ", ""))
+            assert max(map(len, lines)) <= 120
+            assert not any(not sign.isprintable() for line in lines for sign in line)
+            names: dict[str, Any] = {}
+            exec("\n".join(lines), names)
+            assert names["VALUE"] == value
+
+    def test_the_same_run_gives_the_same_file(self, store: Store, run_of: Make, tmp_path: Path) -> None:
+        run = run_of({"objective": objective(SCL | {"views": [{"view": "eda"}]}, CE)})
+        first = written(store, run, tmp_path).read_bytes()
+        assert written(store, run, tmp_path).read_bytes() == first
+
+    def test_a_plain_run_has_no_code_that_it_does_not_use(self, store: Store, run_of: Make, tmp_path: Path) -> None:
+        text = written(store, run_of({"objective": objective(CE)}), tmp_path).read_text(encoding="utf-8")
+        code = text.partition("# ---- the rows")[0]
+        for absent in (
+            "attention_row",
+            "adafactor",
+            "Queue",
+            "supcon",
+            "cluster",
+            "lora_A",
+            "peft",
+            "pydantic",
+            "lazy",
+        ):
+            assert absent not in code
+        assert len(code.splitlines()) < 1000
+
+    def test_no_folder_of_this_machine_is_in_it(self, store: Store, run_of: Make, tmp_path: Path) -> None:
+        text = written(store, run_of({"objective": objective(CE)}), tmp_path).read_text(encoding="utf-8")
+        assert str(tmp_path.parent) not in text
+        assert "tiny-bert0/" not in text
+
+    def test_only_rows_that_are_read_are_in_it(
+        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+    ) -> None:
+        run = run_of({"objective": objective(CE), "steps": 2})
+        repeated(store, run, interpreter, tiny_encoder, tmp_path)
+        text = (tmp_path / "script.py").read_text(encoding="utf-8")
+        assert len(re.findall(r"^    \d+: \(\d, ", text, re.MULTILINE)) == 16
+
+
+class TestEnds:
+    def test_it_runs_on_its_own_and_saves_the_model(
+        self, store: Store, run_of: Make, tiny_encoder: Path, tmp_path: Path
+    ) -> None:
+        run = run_of({"objective": objective(CE), "trainable": {"part": "lora"}}, encoder={"pooling": "cls"})
+        script, elsewhere = written(store, run, tmp_path), tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        given = ["--encoder", str(tiny_encoder), "--save", "model", "--output", "steps.csv"]
+        done = subprocess.run(
+            [sys.executable, "-I", str(script), *given], cwd=elsewhere, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert max(differences(store, run, elsewhere / "steps.csv").values()) <= TOLERANCE
+        model = AutoModelForSequenceClassification.from_pretrained(elsewhere / "model").eval()
+        kept = load_file(checkpoint_path(store.run_folder(run.id)))
+        learned = {name.removeprefix("weight/model."): weight for name, weight in kept.items()}
+        assert any(name.endswith("query.weight") for name in learned)
+        own = dict(model.named_parameters())
+        for name, weight in learned.items():
+            torch.testing.assert_close(own[name], weight, atol=1e-6, rtol=1e-5)
+
+    def test_a_run_that_has_stopped_goes_on_to_its_end(
+        self,
+        store: Store,
+        draft: Callable[..., RunConfig],
+        interpreter: Interpreter,
+        tiny_encoder: Path,
+        tmp_path: Path,
+    ) -> None:
+        run = recorded(store, draft(steps=6), stop_at=3)
+        script = written(store, run, tmp_path)
+        said, problem = interpreter.run(script, "--encoder", str(tiny_encoder))
+        assert problem == ""
+        assert len(said.splitlines()) == 7
+        assert "The run ended after step 3; this goes on to step 6." in " ".join(script.read_text("utf-8").split())
+        assert float(said.split()[-1]) <= TOLERANCE
+
+    def test_a_page_has_it_written_by_a_process_of_its_own(self, store: Store, run_of: Make, tmp_path: Path) -> None:
+        run = run_of({"objective": objective(CE), "steps": 1})
+        assert export_bytes(EXPORTS["script"], store, run.id) == written(store, run, tmp_path).read_bytes()
+
+    def test_a_task_that_somebody_brought(
+        self, repeats: Repeats, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        texts, labels = zip(*made_rows(60), strict=True)
+        task = TaskLibrary(store.folder).add(Rows(texts, labels), name="Ours", source="")
+        monkeypatch.setattr(made, "prepare", partial(prepare, load=TaskSource(store.folder)))
+        repeats({"objective": objective(SCL, CE)}, task={"id": task.id, "path": None})
+
+    def test_runs_that_no_script_can_repeat_are_refused_in_a_sentence(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        run = recorded(store, draft())
+        waiting = store.create(draft())
+        with pytest.raises(StoreError, match="is queued: wait for its end, or stop it"):
+            write_export(EXPORTS["script"], store, waiting, tmp_path / "script.py")
+        for change, words in (
+            ({"start": "abcdefghijkl"}, "starts from the weights of another run, which no script holds"),
+            ({"processes": 2}, "was trained by 2 processes together, and a script is one"),
+        ):
+            other = dataclasses.replace(run, effective=run.effective.model_copy(update=change))
+            assert words in str(EXPORTS["script"].refusal(store, other))
+
+    def test_a_loss_from_outside_is_refused(
+        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = run_of({"objective": objective(CE)})
+        outside = dataclasses.replace(LOSSES["cross_entropy"], compute=lambda given, labels, _: given.logits[0].mean())
+        monkeypatch.setitem(LOSSES, "cross_entropy", outside)
+        with pytest.raises(StoreError, match="Cross-entropy is a loss from outside this project"):
+            write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
+
+    def test_more_drawn_texts_than_a_script_holds_are_refused(
+        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.exports.script.drawn_texts.MOST_DRAWN", 10)
+        run = run_of({"objective": objective(SCL | {"views": [{"view": "eda"}]})}, {"objective": objective(CE)})
+        with pytest.raises(StoreError, match="draws 40 changed texts, and a script holds at most 10"):
+            write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
+
+    def test_more_text_than_a_script_holds_is_refused(
+        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.exports.script.drawn_texts.MOST_CHARS", 100)
+        with pytest.raises(StoreError, match="and a script holds at most 100: export its command or its config"):
+            write_export(EXPORTS["script"], store, run_of({"objective": objective(CE)}).id, tmp_path / "script.py")
