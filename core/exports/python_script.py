@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.exports.entry import Export, going_on
+from core.language import ENGLISH, N_, _, in_language
 from core.store import RunRecord, Store
 
 
@@ -13,25 +14,32 @@ def _refusal(store: Store, run: RunRecord) -> str | None:
     if (why := going_on(store, run)) is not None:
         return why
     if config.start is not None:
-        return f"{run.title} starts from the weights of another run, which no script holds: export its config."
+        return _(
+            "{title} starts from the weights of another run, which no script holds: export its config.", title=run.title
+        )
     if config.processes > 1:
-        together = f"{config.processes} processes together, and a script is one"
-        return f"{run.title} was trained by {together}: export its config."
+        return _(
+            "{title} was trained by {count} processes together, and a script is one: export its config.",
+            title=run.title,
+            count=config.processes,
+        )
     return None
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:
     from core.exports.script.run_script import run_script  # it loads torch
 
-    path.write_text(run_script(store, run), encoding="utf-8", newline="\n")
+    with in_language(ENGLISH):
+        script = run_script(store, run)
+    path.write_text(script, encoding="utf-8", newline="\n")
 
 
 ENTRIES = (
     Export(
         name="script",
-        label="Python script",
+        label=N_("Python script"),
         place=25,
-        about="One file that repeats the run with torch and transformers alone: its loop, its losses, its rows.",
+        about=N_("One file that repeats the run with torch and transformers alone: its loop, its losses, its rows."),
         suffix=".py",
         mime="text/x-python",
         write=_write,

@@ -11,6 +11,7 @@ from core.encoders.model import Encoder, Tokenizer
 from core.errors import StoreError
 from core.exports.script.literals import Item
 from core.exports.script.structure import PhaseStage
+from core.language import _
 from core.tasks import TaskData
 from core.tasks.dataset import Input
 from core.training.batches import RandomSampler, Sampler, make_sampler
@@ -144,8 +145,12 @@ def _changed(inputs: StepInputs, place: int, wanted: Pass, batches: _Batches) ->
         return dict(zip(rows, inputs.texts(place, 0, rows), strict=True))
     if (count := batches.steps * batches.size) > MOST_DRAWN:
         raise StoreError(
-            f"This run draws {count:,} changed texts, and a script holds at most {MOST_DRAWN:,}: "
-            "export its command or its config."
+            _(
+                "This run draws {count:,} changed texts, and a script holds at most {most:,}: export its command or "
+                "its config.",
+                count=count,
+                most=MOST_DRAWN,
+            )
         )
     return {step: tuple(inputs.texts(place, step, rows)) for step, rows in enumerate(batches, 1)}
 
@@ -159,8 +164,12 @@ def _check_size(rows: RunRows) -> None:
     size = sum(_chars(value) for values in every for value in values.values())
     if size > MOST_CHARS:
         raise StoreError(
-            f"The texts that this run reads have {size:,} characters, and a script holds at most {MOST_CHARS:,}: "
-            "export its command or its config."
+            _(
+                "The texts that this run reads have {size:,} characters, and a script holds at most {most:,}: export "
+                "its command or its config.",
+                size=size,
+                most=MOST_CHARS,
+            )
         )
 
 

@@ -35,6 +35,11 @@ MOVED = {
     Home("core.config.sections", "OptimiserConfig"): Home("core.exports.script.optimiser_settings", "OptimiserSettings")
 }
 FAMILIES = Home("core.encoders.families", "FAMILIES")
+# A script speaks English: a number with its noun.
+COUNTED = Home("core.quantities", "counted")
+ENGLISH_COUNTED = '''def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun: 1 row, 1,080 rows."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"'''
 REINITIALISE = Home("core.training.trainable", "reinitialise")
 # What the lines around the definitions may name from outside the project, by its name there.
 NAMES = {
@@ -118,7 +123,7 @@ def program(run: ScriptedRun) -> str:
     roots |= {REINITIALISE} if config.reinitialised_blocks else set()
     uses = uses_of(config, stages, run.blocks)
     facts = run_facts(config, uses, run.model_type, fused=run.device in ("cpu", "cuda"))
-    composer = Composer(facts, {FAMILIES: _family(run.model_type)}, MOVED)
+    composer = Composer(facts, {FAMILIES: _family(run.model_type), COUNTED: ENGLISH_COUNTED}, MOVED)
     composed = composer.compose(sorted(roots), loop)
     return "\n".join(
         [

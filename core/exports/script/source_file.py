@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from core.exports.script.english import in_english
+
 PROJECT = "core"
 
 
@@ -148,9 +150,9 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
-    """A statement with its decorators and the comment lines right above it."""
+    """A statement with its decorators and the comment lines right above it, its messages in English."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
     while first > 0 and lines[first - 1].startswith("#"):
         first -= 1
-    return "\n".join(lines[first : node.end_lineno])
+    return in_english("\n".join(lines[first : node.end_lineno]))

@@ -9,6 +9,7 @@ import torch
 
 from core.config.term import TermConfig
 from core.exports.script.composing import Composer
+from core.exports.script.english import in_english
 from core.exports.script.folding import folded
 from core.exports.script.line_breaks import broken
 from core.exports.script.source_file import Home, Outside, source_file
@@ -42,6 +43,33 @@ def compiled(text: str) -> Any:
     names: dict[str, Any] = {}
     exec(text, names)
     return names["give"]
+
+
+class TestEnglish:
+    @pytest.mark.parametrize(
+        ("translated", "plain"),
+        [
+            ('x = _("a")', 'x = "a"'),
+            ('x = N_("a") + _(y)', 'x = "a" + y'),
+            ('x = _("{a:,} is {{b}} {a}", a=f(1))', 'x = f"{f(1):,} is {{b}} {f(1)}"'),
+            ('x = _("{a} is {b}", a=f(1), b="c, d")', 'x = "{a} is {b}".format(a=f(1), b="c, d")'),
+            ('x = _("{a}", a=_("b"))', 'x = "{a}".format(a="b")'),
+            (
+                'x = f(\n    _(\n        "a "\n        "b",\n    )\n)',
+                'x = f(\n    (\n        "a "\n        "b"\n    )\n)',
+            ),
+            (
+                'x = _(\n    "{a}, "\n    "b",\n    a=1,\n)',
+                'x = (\n    f"{1}, "\n    "b"\n)',
+            ),
+            ('x = _("{a}", **known)', 'x = "{a}".format(**known)'),
+            ('x = _("{a}", a=repr(b))', 'x = f"{b!r}"'),
+            ('raise E(\n    _("{a}", a=1)\n)', 'raise E(f"{1}")'),
+            ("x = f(_)", "x = f(_)"),
+        ],
+    )
+    def test_messages_are_plain_text(self, translated: str, plain: str) -> None:
+        assert in_english(translated) == plain
 
 
 class TestFolding:
