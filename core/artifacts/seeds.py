@@ -38,7 +38,7 @@ SCORES: Mapping[str, Measure] = {
     measure.name: measure
     for measure in (
         Measure("accuracy", N_("Accuracy"), "higher"),
-        Measure("macro_f1", "Macro-F1", "higher"),
+        Measure("macro_f1", N_("Macro-F1"), "higher"),
         Measure("cross_entropy", N_("Cross-entropy, nats"), "lower"),
     )
 }

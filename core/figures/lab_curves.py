@@ -52,10 +52,10 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
     places = stacked(range(1, len(titles) + 1), GAP)
     layout = base_layout(
         showlegend=False,
-        margin={"l": 52, "r": 10, "t": 22, "b": 34},
+        margin={"l": 52, "r": 10, "t": 22, "b": 42},
         height=height,
         xaxis={
-            "title": {"text": axis_title("step"), "standoff": 4},
+            "title": {"text": axis_title("step"), "standoff": 8, "font": {"size": 12}},
             "tickformat": ",d",
             "nticks": 6,
             "zeroline": False,
@@ -64,7 +64,8 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
         annotations=[place.title(_(title)) for place, title in zip(places, titles, strict=True)],
     )
     for number, place in enumerate(places):
-        scale = {"type": "log", "dtick": 1} if number == 1 else {"nticks": 4}
+        # Plotly writes powers of ten a quarter larger than other ticks.
+        scale = {"type": "log", "dtick": 1, "tickfont": {"size": 9.6}} if number == 1 else {"nticks": 4}
         layout |= place.layout(None, {"zeroline": False, "exponentformat": "power", **scale})
     traces = [_trace(curve, setting, settings) for setting in range(settings) for curve in CURVES]
     return {"data": [trace for trace in traces if trace["meta"]["place"] < len(titles)], "layout": layout}

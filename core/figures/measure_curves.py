@@ -41,7 +41,7 @@ def measures_figure(
     layout = base_layout(
         uirevision=revision,
         showlegend=False,
-        margin={"l": 48, "r": 12, "t": 28, "b": 36},
+        margin={"l": 48, "r": 12, "t": 28, "b": 42},
         height=rows * ROW_PX + 60,
         shapes=[],
         annotations=[],
@@ -50,7 +50,8 @@ def measures_figure(
     for number, (name, place) in enumerate(zip(drawn, grid(len(drawn), COLUMNS, GAPS), strict=True)):
         label, better = _(names[name][0]), names[name][1]
         last_row = number + COLUMNS >= len(drawn)
-        x = {"nticks": 5, "zeroline": False, "title": {"text": axis, "standoff": 4} if last_row else None}
+        title = {"text": axis, "standoff": 8, "font": {"size": 12}} if last_row else None
+        x = {"nticks": 5, "zeroline": False, "title": title}
         ticks = {"tickformat": PERCENT_TICKS} if name in shares else {}
         layout |= place.layout(x, {"nticks": 4, "zeroline": False, **ticks})
         form = PERCENT_FORMAT if name in shares else ".4g"

@@ -51,8 +51,8 @@ def confidence_figure(
     ]
     layout = base_layout(
         uirevision=revision,
-        margin={"l": 48, "r": 12, "t": 8, "b": 36},
-        xaxis={"title": {"text": axis_title("step"), "standoff": 6}, "rangemode": "tozero"},
+        margin={"l": 48, "r": 12, "t": 8, "b": 42},
+        xaxis={"title": {"text": axis_title("step"), "standoff": 8, "font": {"size": 12}}, "rangemode": "tozero"},
         yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
         shapes=[
             {

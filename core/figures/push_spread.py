@@ -57,7 +57,7 @@ def spread_figure(
         chosen: marked by a line; own: the run's own, dotted.
     """
     layout = base_layout(
-        uirevision=revision, showlegend=False, margin={"l": 44, "r": 12, "t": 24, "b": 36}, hovermode="x"
+        uirevision=revision, showlegend=False, margin={"l": 44, "r": 12, "t": 24, "b": 42}, hovermode="x"
     )
     traces: list[dict[str, Any]] = []
     layout["shapes"], layout["annotations"] = [], []
@@ -66,7 +66,7 @@ def spread_figure(
         x = {
             "type": "log",
             "tickvals": [0.01, 0.03, 0.1, 0.3, 1],
-            "title": {"text": "τ", "standoff": 4} if number >= COLUMNS else None,
+            "title": {"text": "τ", "standoff": 8, "font": {"size": 12}} if number >= COLUMNS else None,
         }
         ticks = {"tickformat": PERCENT_TICKS} if panel.percent else {}
         layout |= place.layout(x, {"rangemode": "tozero", "nticks": 5, **ticks})

@@ -33,7 +33,9 @@ OTHER_FIELDS = (
     ("train", "validation", "test"),
 )
 # What an empty field is filled with, or an example, where the field itself does not say so.
-EXAMPLES = {"repository": "owner/name", "text": N_("such as text"), "label": N_("such as label"), "train": "train"}
+EXAMPLES = {"text": N_("such as text"), "label": N_("such as label")}
+# As the Hub has it, in every language.
+LITERAL = {"repository": "owner/name", "train": "train"}
 LANGUAGES = {"en": N_("English"), "zh": N_("Chinese"), "ko": N_("Korean")}
 # What may stand between a data set's title and what it is, and behind that, in any of our languages.
 MARKS = " ,:，、："
@@ -91,7 +93,8 @@ def _any_other(rows: int) -> None:
         given, fields = {}, fields_of(HubRequest)
         for names in OTHER_FIELDS:
             for column, name in zip(st.columns(COLUMNS), names, strict=True):
-                empty = _(fields[name].words.get(None, EXAMPLES.get(name, ""))).lower()
+                words = fields[name].words.get(None)
+                empty = LITERAL.get(name) or _(words or EXAMPLES.get(name, "")).lower()
                 given[name] = column.text_input(_(fields[name].label), placeholder=empty, key=f"hub.{name}")
         kind = segmented_field(st, fields_of(HubRequest)["kind"], "classes", key="hub.kind")
         if st.form_submit_button(_("Fetch"), icon=":material/download:", type="primary"):

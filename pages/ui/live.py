@@ -310,7 +310,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
             None,
         ),
         (
-            "Macro-F1",
+            _("Macro-F1"),
             percent(validation.values["macro_f1"]) if validation else "–",
             _("Of the same, on validation."),
             None,

@@ -7,7 +7,7 @@ function writeNumbers(lab, panel) {
   const shown = [
     [_("Loss"), shortNumber(moment.loss), _("nats")],
     [mixedPart(panel), shortNumber(contrastOf(panel, moment)), _("the contrastive part, to which collapse line and bound belong")],
-    [_("Collapse"), shortNumber(collapse), _("the loss, or its contrastive part, where all points look alike")],
+    [_("Collapse line"), shortNumber(collapse), _("the loss, or its contrastive part, where all points look alike")],
     [_("Gradient"), shortNumber(moment.norm), _("norm over all points; arrows grow with the root of a point's share")],
     [_("Alignment"), shortNumber(moment.alignment), _("mean squared distance of points of one class, lower is closer")],
     [_("Uniformity"), shortNumber(moment.uniformity), _("lower is more spread out")],
