@@ -51,7 +51,8 @@ SPLITS = {
 COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correct or wrong")}
 # More frames than a player of 20 seconds can show are left out, evenly.
 FRAMES_MAX = 100
-CURVES_WIDTH, CURVES_HEIGHT = 680, 700
+# Drawn twice, as wide screens and narrow ones show them: width and height by the style's class.
+CURVES = {"wide": (680, 700), "narrow": (350, 780)}
 # Beside one map are its texts; below two there should be room to see that they come.
 HEIGHTS = {1: "max(20rem, min(38rem, 100dvh - 16rem))", 2: "max(18rem, min(30rem, 100dvh - 23rem))"}
 
@@ -235,7 +236,10 @@ def _curves(one: _Shown) -> str:
         "Curves of {title}: loss and its parts, accuracy, gradient norm and learning rate over the steps.",
         title=run.title,
     )
-    return figure_svg(figure, width=CURVES_WIDTH, height=CURVES_HEIGHT, about=about)
+    return "".join(
+        f'<div class="{kind}">{figure_svg(figure, width=width, height=height, about=about)}</div>'
+        for kind, (width, height) in CURVES.items()
+    )
 
 
 def _scores(shown: Sequence[_Shown]) -> list[dict[str, Any]]:

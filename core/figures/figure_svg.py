@@ -20,6 +20,8 @@ PADDING = 0.05
 TICKS = 4
 MARKER_PX = 2.6
 # Of a letter, as the browser's side of a figure takes it; what is beside a title goes where there is no room for it.
+# A title that is too long for its figure becomes smaller, but not too small to be read; it is bolder than other words.
+LEAST_SIZE, TITLE_WIDTH = 0.75, 1.3
 LETTER_PX = 5.8
 BESIDE = re.compile(r"<span> .*</span>")
 TAG = re.compile(r"<[^>]*>")
@@ -80,7 +82,7 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     parts.append(_words(str(layout["xaxis"]["title"]["text"]), (left + right) / 2, bottom + 32, "middle", 12))
     parts += [_shape(shape, x, ys) for shape in layout.get("shapes", ())]
     parts += [drawn for trace in figure["data"] for drawn in _trace(trace, x, ys[trace["yaxis"]])]
-    parts += [_annotation(note, x, ys, (left, right, top, bottom)) for note in layout.get("annotations", ())]
+    parts += [_annotation(note, x, ys, (left, right, top, bottom), width) for note in layout.get("annotations", ())]
     parts.append(
         f'<line class="cursor" x1="{left}" x2="{left}" y1="{top}" y2="{bottom}" stroke="currentColor" '
         'stroke-opacity="0.5" visibility="hidden"/>'
@@ -185,7 +187,9 @@ def _shape(shape: Figure, x: _Axis, ys: dict[str, _Axis]) -> str:
     return _segment(place, y.start_px, place, y.end_px, look)
 
 
-def _annotation(note: Figure, x: _Axis, ys: dict[str, _Axis], box: tuple[float, float, float, float]) -> str:
+def _annotation(
+    note: Figure, x: _Axis, ys: dict[str, _Axis], box: tuple[float, float, float, float], width: int
+) -> str:
     left, right, top, bottom = box
     size = float(note.get("font", {}).get("size", 11))
     across = left + float(note["x"]) * (right - left) if note["xref"] == "paper" else x.at(float(note["x"]))
@@ -209,6 +213,7 @@ def _annotation(note: Figure, x: _Axis, ys: dict[str, _Axis], box: tuple[float, 
     text = str(note["text"])
     if anchor == "start" and note["xref"] == "paper" and float(note["x"]) == 0 and _wide(text) > right - left:
         text = BESIDE.sub("", text)
+        size *= min(1.0, max(LEAST_SIZE, (width - left) / (TITLE_WIDTH * _wide(text))))
     return _words(_Spans.of(text), across, down, anchor, size, safe=True)
 
 

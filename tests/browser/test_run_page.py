@@ -66,12 +66,12 @@ def pause(page: Page) -> None:
 
 def test_it_plays_by_itself_and_the_curves_follow(page: Page, pages: Path) -> None:
     show(page, pages / "one.html")
-    cursor = page.locator("figure .cursor")
+    cursor = page.locator("figure .wide .cursor")
     expect(page.locator(".map-view")).to_have_attribute("data-step", LATER)
     pause(page)
     page.get_by_role("slider", name="Step").press("End")
     expect(page.locator(".map-view")).to_have_attribute("data-step", "120")
-    svg = page.locator("figure svg")
+    svg = page.locator("figure .wide svg")
     expect(cursor).to_have_attribute("x1", svg.get_attribute("data-right") or "")
     expect(page.get_by_text("Step 120 · validation 88.9%", exact=True)).to_be_visible()
 
@@ -136,6 +136,11 @@ def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(page: Page, pages:
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     page.wait_for_timeout(400)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    expect(page.locator("figure .wide svg").first).to_be_hidden()
+    expect(page.locator("figure .narrow svg").first).to_be_visible()
+    assert page.evaluate(
+        "[...document.querySelectorAll('.scroll')].every((node) => node.scrollWidth <= node.clientWidth)"
+    )
 
 
 def test_it_rests_where_reduced_motion_is_preferred(page: Page, pages: Path) -> None:

@@ -133,3 +133,16 @@ def test_the_curves_of_a_run_are_drawn_with_every_label() -> None:
     numbers = [float(number) for line in lines(root) for place in line for number in place]
     assert all(0 <= number <= 400 for number in numbers)
     assert re.search("nan|inf", ET.tostring(root, "unicode")) is None
+
+
+def test_a_title_that_is_too_long_becomes_smaller_and_loses_its_note() -> None:
+    note = {"xref": "paper", "x": 0, "yref": "y domain", "y": 1, "font": {"size": 13}, "yanchor": "bottom"}
+    sizes = {}
+    for title in ("<b>Loss</b>", "<b>Gradient norm: all weights, its parts on the block 6</b>", f"<b>{'word ' * 40}</b>"):
+        root = drawn(figure([{"x": [0, 10], "y": [1, 2]}], annotations=[note | {"text": title}]))
+        (found,) = [text for text in root.iter(f"{NAMESPACE}text") if text.find(f"{NAMESPACE}tspan") is not None]
+        sizes[title] = float(found.attrib["font-size"])
+    first, longer, longest = sizes.values()
+    assert first == 13
+    assert 13 > longer > longest
+    assert longest == pytest.approx(0.75 * 13, abs=0.01)
