@@ -211,7 +211,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
-            "Task": [_(task_label(run.config)) for run in runs],
+            "Task": [task_label(run.config) for run in runs],
             "Where": [run.place or (_("this machine") if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),

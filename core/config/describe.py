@@ -111,6 +111,8 @@ def numbered(names: Iterable[str]) -> tuple[str, ...]:
 def _task(config: RunConfig) -> list[Setting]:
     task = config.task
     name = task.name or Path(task.path or task.id).name
+    if task.bundled:
+        name = _(name)
     # Of a draft the rows are not known yet, which is no difference.
     hashes = [task.content_hash] if task.content_hash else []
     follows = row_source(task, config.seed)
