@@ -18,7 +18,7 @@ from typing import Any
 
 from core.config import OWN_TASK
 from core.errors import ConfigError, StoreError, TaskError, shown
-from core.language import _
+from core.language import _, listed
 from core.store.database import DATABASE, Database
 from core.store.names import NAME_CHARS, checked_task_name
 from core.store.task_entry import TASK_ID, entry_of, task_id_of
@@ -110,7 +110,7 @@ class TaskLibrary:
         for task in tasks:
             if text in (task.id, task.name):
                 return task
-        names = ", ".join(task.name for task in tasks[:10])
+        names = listed(task.name for task in tasks[:10])
         if not names:
             raise TaskError(_("There is no task {name} of your own: add one.", name=shown(text)))
         raise TaskError(_("There is no task {name} of your own: there are {names}.", name=shown(text), names=names))
