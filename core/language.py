@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gettext
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -69,6 +69,39 @@ def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
     """The same for a message that depends on a number, which may stand in it as `{count}`: 1,080."""
     text = _catalogue(language()).ngettext(one, many, count)
     return _filled(text, {"count": f"{count:,}", **values})
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Things in a list: a, b, c."""
+    # Translators: two things in a list, with what stands between them
+    return _("{first}, {next}", first="", next="").join(parts)
+
+
+def clauses(parts: Iterable[str]) -> str:
+    """Things in a list that have commas of their own: a, b; c."""
+    # Translators: two things in a list that have commas of their own, with what stands between them
+    return _("{first}; {next}", first="", next="").join(parts)
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Whole sentences one after the other, empty ones left out.
+
+    What ends in a sign of English keeps its space in every language: an error of another process, bold text.
+    """
+    # Translators: two sentences, with the space between them if there is one
+    gap = _("{first} {next}", first="", next="")
+    said = [part for part in parts if part]
+    return "".join([*(f"{part} " if part[-1].isascii() else f"{part}{gap}" for part in said[:-1]), *said[-1:]])
+
+
+def called(what: str, value: str) -> str:
+    """What something is, and its value: Batch: 16."""
+    return _("{what}: {value}", what=what, value=value)
+
+
+def with_more(name: str, more: str) -> str:
+    """A name with something in brackets: SCL (L_out)."""
+    return _("{name} ({more})", name=name, more=more)
 
 
 def N_(message: str, /) -> str:  # noqa: N802 - gettext's name, which extracting tools know

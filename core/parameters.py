@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.errors import ConfigError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.quantities import counted
 
 Value = float | int | bool | str | tuple[int, ...]
@@ -102,7 +102,7 @@ class Parameter:
     def _choice(self, field: str, value: object) -> str:
         choices = self.choices or {}
         if not isinstance(value, str) or value not in choices:
-            raise ConfigError(field, value, _("choose one of {names}.", names=", ".join(choices)))
+            raise ConfigError(field, value, _("choose one of {names}.", names=listed(choices)))
         return value
 
     def _layers(self, field: str, value: object) -> str | tuple[int, ...]:
@@ -110,7 +110,7 @@ class Parameter:
             return value
         numbers = tuple(value) if isinstance(value, list | tuple) else ()
         if not numbers or not all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= 100 for n in numbers):
-            names = ", ".join(RELATIVE_LAYERS)
+            names = listed(RELATIVE_LAYERS)
             remedy = _("choose {names}, or give block numbers such as [2, 4].", names=names)
             raise ConfigError(field, value, remedy)
         return tuple(sorted(set(numbers)))
@@ -189,7 +189,7 @@ def checked(
     by_name = {p.name: p for p in parameters}
     unknown = sorted(set(given) - by_name.keys() - set(known))
     if unknown:
-        takes = ", ".join([*known, *by_name])
+        takes = listed([*known, *by_name])
         raise ConfigError(unknown[0], given[unknown[0]], _("{owner} takes {names}.", owner=owner, names=takes))
     return {**given, **{name: p.check(name, given.get(name, p.default)) for name, p in by_name.items()}}
 

@@ -131,7 +131,7 @@ def _recent(runs: Sequence[RunSummary]) -> None:
             st.page_link("pages/fine_tune.py", label=escaped(run.title), query_params={"run": run.id})
         with status:
             status_badge(run)
-        about.caption(escaped(f"{_(task_label(run.config))} · {objective_label(run.effective)}"))
+        about.caption(escaped(f"{task_label(run.config)} · {objective_label(run.effective)}"))
 
 
 state.require_app()

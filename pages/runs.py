@@ -13,7 +13,7 @@ from core.artifacts.waiting_time import places
 from core.config.summary import objective_label
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.language import ENGLISH, N_, _, in_language, ngettext, pgettext, reread
+from core.language import ENGLISH, N_, _, in_language, ngettext, pgettext, reread, sentences
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
@@ -83,14 +83,14 @@ def _list(engine: Engine, polling: bool) -> None:
         st.switch_page("pages/fine_tune.py", query_params={"run": clicked[0].id})
     chosen = [runs[i] for i in picked.selection.rows if i < len(runs)]
     if not chosen:
-        sentences = [
+        said = [
             _(
                 "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete "
                 "them."
             ),
             *([_("Those of others are there to be watched and compared.")] if settings().shared else []),
         ]
-        st.caption(" ".join(sentences))
+        st.caption(sentences(said))
     elif len(chosen) == 1:
         _one(engine, chosen[0], every_run)
     else:
@@ -161,7 +161,7 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     listed = {run.id for run in runs}
     deleted = sum(size.total for run_id, size in sizes.items() if run_id not in listed)
     taken = {"total": size_text(total), "budget": f"{budget_gb:g}"}
-    sentences = [
+    said = [
         _(
             "Runs take {total} of {budget} GB (SCL_DISK_GB), {deleted} of it deleted runs that can still be brought "
             "back.",
@@ -173,7 +173,7 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
     ]
     lost = sum(dropped_sentence(run) is not None for run in runs)
     if lost:
-        sentences.append(
+        said.append(
             ngettext(
                 "{count} run has lost weights to stay within it; curves and frames are kept.",
                 "{count} runs have lost weights to stay within it; curves and frames are kept.",
@@ -181,14 +181,12 @@ def _budget(sizes: Mapping[str, RunSize], runs: list[RunSummary]) -> None:
             )
         )
     elif total <= budget_gb * GB:
-        sentences.append(_("Beyond that, finished runs lose snapshots, then weights, the oldest first."))
+        said.append(_("Beyond that, finished runs lose snapshots, then weights, the oldest first."))
     if total > budget_gb * GB:
-        sentences.append(
-            _("The next run to start or end drops weights of finished runs. To make room now, delete runs.")
-        )
-        st.warning(escaped(" ".join(sentences)))
+        said.append(_("The next run to start or end drops weights of finished runs. To make room now, delete runs."))
+        st.warning(escaped(sentences(said)))
     else:
-        st.caption(escaped(" ".join(sentences)))
+        st.caption(escaped(sentences(said)))
 
 
 def _weights_kept(run: RunSummary) -> str:
@@ -211,7 +209,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
-            "Task": [_(task_label(run.config)) for run in runs],
+            "Task": [task_label(run.config) for run in runs],
             "Where": [run.place or (_("this machine") if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import StoreError
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.quantities import counted
 from core.store import Store
 from core.training.score_source import classifier_learned
@@ -100,7 +100,7 @@ def _classes(place: Place) -> None:
     shape = token_reads.shape(place.known, place.frames[-1]) if place.known.texts else None
     if shape is None:
         remedy = _("The part “One text” takes a text of your own.")
-        st.info(f"{_(NOT_KEPT)} {remedy}")
+        st.info(sentences([_(NOT_KEPT), remedy]))
         return
     known = place.known
     chosen = choose(shape, place.frames, longest=known.longest, usual=known.usual, known_steps=place.frames)

@@ -23,7 +23,7 @@ function legendEntries(view) {
   return entries;
 }
 
-const titlesOf = (some, all) => (some.length === all.length ? "" : some.map(({ title }) => title).join(", "));
+const titlesOf = (some, all) => (some.length === all.length ? "" : some.map(({ title }) => title).join(_("{first}, {next}", { first: "", next: "" })));
 
 function colourEntries(view) {
   return panelsBy(view.panels, "colouring").flatMap((panels) => {
@@ -114,7 +114,7 @@ function drawLegend(view) {
     const row = rows.get(entry.of);
     if (heading !== last) {
       const count = entries.filter(({ of, group }) => `${of} ${group}` === heading).length;
-      row.push(make("span", { className: "map-legend-title", text: count > MANY_NAMES ? `${entry.group}, ${count}` : entry.group }));
+      row.push(make("span", { className: "map-legend-title", text: count > MANY_NAMES ? _("{name}, {detail}", { name: entry.group, detail: count }) : entry.group }));
     }
     last = heading;
     row.push(categoryItem(view, entry));

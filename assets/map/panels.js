@@ -16,8 +16,9 @@ function makePanels(view, given) {
   given.forEach((data, index) => {
     view.panels[index] ??= newPanel(view);
     moved = fillPanel(view.panels[index], data) || moved;
-    const title = data.title ? `${data.title}: ` : "";
-    view.panels[index].canvas.setAttribute("aria-label", `${title}${view.data.description}`);
+    const { description } = view.data;
+    const about = data.title ? _("{what}: {value}", { what: data.title, value: description }) : description;
+    view.panels[index].canvas.setAttribute("aria-label", about);
   });
   view.stages.dataset.panels = String(given.length);
   view.stages.style.setProperty("--map-height", view.data.height);

@@ -87,7 +87,7 @@ function paletteOf(colours) {
 // What the colour of a point says, in words.
 function colourWords(colours, code) {
   if (code === NO_COLOUR) return _("{label}: none", { label: colours.label });
-  if (colours.kind === "categories") return `${colours.label}: ${colours.names[code]}`;
+  if (colours.kind === "categories") return _("{what}: {value}", { what: colours.label, value: colours.names[code] });
   const value = colours.low + ((colours.high - colours.low) * code) / (NO_COLOUR - 1);
   return _("{label}: about {value}", { label: colours.label, value: +value.toPrecision(3) });
 }

@@ -17,7 +17,7 @@ from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import objective_at
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext
 from core.losses.law import ForceLaw
 from core.parameters import number, resolve_layers, whole
 from core.quantities import counted
@@ -100,7 +100,7 @@ def shown_contrast(config: RunConfig, step: int, layer: int | None, blocks: int 
     assert forces is not None
     about = _(
         "{loss}, τ {tau:g}: the contrastive loss of this run at step {step:,}.",
-        loss=f"{_(term.entry.label)}{forces.variant(term.parameters)}",
+        loss=forces.name(_(term.entry.label), term.parameters),
         tau=temperature,
         step=step,
     )
@@ -218,7 +218,7 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
                 "The run contrasts {views} of each text ({names}). A frame holds one vector of the text itself, "
                 "without dropout, and it represents all of them here.",
                 views=counted(views, "view"),
-                names=", ".join([*own, _view_names(term)]),
+                names=listed([*own, _view_names(term)]),
             )
         )
     if size := whole(term.parameters, "queue"):
@@ -228,7 +228,7 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
 
 
 def _view_names(term: TermConfig) -> str:
-    return ", ".join(_(view.entry.label).lower() for view in term.views)
+    return listed(_(view.entry.label).lower() for view in term.views)
 
 
 def _and(names: Sequence[str]) -> str:
@@ -258,5 +258,5 @@ def _layers(term: TermConfig, blocks: int | None) -> _Contrasted:
     )
     if len(numbers) == 1:
         return _Contrasted(numbers, _("layer {number}", number=numbers[0]))
-    first = ", ".join(map(str, numbers[:-1]))
+    first = listed(map(str, numbers[:-1]))
     return _Contrasted(numbers, _("layers {first} and {last}", first=first, last=numbers[-1]))

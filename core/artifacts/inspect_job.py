@@ -33,7 +33,7 @@ from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
 from core.errors import ConfigError, StoreError, TaskError, shown
 from core.events import FloatArray, TokenText
-from core.language import _
+from core.language import _, listed
 from core.representation.metrics import spearman_similarity
 from core.settings import settings
 from core.store import RunRecord, Store, TaskLibrary
@@ -64,7 +64,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
     """
     kind = request.get("what")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ConfigError("what", kind, _("choose {known}.", known=", ".join(KINDS)))
+        raise ConfigError("what", kind, _("choose {known}.", known=listed(KINDS)))
     with closing(Store(store_folder)) as store:
         run = store.run(str(request.get("run")))
         if run.probe is None:

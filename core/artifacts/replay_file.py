@@ -25,7 +25,7 @@ from core.atomic import atomic_write
 from core.config import RunConfig, parse_config
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.store.names import NAME_CHARS
 
 FORMAT = 2
@@ -184,7 +184,7 @@ def _members(path: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(path) as file:
             infos = file.infolist()
             whole = sorted(info.filename for info in infos) == sorted(MEMBERS)
-            _demand(whole, N_("it holds not {files}"), files=", ".join(MEMBERS))
+            _demand(whole, N_("it holds not {files}"), files=listed(MEMBERS))
             unpacked = sum(info.file_size for info in infos)
             _demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
             _demand(all(info.compress_type in PACKED for info in infos), N_("it is not packed as replays are"))
@@ -253,7 +253,7 @@ def _check_order(run: RunForm, config: RunConfig) -> None:
     _demand(
         all(one.split in SPLITS for one in run.evaluations),
         N_("evaluations: splits are {splits}"),
-        splits=", ".join(SPLITS),
+        splits=listed(SPLITS),
     )
     places = [(one.step, one.split) for one in run.evaluations]
     _demand(len(set(places)) == len(places), N_("evaluations: one is there twice"))

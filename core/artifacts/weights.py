@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
-from core.language import _
+from core.language import _, listed, sentences
 from core.store import RunRecord, RunSummary, Status, Store
 from core.store.budget import missing_sentence
 from core.training.weight_files import checkpoint_path, checkpoint_step, snapshot_path, snapshot_steps
@@ -87,10 +87,9 @@ def _no_weights(store: Store, run_id: str, step: int, kept: list[int]) -> str:
         "Run {run} keeps no weights of step {step}: choose one of {kept}.",
         run=run_id,
         step=shown(step),
-        kept=", ".join(map(str, kept)),
+        kept=listed(map(str, kept)),
     )
-    missing = missing_sentence(store.run(run_id))
-    return f"{sentence} {missing}" if missing else sentence
+    return sentences([sentence, missing_sentence(store.run(run_id)) or ""])
 
 
 def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:

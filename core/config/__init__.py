@@ -19,6 +19,7 @@ from core.config.run import (
 )
 from core.config.sections import (
     FILE_TASK,
+    OWN_TASK,
     TRAIN_POINTS_MAX,
     CheckpointConfig,
     EncoderConfig,
@@ -33,6 +34,7 @@ __all__ = [
     "FILE_TASK",
     "LARGEST_SEED",
     "MAX_STEPS",
+    "OWN_TASK",
     "RATE",
     "TRAIN_POINTS_MAX",
     "CheckpointConfig",

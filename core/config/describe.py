@@ -21,7 +21,7 @@ from core.config.objective import ObjectiveConfig, setting_of
 from core.config.term import TermConfig
 from core.config.turns import stages
 from core.config.validation import Section
-from core.language import _, ngettext
+from core.language import _, listed, ngettext
 from core.parameters import Parameter
 
 TURNS_SHOWN = 3
@@ -111,6 +111,8 @@ def numbered(names: Iterable[str]) -> tuple[str, ...]:
 def _task(config: RunConfig) -> list[Setting]:
     task = config.task
     name = task.name or Path(task.path or task.id).name
+    if task.bundled:
+        name = _(name)
     # Of a draft the rows are not known yet, which is no difference.
     hashes = [task.content_hash] if task.content_hash else []
     follows = row_source(task, config.seed)
@@ -151,13 +153,13 @@ def _turned(history: Sequence[tuple[int, Setting | None]]) -> Setting:
         return known
     texts = [labels.ABSENT if setting is None else setting.text for _step, setting in changes]
     later = zip(changes[1:], texts[1:], strict=True)
-    listed = [texts[0], *(_("{value} at step {step:,}", value=text, step=step) for (step, _setting), text in later)]
-    turns = len(listed) - 1
+    spoken = [texts[0], *(_("{value} at step {step:,}", value=text, step=step) for (step, _setting), text in later)]
+    turns = len(spoken) - 1
     if turns > TURNS_SHOWN:
-        last = ngettext("{value} ({count} turn)", "{value} ({count} turns)", turns, value=listed[-1])
-        listed = [*listed[:2], "…", last]
+        last = ngettext("{value} ({count} turn)", "{value} ({count} turns)", turns, value=spoken[-1])
+        spoken = [*spoken[:2], "…", last]
     value = tuple((step, setting and setting.value) for step, setting in changes)
-    return replace(known, value=value, text=" → ".join(listed), listed=True)
+    return replace(known, value=value, text=" → ".join(spoken), listed=True)
 
 
 def _rate_factor(factor: float, path: str) -> Setting:
@@ -173,9 +175,9 @@ def _objective(objective: ObjectiveConfig, path: str) -> list[Setting]:
         found.append(Setting(f"{path}.lambda", _("Weight λ"), objective.weight, text))
     for key, term in objective.as_written:
         weight = value_text(term.weight)
-        listed = len(names) > 1 or term.weight != 1
+        counts = len(names) > 1 or term.weight != 1
         label = _("Weight of {loss}", loss=names[key])
-        found.append(Setting(f"{path}.terms.{key}.weight", label, term.weight, weight, listed))
+        found.append(Setting(f"{path}.terms.{key}.weight", label, term.weight, weight, counts))
         found += _term(term, names[key], f"{path}.terms.{key}")
     return found
 
@@ -189,9 +191,9 @@ def _term(term: TermConfig, name: str, path: str) -> list[Setting]:
             found.append(replace(setting, listed=setting.listed or parameter.name == "temperature"))
     keys = numbered(view.view for view in term.views)
     shown = [*([_("The text itself")] if term.original else []), *(_(view.entry.label) for view in term.views)]
-    listed = len(shown) > 1 or not term.original
+    counts = len(shown) > 1 or not term.original
     views = _("Views of {loss}", loss=name)
-    found.append(Setting(f"{path}.views", views, (term.original, *keys), ", ".join(shown), listed))
+    found.append(Setting(f"{path}.views", views, (term.original, *keys), listed(shown), counts))
     for key, view in zip(keys, term.views, strict=True):
         called = f"{_(view.entry.label).lower()} {key.removeprefix(view.view).lstrip('_')}".strip()
         for parameter in view.entry.parameters:
@@ -257,6 +259,6 @@ def _plain(section: Section, path: str, *names: str) -> list[Setting]:
     found = []
     for name in names or fields:
         field, value = fields[name], getattr(section, name)
-        listed = field.listed or value != field.default
-        found.append(Setting(f"{path}.{name}".lstrip("."), _(field.label), value, value_text(value, field), listed))
+        counts = field.listed or value != field.default
+        found.append(Setting(f"{path}.{name}".lstrip("."), _(field.label), value, value_text(value, field), counts))
     return found

@@ -10,6 +10,7 @@ from core.config import RunConfig
 from core.config.describe import Setting, settings
 from core.config.labels import ABSENT, in_phase
 from core.config.turns import stages
+from core.language import with_more
 
 SEED = "seed"
 # The task's settings decide the rows, but for how batches are drawn from them.
@@ -130,6 +131,6 @@ def _texts(given: Sequence[Setting | None]) -> tuple[str, ...]:
         if setting is None
         else setting.text
         if len(of_text[setting.text]) == 1
-        else f"{setting.text} ({of_text[setting.text].index(setting.value) + 1})"
+        else with_more(setting.text, str(of_text[setting.text].index(setting.value) + 1))
         for setting in given
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
-from core.language import _
+from core.language import _, clauses, listed
 from core.parameters import AUTO, RELATIVE_LAYERS, Value, whole
 from core.quantities import counted
 
@@ -43,7 +43,7 @@ def term_words(term: TermConfig) -> str:
     if term.level == "logits":
         words.append(_("the classifier's output"))
     if isinstance(term.layers, tuple):
-        words.append(_("one loss per layer ({layers})", layers=", ".join(map(str, term.layers))))
+        words.append(_("one loss per layer ({layers})", layers=listed(map(str, term.layers))))
     elif term.layers != "last":
         words.append(_("one loss per layer ({layers})", layers=_(RELATIVE_LAYERS[term.layers]).lower()))
     if (head := term.parameters.get("projection", "none")) != "none":
@@ -55,8 +55,8 @@ def term_words(term: TermConfig) -> str:
     if not term.parameters.get("normalize", True):
         words.append(_("vectors as they are, not normalised"))
     if term.views:
-        words.append(_("views: {views}", views=", ".join(_(view.entry.label).lower() for view in term.views)))
-    return "; ".join(words)
+        words.append(_("views: {views}", views=listed(_(view.entry.label).lower() for view in term.views)))
+    return clauses(words)
 
 
 def _tokens(term: TermConfig) -> str:

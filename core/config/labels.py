@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.config.fields import field_at
 from core.config.run import RunConfig
 from core.errors import ConfigError, PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.parameters import Parameter
 
 ABSENT = "–"
@@ -45,7 +45,7 @@ def value_text(value: object, parameter: Parameter | None = None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, tuple | list):
-        return ", ".join(map(str, value))
+        return listed(map(str, value))
     return ABSENT if value is None else str(value)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from core.config.term import WEIGHT_MAX, TermConfig
 from core.config.validation import Section, build
 from core.errors import ConfigError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.losses.registry import loss_entry
 from core.parameters import AUTO, Parameter, number
 
@@ -177,7 +177,7 @@ class ObjectiveConfig(Section):
         raise self._no_such_knob(name)
 
     def _no_such_knob(self, name: str) -> ConfigError:
-        has = ", ".join(["learning_rate", *self.knobs])
+        has = listed(["learning_rate", *self.knobs])
         return ConfigError("knob", name, _("this objective has no such knob; it has {names}.", names=has))
 
     def with_momentum(self, momentum: float) -> ObjectiveConfig:

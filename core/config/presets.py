@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.losses.registry import loss_entry
 from core.parameters import AUTO
 
@@ -339,5 +339,5 @@ PRESETS: Mapping[str, Preset] = {
 def preset(name: object) -> Preset:
     """Raises: ConfigError naming what exists."""
     if not isinstance(name, str) or name not in PRESETS:
-        raise ConfigError("preset", name, _("choose one of {names}.", names=", ".join(PRESETS)))
+        raise ConfigError("preset", name, _("choose one of {names}.", names=listed(PRESETS)))
     return PRESETS[name]

@@ -17,6 +17,8 @@ from core.language import N_
 
 TRAIN_POINTS_MAX = 500
 FILE_TASK = "file"
+# What the ids of the tasks that people brought begin with.
+OWN_TASK = "own-"
 # Translators: how a file is written, found out by itself.
 DETECTED: Mapping[Any, str] = {None: N_("Detected")}
 ENCODINGS: Mapping[Any, str] = {
@@ -218,6 +220,11 @@ class TaskConfig(Section):
         ),
         Shown({"random": N_("Random"), "class_balanced": N_("Class-balanced"), "balanced": N_("Equal shares")}),
     ] = "random"
+
+    @property
+    def bundled(self) -> bool:
+        """Whether it comes with the app, so that its name is one of the project's own."""
+        return self.id != FILE_TASK and not self.id.startswith(OWN_TASK)
 
     @field_validator("id", mode="before")
     @classmethod

@@ -6,7 +6,7 @@ from core.config import RunConfig, TrainableConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import settings_at_end
-from core.language import _
+from core.language import _, listed
 from core.quantities import counted
 
 
@@ -38,7 +38,7 @@ def _phase_label(config: RunConfig, number: int) -> str:
         parts.append(_("learning rate × {factor:g}", factor=last.rate_factor))
     if turned and last == (number, first, 1.0):
         parts.append(_("turned and back"))
-    return ", ".join(parts)
+    return listed(parts)
 
 
 def _mix(first: ObjectiveConfig, last: ObjectiveConfig) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.errors import ConfigError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.losses.entry import LossEntry
 from core.losses.registry import loss_entry
 from core.parameters import AUTO, Value, checked, whole
@@ -206,4 +206,4 @@ def _check_mixup(term: TermConfig) -> None:
 
 def _named(term: TermConfig) -> str:
     names = [*([_("the text itself")] if term.original else []), *(view.view for view in term.views)]
-    return ", ".join(names) or _("none")
+    return listed(names) or _("none")

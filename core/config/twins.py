@@ -11,7 +11,7 @@ from core.config.diff import SEED, config_differences
 from core.config.presets import preset
 from core.config.turns import as_launched
 from core.errors import ConfigError
-from core.language import ENGLISH, _, in_language
+from core.language import ENGLISH, _, in_language, listed
 
 NAME_LENGTH = 80
 CHANGE_LENGTH, VALUE_LENGTH = 60, 20
@@ -125,7 +125,7 @@ def _key(place: Any, name: str, path: str) -> str | int:
     if not isinstance(place, dict):
         remedy = _("there is no {name}; in its place the run has nothing of this name.", name=repr(name))
         raise ConfigError("setting", path, remedy)
-    remedy = _("there is no {name}; in its place the run has {names}.", name=repr(name), names=", ".join(place))
+    remedy = _("there is no {name}; in its place the run has {names}.", name=repr(name), names=listed(place))
     raise ConfigError("setting", path, remedy)
 
 

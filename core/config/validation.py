@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from core.config.fields import field_at
 from core.errors import ConfigError, PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.parameters import bound_text
 from core.quantities import counted
 
@@ -115,4 +115,4 @@ def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
         if isinstance(part, str) and part in getattr(here, "model_fields", {}):
             here = here.model_fields[part].annotation
             here = next((a for a in getattr(here, "__args__", ()) if hasattr(a, "model_fields")), here)
-    return ", ".join(here.model_fields) if hasattr(here, "model_fields") else ""
+    return listed(here.model_fields) if hasattr(here, "model_fields") else ""

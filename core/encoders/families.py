@@ -13,7 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from core.errors import EncoderError
-from core.language import _
+from core.language import _, listed
 
 Head = Callable[[Any, Tensor], Tensor]
 
@@ -139,7 +139,7 @@ FAMILIES: Mapping[str, Family] = {
 def family_of(model_type: str) -> Family:
     """Raises: EncoderError naming the families that exist."""
     if model_type not in FAMILIES:
-        names = ", ".join(FAMILIES)
+        names = listed(FAMILIES)
         raise EncoderError(
             _("Encoder type {kind} is not supported: choose one of {names}.", kind=repr(model_type), names=names)
         )

@@ -20,7 +20,7 @@ from urllib.request import getproxies
 from safetensors import SafetensorError
 
 from core.errors import ConfigError, EncoderError, shown
-from core.language import N_, _
+from core.language import N_, _, listed
 
 # What messages call a model that is read.
 ENCODER = N_("Encoder")
@@ -118,7 +118,7 @@ def read_shape(path: Path, encoder_id: str) -> EncoderShape:
                     "Encoder {name} is of the type {kind}: choose one of {names}.",
                     name=shown(encoder_id),
                     kind=shown(model_type),
-                    names=", ".join(MODEL_TYPES),
+                    names=listed(MODEL_TYPES),
                 )
             )
         found = {field: next(config[n] for n in names if n in config) for field, names in CONFIG_NAMES.items()}

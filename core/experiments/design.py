@@ -21,7 +21,7 @@ from core.config.run import MAX_STEPS
 from core.config.sweepable import OBJECTIVE, sweepable
 from core.config.validation import Section, build
 from core.errors import ConfigError
-from core.language import ENGLISH, N_, _, in_language, language
+from core.language import ENGLISH, N_, _, in_language, language, listed
 from core.parameters import Parameter
 from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS
@@ -182,7 +182,7 @@ class Design(Section):
                 raise ConfigError("baseline", name, _("name an axis: {names}.", names=_any_of(by_name)))
             labels = [level.label for level in by_name[name].levels]
             if label not in labels:
-                remedy = _("choose a level of {axis}: {levels}.", axis=name, levels=", ".join(labels))
+                remedy = _("choose a level of {axis}: {levels}.", axis=name, levels=listed(labels))
                 raise ConfigError("baseline", label, remedy)
         labels = [source.label for source in self.sources]
         _check_distinct("sources", labels)
@@ -246,7 +246,7 @@ class Design(Section):
         if cell.levels is None:
             return levels[0].title
         named = [_titled(axis, level, self.base) for axis, level in zip(self.axes, levels, strict=True)]
-        return ", ".join(named) or _("all runs")
+        return listed(named) or _("all runs")
 
     def draft(self, cell: Cell, seed: int, sources: Mapping[str, str] = MappingProxyType({})) -> RunConfig:
         """The draft of one run.
@@ -410,7 +410,7 @@ def _spoken(name: str) -> str:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    return ", ".join(names) or _("there is none")
+    return listed(names) or _("there is none")
 
 
 def _check_distinct(field: str, names: list[str]) -> None:

@@ -21,7 +21,7 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import SHARES, cautions, notes, score_name, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
-from core.language import ENGLISH, _, language, ngettext
+from core.language import ENGLISH, _, language, listed, ngettext
 from core.quantities import counted
 from core.store import Experiment, Status
 
@@ -63,8 +63,8 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
         notes=[*cautions(results), *notes(results)],
         published=protocol.published if protocol else (),
         differs=_(protocol.differs) if protocol else "",
-        axes=[(axis_title(axis, design.base), ", ".join(level.title for level in axis.levels)) for axis in design.axes],
-        seeds=", ".join(map(str, design.seeds)),
+        axes=[(axis_title(axis, design.base), listed(level.title for level in axis.levels)) for axis in design.axes],
+        seeds=listed(map(str, design.seeds)),
         settings=[(_(one.label), one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
         runs=_runs(results),
         design=json.dumps(design.model_dump(mode="json"), indent=2, ensure_ascii=False),

@@ -34,7 +34,7 @@ from core.figures.example_colours import correct_colours, label_colours, predict
 from core.figures.figure_svg import figure_svg
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
-from core.language import N_, _, language, script_messages
+from core.language import N_, _, language, script_messages, sentences
 from core.quantities import counted, percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
@@ -274,7 +274,7 @@ def _scores_note(shown: Sequence[_Shown]) -> str:
     ]
     if len(shown) > 1:
         words.append(_("Two runs that differ by less are not shown to differ."))
-    return " ".join(words)
+    return sentences(words)
 
 
 def _attention_note(shown: Sequence[_Shown]) -> str:

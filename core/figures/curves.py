@@ -31,7 +31,7 @@ from core.figures.template import (
     rounded,
     thinned,
 )
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext
 from core.losses.registry import LOSSES
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
 
@@ -163,7 +163,7 @@ def part_label(part: str) -> str:
     loss, number = _loss_of(key)
     symbol, pieces = (LOSSES[loss].symbol, LOSSES[loss].pieces) if loss in LOSSES else (loss, {})
     said = f"{_(symbol)} {number}" if number > 1 else _(symbol)
-    return f"{said}, {_(pieces.get(piece, piece))}" if piece else said
+    return _("{name}, {detail}", name=said, detail=_(pieces.get(piece, piece))) if piece else said
 
 
 def part_dash(part: str) -> str:
@@ -277,7 +277,7 @@ def _cosine_traces(steps: Sequence[Step], compared: Sequence[Step], pace: int) -
 
 def _blocks(compared: Sequence[Step]) -> str:
     numbers = sorted({int(step.values[SHARED_BLOCK]) for step in compared if SHARED_BLOCK in step.values})
-    return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=", ".join(map(str, numbers)))
+    return ngettext("block {numbers}", "blocks {numbers}", len(numbers), numbers=listed(map(str, numbers)))
 
 
 def _pace(steps: Sequence[Step]) -> int:
@@ -351,7 +351,7 @@ def _probe_name(of_probe: Sequence[Evaluation]) -> str:
 def _with_rows(name: str, evaluation: Evaluation) -> str:
     """A line's name, with how many rows its probe was fitted on."""
     rows = evaluation.probe_rows
-    return name if rows is None else f"{name}, {counted(rows, 'row')}"
+    return name if rows is None else _("{name}, {detail}", name=name, detail=counted(rows, "row"))
 
 
 def _scored_traces(evaluations: Sequence[Evaluation], name: str, dash: str, end: str) -> list[Figure]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.errors import shown
 from core.events import TokenText, Word
 from core.figures.template import short_text
-from core.language import N_, _, pgettext
+from core.language import N_, _, listed, pgettext, sentences
 from core.quantities import signed
 from core.representation.attention import entered_and_left, top_words
 
@@ -151,7 +151,7 @@ def _mark(weight: float, measure: str, scale: float, *, framed: bool, sign: str)
     styles += [_UNDERLINE] * (weight < 0) + [_CHOSEN] * framed
     said = [_measured(measure, weight)] + [_("in the top k")] * framed
     said += [_(SAID[sign])] if sign else []
-    return _Mark(";".join(styles), ", ".join(said), sign)
+    return _Mark(";".join(styles), listed(said), sign)
 
 
 def _measured(measure: str, weight: float) -> str:
@@ -183,7 +183,7 @@ def _body(text: TokenText, marks: Sequence[_Mark]) -> str:
         return "".join(sides)
     note = _("The pale end was cut off: the encoder reads {count} tokens of this.", count=f"{text.length:,}")
     more = _("{count} more characters are not shown.", count=f"{hidden:,}") if hidden else ""
-    return "".join(sides) + _note(" ".join(filter(None, (note, more))))
+    return "".join(sides) + _note(sentences([note, more]))
 
 
 def _pieces(side: str, words: Mapping[int, Word], marks: Sequence[_Mark]) -> tuple[list[str], int]:
@@ -231,7 +231,7 @@ def _spoken(text: TokenText, weights: Sequence[float], measure: str) -> str:
 
 
 def _listed(text: TokenText, places: Sequence[int]) -> str:
-    return ", ".join(_name(text, place) for place in places) or pgettext("words", "none")
+    return listed(_name(text, place) for place in places) or pgettext("words", "none")
 
 
 def _name(text: TokenText, place: int) -> str:

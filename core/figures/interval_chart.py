@@ -57,7 +57,7 @@ def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percen
     if not scores:
         return ""
     ends = [times * end for row in rows for end in (row.difference, row.low, row.high) if end is not None]
-    panels = [_Panel(LABEL_PX, *_padded(scores), f"{score}{', %' if percent else ''}")]
+    panels = [_Panel(LABEL_PX, *_padded(scores), _("{score}, %", score=score) if percent else score)]
     if ends:
         left = LABEL_PX + PANEL_PX + GAP_PX
         panels.append(_Panel(left, *_padded([0.0, *ends]), _("Difference, {unit}", unit=unit)))

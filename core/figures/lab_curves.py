@@ -72,7 +72,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
 
 
 def _trace(curve: _Curve, setting: int, settings: int) -> dict[str, Any]:
-    name = f"{_(curve.name)}, {'AB'[setting]}" if settings > 1 else _(curve.name)
+    name = _("{name}, {detail}", name=_(curve.name), detail="AB"[setting]) if settings > 1 else _(curve.name)
     colour = QUIET if curve.quiet and settings == 1 else COLOURS[setting]
     return {
         "type": "scatter",

@@ -97,10 +97,10 @@ def _weights_entropy(alpha: float, own: float, others: Tensor) -> Tensor:
     return torch.where(others > 0, mixed, torch.full_like(mixed, math.log(own)))
 
 
-def _variant(settings: Settings) -> str:
+def _name(label: str, settings: Settings) -> str:
     if settings["uniform"]:
-        return _(" (DSCL), uniform α")
-    return f" (DSCL), α {number(settings, 'alpha'):g}"
+        return _("{loss} (DSCL), uniform α", loss=label)
+    return _("{loss} (DSCL), α {alpha:g}", loss=label, alpha=number(settings, "alpha"))
 
 
 ENTRIES = (
@@ -156,6 +156,6 @@ ENTRIES = (
         colour="#cc79a7",
         compute=_compute,
         lines=_lines,
-        forces=Forces(lambda settings, views: ForceLaw("dscl", views, _alpha(settings)), _variant),
+        forces=Forces(lambda settings, views: ForceLaw("dscl", views, _alpha(settings)), _name),
     ),
 )

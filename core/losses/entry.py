@@ -75,11 +75,11 @@ class Forces(NamedTuple):
 
     Attributes:
         law: from the settings and the views of a text, the loss on one vector per text.
-        variant: what the settings make of the loss, in words behind its name, translated; "" for nothing.
+        name: what the loss is called with these settings, from its label, which is translated already.
     """
 
     law: Callable[[Settings, int], ForceLaw]
-    variant: Callable[[Settings], str]
+    name: Callable[[str, Settings], str]
 
 
 @dataclass(frozen=True, slots=True)

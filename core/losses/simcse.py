@@ -107,8 +107,8 @@ def _lines_supervised(given: TermInput, labels: Tensor, settings: Settings) -> R
     return ReferenceLines(torch.tensor(math.log(n * (v - 1) + hard), dtype=torch.float64), None)
 
 
-def _variant(settings: Settings) -> str:
-    return _(" (NT-Xent, all other vectors)") if settings["candidates"] == "all" else ""
+def _name(label: str, settings: Settings) -> str:
+    return _("{loss} (NT-Xent, all other vectors)", loss=label) if settings["candidates"] == "all" else label
 
 
 def _law(settings: Settings, views: int) -> ForceLaw:
@@ -170,7 +170,7 @@ ENTRIES = (
         colour="#56b4e9",
         compute=_compute,
         lines=_lines,
-        forces=Forces(_law, _variant),
+        forces=Forces(_law, _name),
     ),
     LossEntry(
         name="simcse_supervised",

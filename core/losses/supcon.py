@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from core.language import N_
+from core.language import N_, with_more
 from core.lazy import lazy
 from core.losses.checks import check_choice, check_positive, check_shape
 from core.losses.entry import (
@@ -326,6 +326,8 @@ ENTRIES = (
         colour="#009e73",
         compute=_compute,
         lines=_lines,
-        forces=Forces(_law, lambda settings: " (L_in)" if settings["variant"] == "in" else " (L_out)"),
+        forces=Forces(
+            _law, lambda label, settings: with_more(label, "L_in" if settings["variant"] == "in" else "L_out")
+        ),
     ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.quantities import percent, signed
 
 # A loss counts as being at its collapse line when it has covered less than this share of what it can reach, and as
@@ -151,7 +151,7 @@ def verdict(contrast: Contrast, now: Geometry, start: Geometry | None) -> Verdic
     said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
         said.append(_("The map shows other vectors than those it compares."))
-    return Verdict(outcome, " ".join(said), _numbers(now, start))
+    return Verdict(outcome, sentences(said), _numbers(now, start))
 
 
 def _outcome(contrast: Contrast, now: Geometry, start: Geometry | None) -> Outcome:

@@ -9,7 +9,7 @@ from datetime import datetime
 from filelock import FileLock, ReadWriteLock, Timeout
 
 from core.errors import StoreError
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.settings import settings
 from core.store.records import RunSummary, Status
 from core.store.sizes import CHECKPOINT, SNAPSHOT, Dropped, size_text
@@ -113,7 +113,7 @@ def missing_sentence(run: RunSummary) -> str | None:
     if dropped is None:
         return None
     remedy = _("To have them again, raise SCL_DISK_GB and run the same settings again, which gives the same curve.")
-    return f"{dropped} {remedy}"
+    return sentences([dropped, remedy])
 
 
 def _total(store: Store) -> int:

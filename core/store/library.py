@@ -16,12 +16,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from core.config import OWN_TASK
 from core.errors import ConfigError, StoreError, TaskError, shown
-from core.language import _
+from core.language import _, listed
 from core.store.database import DATABASE, Database
 from core.store.names import NAME_CHARS, checked_task_name
 from core.store.task_entry import TASK_ID, entry_of, task_id_of
-from core.tasks.rows import OWN, Kind, Rows, one_line, read_rows_file, write_rows
+from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
 
 FOLDER = "tasks"
 # Files that no task has are half of an addition for this long, and then what an interrupted one left.
@@ -109,7 +110,7 @@ class TaskLibrary:
         for task in tasks:
             if text in (task.id, task.name):
                 return task
-        names = ", ".join(task.name for task in tasks[:10])
+        names = listed(task.name for task in tasks[:10])
         if not names:
             raise TaskError(_("There is no task {name} of your own: add one.", name=shown(text)))
         raise TaskError(_("There is no task {name} of your own: there are {names}.", name=shown(text), names=names))
@@ -182,7 +183,7 @@ class TaskLibrary:
         """What an addition left that was ended in the middle: half-written files, and rows of no task. Also the JSON
         files that said of tasks what rows of the database say now."""
         limit_ns = (time.time() - LEFTOVER_S) * 1e9
-        names = (f"{OWN}*.parquet", f"{OWN}*.json", ".*.partial")
+        names = (f"{OWN_TASK}*.parquet", f"{OWN_TASK}*.json", ".*.partial")
         paths = [path for name in names for path in self.rows_folder.glob(name)]
         old = [path for path in paths if 0 < _stamp(path)[0] < limit_ns]
         if not old:

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from typing import Any
 
-from core.tasks.rows import OWN, Rows
+from core.config import OWN_TASK
+from core.tasks.rows import Rows
 
-TASK_ID = re.compile(rf"{OWN}[0-9a-f]{{16}}")
+TASK_ID = re.compile(rf"{OWN_TASK}[0-9a-f]{{16}}")
 
 
 def task_id_of(rows: Rows) -> str:
-    return OWN + rows.content_hash[:16]
+    return OWN_TASK + rows.content_hash[:16]
 
 
 def entry_of(rows: Rows, name: str, source: str, created_at: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext
 from core.tasks.dataset import Note, Split, TaskData
 from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import Source, read_file
@@ -176,7 +176,7 @@ def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
     """
     for kind in drop:
         if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, _("choose from {names}.", names=", ".join(PROBLEMS)))
+            raise ConfigError("drop", kind, _("choose from {names}.", names=listed(PROBLEMS)))
     kinds = [kind for kind in together.counts if PROBLEMS[kind].must_drop and kind not in drop]
     if kinds:
         count = sum(together.counts[kind] for kind in kinds)
@@ -232,7 +232,7 @@ def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
             "{file} has the label {label}, which the training file lacks: its labels are {labels}.",
             file=name,
             label=shown(unknown[0]),
-            labels=shown(", ".join(sorted(set(train.labels)))),
+            labels=shown(listed(sorted(set(train.labels)))),
         )
         raise TaskError(message)
     if train.splits is not None and "test" in train.splits:
@@ -339,7 +339,7 @@ def _split(rows: Rows, chosen: Sequence[int], classes: Sequence[str], named: str
             "training rows with it, or drop it.",
             name=named,
             label=shown(unknown[0]),
-            labels=shown(", ".join(classes)),
+            labels=shown(listed(classes)),
         )
         raise TaskError(message)
     return Split(part.texts, tuple(number[label] for label in part.labels), part.seconds)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from core.atomic import atomic_write
+from core.config import OWN_TASK
 from core.errors import TaskError, shown
 from core.language import _
 
@@ -22,8 +23,6 @@ SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 META_KEY = b"scl_rows"
 META_VERSION = 1
-# What the ids of the tasks that people brought begin with.
-OWN = "own-"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Rows:
 
 def is_own(task_id: str) -> bool:
     """Whether a task is one that people brought, and not a bundled one."""
-    return task_id.startswith(OWN)
+    return task_id.startswith(OWN_TASK)
 
 
 def write_rows(path: Path, rows: Rows, metadata: Mapping[str, str]) -> None:

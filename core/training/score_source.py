@@ -12,7 +12,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.turns import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.quantities import percent
 
 # Training rows that the linear probe of a frame is fitted on, those on the map among them.
@@ -105,7 +105,7 @@ def classifier_note(config: RunConfig, *, over: bool = False) -> str | None:
         rows=PROBE_ROWS,
     )
     remedy = [_("Turn λ below 1 to train the classifier.")] if by_weight and not over else []
-    return " ".join([cause, scores, *remedy])
+    return sentences([cause, scores, *remedy])
 
 
 def predictions_note(config: RunConfig, evaluations: Sequence[Evaluation]) -> str | None:
@@ -168,4 +168,4 @@ def outcome_sentence(config: RunConfig, evaluations: Sequence[Evaluation]) -> st
     if low <= start <= high and score != start:
         sentence = _("{comparison}, perhaps by chance; 95% interval {low} to {high}.", **known)
     remedy = [_("More steps, or a higher learning rate, may lift it.")] if start > high and not by_probe else []
-    return " ".join([sentence, *remedy])
+    return sentences([sentence, *remedy])

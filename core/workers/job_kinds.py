@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import _
+from core.language import _, listed
 
 Progress = Callable[[int, int | None, str], None]
 # What carries a job out: function(request, store folder, progress) -> result, all of it plain JSON.
@@ -69,7 +69,7 @@ KEPT_OTHERS_S = 86_400.0
 def check_kind(kind: str) -> None:
     """Raises: ConfigError for an unknown kind, naming what exists."""
     if kind not in KINDS:
-        raise ConfigError("job", kind, _("choose {names}.", names=", ".join(KINDS)))
+        raise ConfigError("job", kind, _("choose {names}.", names=listed(KINDS)))
 
 
 def work_of(kind: str) -> Work:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigError, EngineError, StoreError, shown
-from core.language import _
+from core.language import _, listed
 from core.store.database import DATABASE
 from core.store.job_table import JobRecord, JobTable
 from core.store.liveness import is_alive
@@ -55,7 +55,7 @@ class Jobs:
         Raises: ConfigError for an unknown group, EngineError when no process can be started.
         """
         if group not in kinds.groups():
-            raise ConfigError("group", group, _("choose {names}.", names=", ".join(kinds.groups())))
+            raise ConfigError("group", group, _("choose {names}.", names=listed(kinds.groups())))
         with self._plain_errors():
             self._ensure_running(group)
 

@@ -14,7 +14,7 @@ from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.language import ENGLISH, N_, _, in_language, pgettext
+from core.language import ENGLISH, N_, _, in_language, pgettext, sentences
 from core.quantities import counted
 from core.settings import settings
 from core.store import LibraryTask
@@ -98,7 +98,7 @@ def _accepted() -> str:
         excess = _("Of a file with more than {rows} rows a seeded sample of them is kept.", rows=rows)
     else:
         excess = _("Of a file with more than {rows} rows it is refused.", rows=rows)
-    sentences = [
+    said = [
         _(
             "CSV, TSV, JSON lines or Parquet of up to {size} MB and {columns} columns.",
             size=_max_mb(),
@@ -107,7 +107,7 @@ def _accepted() -> str:
         excess,
         _("A text has up to {count} characters.", count=f"{limits.max_text_chars:,}"),
     ]
-    return " ".join(sentences)
+    return sentences(said)
 
 
 def _empty() -> None:
@@ -245,7 +245,7 @@ def _problems(together: Together) -> list[str]:
     for kind in found:
         left, right = st.columns([3, 1], vertical_alignment="center")
         headline = _("{problem}: {count}.", problem=_(kind.label).capitalize(), count=f"{counts[kind.name]:,}")
-        left.markdown(f"**{headline}** {_(kind.sentence)}")
+        left.markdown(sentences([f"**{headline}**", _(kind.sentence)]))
         if kind.must_drop:
             right.caption(_("cannot be used"))
         elif right.toggle(_("Drop them"), kind.name == "duplicate", key=f"drop.{kind.name}"):

@@ -12,7 +12,7 @@ import streamlit as st
 from core.artifacts.speed import estimated
 from core.config import PhaseConfig, RunConfig
 from core.encoders.source import encoder_shape, tokenizer_file
-from core.language import N_, _
+from core.language import N_, _, pgettext, sentences
 from core.parameters import number, whole
 from core.quantities import PERCENT_CELLS, counted, hundredths, percent
 from core.store import Store
@@ -150,7 +150,7 @@ def _table(columns: dict[str, Sequence[object]]) -> None:
         height="content" if len(columns["Class"]) <= MAX_CLASS_ROWS else TABLE_PX,
         column_config={
             "Class": st.column_config.TextColumn(_("Class"), help=_("Training rows by class")),
-            "Rows": st.column_config.NumberColumn(_("Rows")),
+            "Rows": st.column_config.NumberColumn(pgettext("a count", "Rows")),
             "Per anchor": st.column_config.NumberColumn(
                 # Translators: the heading of a column: how many positives an anchor finds in its batch.
                 _("Per anchor"),
@@ -204,7 +204,7 @@ def _queue(phase: PhaseConfig, term: TermPlan, queue: int) -> None:
         )
     momentum = number(term.term.parameters, "momentum")
     copy = _("Its copy of the encoder keeps {momentum:g} of itself at each step.", momentum=momentum)
-    st.caption(f"{held} {copy}")
+    st.caption(sentences([held, copy]))
 
 
 def _token_vectors(
@@ -217,7 +217,7 @@ def _token_vectors(
     if found.exact:
         return sentence
     basis = _("Tokens are estimated from characters until the encoder's tokenizer is here.")
-    return f"{sentence} {basis}"
+    return sentences([sentence, basis])
 
 
 def _vectors_of_a_text(k: int, clusters: int, tokens: Sequence[int], vectors: str) -> str:

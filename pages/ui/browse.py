@@ -18,7 +18,7 @@ from core.encoders.source import BUNDLED
 from core.errors import PlaygroundError, shown
 from core.figures.bars import class_balance_figure, score_figure
 from core.figures.template import Figure
-from core.language import ENGLISH, N_, _, language, pgettext
+from core.language import ENGLISH, N_, _, language, listed, pgettext, sentences
 from core.quantities import counted
 from core.store import LibraryTask
 from core.store.store import UNDO_S
@@ -124,19 +124,19 @@ def _about(task_id: str, own: LibraryTask | None, listing: Listing) -> str:
         _("{count} {split}", count=f"{counts[split]:,}", split=_(SPLIT_LABELS[split]).lower())
         for split in listing.split_names
     ]
-    sentences = [
+    said = [
         f"{escaped(own.source.rstrip('.'))}." if own else _(TASKS[task_id].summary),
         _(
             "{rows}: {splits}; {labels}.",
             rows=counted(len(listing.texts), "pair") if listing.pairs else counted(len(listing.texts), "text"),
-            splits=", ".join(parts),
+            splits=listed(parts),
             labels=counted(len(listing.classes), "class", "classes")
             if listing.classes
             else _("similarity scores, to measure against"),
         ),
         *(escaped(_(note)) for note in listing.notes),
     ]
-    return " ".join(sentences)
+    return sentences(said)
 
 
 def _actions(task_id: str, own: LibraryTask | None) -> None:
@@ -343,7 +343,7 @@ def _repeated(texts: int, differing: int, crossing: int) -> str:
         return _("{repeated}, {differing} of them with different labels, {crossing} in more than one split.", **values)
     if differing:
         return _("{repeated}, {differing} of them with different labels.", **values)
-    return _("{repeated}, {crossing} in more than one split.", **values) if crossing else f"{repeated}."
+    return _("{repeated}, {crossing} in more than one split.", **values) if crossing else _("{said}.", said=repeated)
 
 
 @cached(8)

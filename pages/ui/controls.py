@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
@@ -149,7 +149,7 @@ def disk_line(engine: Engine, run: RunSummary) -> None:
     ]
     on_disk = _("On disk: {size}", size=size_text(size.total))
     if parts:
-        on_disk = _("On disk: {size} ({parts})", size=size_text(size.total), parts=", ".join(parts))
+        on_disk = _("On disk: {size} ({parts})", size=size_text(size.total), parts=listed(parts))
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.weights_dropped_at is None and visitor().may_change(run.owner):
             _keep_toggle(engine, run)
@@ -195,7 +195,7 @@ def offer_undo(engine: Engine) -> None:
         except PlaygroundError as error:
             leave_notice(str(error))
 
-    names = ", ".join(f"“{escaped(title)}”" for _run_id, title in discarded)
+    names = listed(f"“{escaped(title)}”" for _run_id, title in discarded)
     with st.container(horizontal=True, vertical_alignment="center"):
         words = _(
             "Deleted {names}. This can be undone for {minutes:.0f} minutes; then {size} will be freed.",

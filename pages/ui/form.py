@@ -14,7 +14,7 @@ from core.config.sections import ResourcesConfig
 from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
-from core.language import N_, _
+from core.language import N_, _, with_more
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
@@ -91,7 +91,7 @@ def _encoder_label(name: str) -> str:
     """A Hub name, with its language where that is not English."""
     if name not in LISTED or LISTED[name].language == ENGLISH:
         return name
-    return f"{name} ({_(LISTED[name].language)})"
+    return with_more(name, _(LISTED[name].language))
 
 
 def _frames(start: RunConfig) -> int:

@@ -11,7 +11,7 @@ from core.config import RATE
 from core.config.objective import Knob
 from core.config.turns import SettingsAt, objective_at
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.store import RunRecord
 from core.store.records import KnobState
 from core.workers import Engine
@@ -110,7 +110,7 @@ def _slider(
             leave_notice(str(error))
             state.remember(key, drawn._replace(shown=math.nan))
 
-    about = f"{_(knob.help)} {_(WHEN)}"
+    about = sentences([_(knob.help), _(WHEN)])
     st.slider(
         _(knob.label),
         scale.low,

@@ -14,7 +14,7 @@ from core.encoders.counting import TokenCounts, token_counter
 from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
-from core.language import N_, _, reread
+from core.language import N_, _, reread, sentences
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
@@ -42,7 +42,7 @@ def lengths(texts: Sequence[Input]) -> str:
     try:
         counted = _counts(encoder, chosen)
     except PlaygroundError as error:
-        st.caption(f"{escaped(str(error))} {_('Showing words instead.')}")
+        st.caption(sentences([escaped(str(error)), _("Showing words instead.")]))
         counted = None
     found = list(counted.counts) if counted else word_counts(chosen)
     # Translators: of the tokens of a text.
@@ -98,7 +98,7 @@ def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     if job is None:
         st.caption(_("The tokenizer of this encoder is not here yet, so these are words."))
         if st.button(_("Fetch it and count"), icon=":material/download:"):
-            reads.jobs().start(JOB, request, f"Tokens of {encoder}")
+            reads.jobs().start(JOB, request, _("Tokens of {encoder}", encoder=encoder))
             st.rerun()
         return None
     if job.status == "done":

@@ -17,7 +17,7 @@ from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
-from core.language import ENGLISH, N_, _, in_language, ngettext, reread
+from core.language import ENGLISH, N_, _, in_language, listed, ngettext, reread, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.representation.verdict import Geometry, Outcome, verdict
@@ -175,7 +175,7 @@ def _device(run: RunRecord) -> str:
         *([] if precision == "auto" else [precision]),
         *([_("node {name}", name=run.place)] if run.place else []),
     ]
-    return ", ".join(parts)
+    return listed(parts)
 
 
 def _progress(store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobState) -> None:
@@ -290,7 +290,7 @@ def _in_line(place: Place | None, on_cluster: bool) -> str:
     if place is None or not place.seconds:
         return words
     begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(place.seconds))
-    return f"{words} {begins}"
+    return sentences([words, begins])
 
 
 def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]) -> None:
@@ -306,7 +306,7 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
         (
             _("Probe now") if probed else _("Validation"),
             _percent(validation),
-            f"{_about(validation, probed)} {_at_frames(validation)}",
+            sentences([_about(validation, probed), _at_frames(validation)]),
             None,
         ),
         (
@@ -318,26 +318,26 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
         (
             _("Probe at step 0"),
             _percent(at_start),
-            f"{_about_start(at_start)} {_majority(run)}",
+            sentences([_about_start(at_start), _majority(run)]),
             None,
         )
         if at_start is not None
         else (
             _("Probe to beat"),
             _percent(probe),
-            f"{_about_baseline(probe, _(POOLED[config.encoder.pooling]))} {_majority(run)}",
+            sentences([_about_baseline(probe, _(POOLED[config.encoder.pooling])), _majority(run)]),
             None,
         ),
         (
             _("Probe, test") if test_probed else _("Test"),
             # Translators: when the test split is scored.
             _percent(test) if test or run.status == Status.FINISHED else _("at the end"),
-            f"{_about(test, test_probed)} {_test_split(test_probed)}",
+            sentences([_about(test, test_probed), _test_split(test_probed)]),
             _("to beat {score}", score=_percent(probe_test)) if test and probe_test and not test_probed else None,
         ),
     ]
     for label, value, about, beside in metrics:
-        st.metric(label, value, beside, "off", help=about.strip(), width="content", delta_arrow="off")
+        st.metric(label, value, beside, "off", help=about, width="content", delta_arrow="off")
 
 
 def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:
@@ -396,7 +396,7 @@ def _about(evaluation: Evaluation | None, probed: bool) -> str:
         "fitted on {rows} training rows.",
         rows=_fitted(evaluation),
     )
-    return f"{regression} {interval}"
+    return sentences([regression, interval])
 
 
 def _fitted(evaluation: Evaluation) -> str:
@@ -433,7 +433,7 @@ def _map(engine: Engine, run: RunRecord, method: str) -> None:
     # Translators: which texts are on a map, whose colours are the labels.
     shown = _("{texts}, by label.", texts=probe_label(run.probe))
     turned = _("Each frame is turned onto the one before, so points move because the model moved.")
-    st.caption(f"{shown} {about} {turned}")
+    st.caption(sentences([shown, about, turned]))
 
 
 def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], str]:
@@ -444,7 +444,7 @@ def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Po
             ensure_job("map", map_request(frames.run, UMAP), "UMAP", since=complete_since(frames.run))
         if placed:
             behind = _("UMAP of the normalised vectors, some frames behind.")
-            return UMAP, placed, f"{behind} {_(UMAP.entry.caution)}"
+            return UMAP, placed, sentences([behind, _(UMAP.entry.caution)])
     return LIVE, run_reads.maps(frames, LIVE), _("First two principal components of the normalised vectors.")
 
 

@@ -14,7 +14,7 @@ from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig, ViewConfig
 from core.config.validation import build
 from core.glossary import GLOSSARY
-from core.language import N_, _
+from core.language import N_, _, called, sentences
 from core.losses.entry import LossEntry
 from core.losses.registry import LOSSES
 from core.parameters import Parameter
@@ -109,7 +109,7 @@ def _equation(objective: ObjectiveConfig) -> None:
             _source(LOSSES[loss])
         for name in dict.fromkeys(view.view for term in objective.terms for view in term.views):
             entry = VIEWS[name]
-            st.markdown(f"{_sourced(entry.label, entry.summary, entry.source)} {_(entry.others_compute)}")
+            st.markdown(sentences([_sourced(entry.label, entry.summary, entry.source), _(entry.others_compute)]))
 
 
 def _softmax(number: int, objective: ObjectiveConfig) -> None:
@@ -179,7 +179,7 @@ def _views(number: int, name: str, term: JSON, entry: LossEntry) -> list[JSON]:
         default=list(current),
         format_func=_called,
         placeholder=_("The text as it is"),
-        help=" · ".join(f"{_(view.label)}: {_(view.summary)}" for view in VIEWS.values()),
+        help=" · ".join(called(_(view.label), _(view.summary)) for view in VIEWS.values()),
         key=key(number, f"{name}.views"),
     )
     return [_view(number, name, option, current.get(option)) for option in picked]

@@ -10,7 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from core.events import Probe
-from core.language import N_, _
+from core.language import N_, _, with_more
 from core.quantities import counted
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
@@ -55,7 +55,7 @@ def distinct(labels: Sequence[str], marks: Sequence[str]) -> list[str]:
     A browser says what was chosen by its label: of two that read alike the wrong one would be taken.
     """
     count = Counter(labels)
-    return [label if count[label] == 1 else f"{label} ({mark})" for label, mark in zip(labels, marks, strict=True)]
+    return [label if count[label] == 1 else with_more(label, mark) for label, mark in zip(labels, marks, strict=True)]
 
 
 def task_names(own: Mapping[str, LibraryTask]) -> dict[str, str]:

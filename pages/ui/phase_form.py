@@ -15,7 +15,7 @@ from core.config.presets import PRESETS, SHOWING
 from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, called
 from core.losses.registry import loss_entry
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
 from pages.ui import phases_state
@@ -103,7 +103,7 @@ def _preset(phases: list[JSON]) -> None:
 def _called(name: str) -> str:
     """What people read for a preset, or for a mix that is none."""
     preset = PRESETS.get(name)
-    return _(name) if preset is None else f"{_(preset.group)}: {_(preset.label)}"
+    return _(name) if preset is None else called(_(preset.group), _(preset.label))
 
 
 def _recognised(phases: list[JSON]) -> str | None:

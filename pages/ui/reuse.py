@@ -7,7 +7,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.config.diff import config_differences
 from core.config.turns import as_ended, as_launched, rate_carries_over, settings_at_end
-from core.language import N_, _
+from core.language import N_, _, clauses, sentences
 from core.store import RunRecord
 from pages.ui.address import FineTune
 from pages.ui.bound import bound_segments
@@ -25,7 +25,7 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
     if ended == launched:
         return launched, run.id
     moved = config_differences([launched, ended])
-    turned = "; ".join(f"{_(one.label)} {one.values[0]} → {one.values[1]}" for one in moved)
+    turned = clauses(f"{_(one.label)} {one.values[0]} → {one.values[1]}" for one in moved)
     # Translators: below are buttons that say which of its settings: as it ended, as launched.
     question = _(
         "Knobs of **{title}** were turned while it ran: {turned}. Use its settings:",
@@ -50,4 +50,4 @@ def _about(run: RunRecord, chosen: str) -> str:
         )
         words.append(no_run)
     words.append(_("A twin, made on Compare, repeats the turns at their steps."))
-    return " ".join(words)
+    return sentences(words)

@@ -13,7 +13,7 @@ from scipy.special import softmax
 from core.artifacts.frame_loss import batch_rows
 from core.artifacts.replay_file import read
 from core.artifacts.shipped import SHIPPED
-from core.language import _
+from core.language import _, sentences
 from core.quantities import percent
 from core.representation.geometry import normalised
 from pages.ui.caching import cached
@@ -64,7 +64,7 @@ def softmax_bars(
         "are 1. Full bars are positives, hatched ones negatives.",
         others=len(bars),
     )
-    st.caption(f"{gets} {about}")
+    st.caption(sentences([gets, about]))
 
 
 def example_softmax(temperature: float, *, key: str) -> None:

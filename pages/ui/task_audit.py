@@ -9,7 +9,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.encoders.catalogue import CHINESE, KOREAN, LISTED, knowing
 from core.encoders.source import encoder_shape
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.quantities import percent
 from core.tasks import TaskData
 from core.tasks.dataset import Split
@@ -118,7 +118,7 @@ def training_examples(data: TaskData) -> None:
             rows = [_row(data, data.train, i) for i in range(min(MAX_EXAMPLES, len(data.train)))]
         else:
             changed = _changed(data, data.clean)[:MAX_EXAMPLES]
-            st.caption(f"{noise_sentence(data)} {_('Some of them:')}" if changed else noise_sentence(data))
+            st.caption(sentences([noise_sentence(data), _("Some of them:") if changed else ""]))
             rows = [_row_and_was(data, data.clean, i) for i in changed]
         st.dataframe(
             rows,

@@ -10,7 +10,7 @@ import streamlit as st
 from core.encoders.counting import token_strings
 from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
-from core.language import N_, _, reread
+from core.language import N_, _, reread, sentences
 from core.parameters import Value
 from core.tasks.dataset import Input
 from core.views.preview import text_views
@@ -54,7 +54,8 @@ def text_views_of(text: Input, encoder: str) -> None:
     if rest:
         with st.expander(_("Views that change no word")):
             for preview in rest:
-                st.markdown(f"**{escaped(_(preview.label))}.** {escaped(_(preview.sentence))}")
+                label = _("{said}.", said=escaped(_(preview.label)))
+                st.markdown(sentences([f"**{label}**", escaped(_(preview.sentence))]))
 
 
 def _sides(text: Input) -> list[str]:
@@ -68,7 +69,7 @@ def _tokens(text: Input, encoder: str) -> list[str] | None:
         st.caption(_("The tokenizer of this encoder is not here, so views of tokens are only described."))
         return None
     except PlaygroundError as error:
-        st.caption(f"{escaped(str(error))} {_('Views of tokens are only described.')}")
+        st.caption(sentences([escaped(str(error)), _("Views of tokens are only described.")]))
         return None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import _, reread
+from core.language import _, called, reread
 from core.store import RunSummary
 from core.workers import JobRecord
 from pages.ui import reads, state
@@ -48,7 +48,7 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
         _going_on(job, label)
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{escaped(_(label))}: {escaped(reread(job.message))}", width="stretch")
+        st.caption(called(escaped(_(label)), escaped(reread(job.message))), width="stretch")
         if st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
             reads.jobs().dismiss(job.id)
             st.rerun()
@@ -99,7 +99,8 @@ def _follow(job_id: str) -> None:
 def _going_on(job: JobRecord, label: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         share = min(1.0, job.done / job.total) if job.total else 0.0
-        said = [": ".join(map(escaped, filter(None, (_(label), reread(job.message) or _("starting")))))]
+        at, label = escaped(reread(job.message) or _("starting")), escaped(_(label))
+        said = [called(label, at) if label else at]
         if job.total:
             # Translators: how far a job is.
             said.append(_("{done} of {total}", done=f"{job.done:,}", total=f"{job.total:,}"))

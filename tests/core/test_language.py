@@ -18,13 +18,18 @@ from core.language import (
     ENGLISH,
     LANGUAGES,
     _,
+    called,
     catalogue_path,
+    clauses,
     in_language,
     language,
+    listed,
     ngettext,
     read_catalogue,
     reread,
     script_messages,
+    sentences,
+    with_more,
 )
 from core.quantities import counted
 from tests.catalogues import KEYWORDS, ROOT, TRANSLATED, code_messages, updated, written
@@ -116,6 +121,30 @@ def test_a_translation_is_found(code: str) -> None:
         assert "1,080" in counted(1080, "row")
         assert "row" not in counted(1080, "row")
         assert script_messages("assets/map/")
+
+
+def test_what_stands_between_things_belongs_to_the_language() -> None:
+    assert (listed([]), listed(["a"]), listed(n for n in "abc")) == ("", "a", "a, b, c")
+    assert clauses(["a, b", "c"]) == "a, b; c"
+    assert (sentences([]), sentences(["", "One.", "", "Two!", "Three."])) == ("", "One. Two! Three.")
+    assert (called("Batch", "16"), with_more("SCL", "L_in")) == ("Batch: 16", "SCL (L_in)")
+    assert listed(["{a}", "{b}"]) == "{a}, {b}"
+    with in_language("zh"):
+        assert listed(["甲", "乙", "丙"]) == "甲、乙、丙"
+        assert clauses(["甲、乙", "丙"]) == "甲、乙；丙"
+        assert sentences(["一。", "", "二。", "三。"]) == "一。二。三。"
+        assert (called("批次", "16"), with_more("SCL", "L_in")) == ("批次：16", "SCL（L_in）")
+    with in_language("ko"):
+        assert listed(["가", "나"]) == "가, 나"
+        assert sentences(["하나입니다.", "둘입니다."]) == "하나입니다. 둘입니다."
+        assert (called("배치", "16"), with_more("SCL", "L_in")) == ("배치: 16", "SCL(L_in)")
+
+
+def test_a_sentence_that_ends_as_english_does_keeps_its_space() -> None:
+    """Another process's error runs into no other sentence, and bold text ends where Markdown would not see it."""
+    with in_language("zh"):
+        assert sentences(["No room.", "请重试。"]) == "No room. 请重试。"
+        assert sentences(["**粗体。**", "后文。"]) == "**粗体。** 后文。"
 
 
 def test_a_sentence_of_another_process_is_recognised_by_its_form(

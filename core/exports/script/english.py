@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from core.exports.script.line_breaks import WIDTH
 from core.exports.script.text_edits import Edit, Offsets, edited
 
-MARK, TRANSLATE = "N_", "_"
+MARK, TRANSLATE, LIST = "N_", "_", "listed"
 STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 REPR = re.compile(r"^repr\((\w+)\)$")
 # A place and what is behind its name; doubled braces are none.
@@ -17,7 +17,10 @@ PLACE = re.compile(r"(?<!\{)\{(\w+)([:}])")
 
 
 def in_english(text: str) -> str:
-    """The same with `_("{a} is", a=x)` as `("{a} is").format(a=x)` and `N_("a")` as `"a"`."""
+    """The same with `_("{a} is", a=x)` as `("{a} is").format(a=x)` and `N_("a")` as `"a"`.
+
+    `listed(a)` becomes `", ".join(a)`.
+    """
     while True:
         calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _name(node)]
         if not calls:
@@ -43,11 +46,13 @@ def _closed_up(text: str, number: int) -> str:
 def _name(call: ast.Call) -> str:
     """How a call that translates is called; "" for any other."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    return name if name in (MARK, TRANSLATE) else ""
+    return name if name in (MARK, TRANSLATE, LIST) else ""
 
 
 def _edits(text: str, call: ast.Call) -> list[Edit]:
     offsets = Offsets(text)
+    if _name(call) == LIST:
+        return [Edit(*offsets.span(call.func), '", ".join')]
     (start, end), message = offsets.span(call), call.args[0]
     first, last = offsets.span(message)
     one_line = message.lineno == message.end_lineno

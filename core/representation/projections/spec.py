@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ConfigError
-from core.language import _
+from core.language import _, listed
 from core.parameters import Value, checked
 from core.representation.projections.entry import Mode, Projection
 from core.representation.projections.registry import projection_entry
@@ -42,7 +42,7 @@ class MapSpec:
         if isinstance(self.dims, bool) or self.dims not in DIMS:
             raise ConfigError("dims", self.dims, _("give 2 or 3."))
         if self.mode not in entry.modes:
-            modes = ", ".join(entry.modes)
+            modes = listed(entry.modes)
             raise ConfigError("mode", self.mode, _("{map} has {modes}.", map=entry.label, modes=modes))
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_SEED:
             raise ConfigError("seed", self.seed, _("give a whole number from 0 to {most}.", most=MOST_SEED))
@@ -85,7 +85,7 @@ class MapSpec:
         fields = ("method", "dims", "mode", "parameters", "seed")
         unknown = sorted(str(name) for name in given if name not in fields)
         if unknown:
-            raise ConfigError(unknown[0], given.get(unknown[0]), _("a map takes {fields}.", fields=", ".join(fields)))
+            raise ConfigError(unknown[0], given.get(unknown[0]), _("a map takes {fields}.", fields=listed(fields)))
         parameters = given.get("parameters", {})
         if not isinstance(parameters, Mapping):
             raise ConfigError("parameters", parameters, _("give an object with names and values."))

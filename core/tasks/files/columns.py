@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from core.config import ReadingConfig
 from core.errors import ConfigError, TaskError, shown
-from core.language import N_, _
+from core.language import N_, _, listed
 from core.tasks.rows import Kind, SplitName
 
 GUESS_ALL = ReadingConfig()
@@ -220,7 +220,7 @@ def check_columns(columns: Sequence[str], given: ReadingConfig) -> None:
         if not name:
             continue
         if name not in columns:
-            columns_there = shown(", ".join(columns))
+            columns_there = shown(listed(columns))
             remedy = _("the file has the columns {columns}; choose one of them.", columns=columns_there)
             raise ConfigError(part, name, remedy)
         if name in named:
@@ -301,7 +301,7 @@ def _kind(label: Column, *, paired: bool) -> Kind:
 
 
 def _missing(part: str, columns: Iterable[Column]) -> str:
-    names = shown(", ".join(column.name for column in columns))
+    names = shown(listed(column.name for column in columns))
     unread = next((column for column in columns if column.unread), None)
     if unread is not None:
         names = _(UNREAD_AMONG[unread.values[0]], names=names, column=shown(unread.name))

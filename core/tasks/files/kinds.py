@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import TaskError
-from core.language import N_, _
+from core.language import N_, _, listed
 
 Family = Literal["delimited", "json", "parquet"]
 
@@ -81,7 +81,7 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
         message = _(
             "{file} has none of the suffixes {suffixes}: give a CSV, TSV, JSONL or Parquet file.",
             file=shown_name,
-            suffixes=", ".join(FAMILIES),
+            suffixes=listed(FAMILIES),
         )
         raise TaskError(message)
     if family == "parquet" and not head.startswith(PARQUET_MAGIC):

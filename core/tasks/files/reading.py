@@ -15,13 +15,14 @@ from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.config.labels import value_text
 from core.errors import ConfigError, TaskError, shown
-from core.language import _
+from core.language import _, called, clauses, listed
 from core.quantities import counted
 from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
-from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules, listed
+from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules
+from core.tasks.files.problems import listed as listed_problems
 from core.tasks.files.sayings import Saying, place_words, sentence
 from core.tasks.files.tables import Format, Table, open_table
 from core.tasks.rows import Rows, SplitName
@@ -55,7 +56,7 @@ class Source(NamedTuple):
             count = _("a sample of {rows:,} of {total:,} rows", rows=self.rows, total=self.total)
         elif self.total > self.rows:
             count = _("{rows:,} of {total:,} rows", rows=self.rows, total=self.total)
-        return f"{' '.join(self.name.split())}: {', '.join(part for part in parts if part)}; {count}"
+        return called(" ".join(self.name.split()), clauses([listed(part for part in parts if part), count]))
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kind
     """
     for kind in kinds:
         if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, _("choose from {names}.", names=", ".join(PROBLEMS)))
+            raise ConfigError("drop", kind, _("choose from {names}.", names=listed(PROBLEMS)))
     gone = {row for kind in kinds for row in optional.get(kind, ())}
     if not gone:
         return rows
@@ -199,7 +200,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
 
 def in_words(dropping: Iterable[Problem], noted: Noted) -> tuple[Problem, ...]:
     """The problems of one file in its order, as many as are listed."""
-    return listed(sorted([*dropping, *noted.problems], key=lambda problem: problem.line))
+    return listed_problems(sorted([*dropping, *noted.problems], key=lambda problem: problem.line))
 
 
 def _read_all(table: Table, mapping: ReadingConfig, check: Checks, kept: Sampler, *, refuses: bool) -> None:

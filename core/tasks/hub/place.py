@@ -13,7 +13,7 @@ from typing import Any
 
 from core.encoders.source import hub_answers
 from core.errors import PlaygroundError, TaskError, shown
-from core.language import _
+from core.language import _, listed
 from core.tasks.hub.registry import PARQUET_REVISION, HubRequest
 from core.tasks.rows import one_line
 
@@ -98,11 +98,11 @@ def _converted(request: HubRequest) -> Place:
     repository = request.repository
     try:
         commit = api.dataset_info(repository, revision=PARQUET_REVISION, timeout=REQUEST_TIMEOUT_S).sha
-        listed = list(api.list_repo_tree(repository, revision=commit, recursive=True, repo_type="dataset"))
+        entries = list(api.list_repo_tree(repository, revision=commit, recursive=True, repo_type="dataset"))
     except (RevisionNotFoundError, EntryNotFoundError):
-        commit, listed = None, []
+        commit, entries = None, []
     configs: dict[str, dict[str, list[str]]] = {}
-    for path in sorted(entry.path for entry in listed if isinstance(entry, RepoFile)):
+    for path in sorted(entry.path for entry in entries if isinstance(entry, RepoFile)):
         if match := CONVERTED.fullmatch(path):
             split = match["split"] or match["old"]
             address = f"hf://datasets/{repository}@{commit}/{path}"
@@ -170,10 +170,8 @@ def columns_of(request: HubRequest) -> list[str]:
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:
-    listed, more = ", ".join(names[:most]), len(names) - most
-    if more < 1:
-        return listed
-    return _("{names} or one of {count} more", names=listed, count=more)
+    first, more = listed(names[:most]), len(names) - most
+    return _("{names} or one of {count} more", names=first, count=more) if more > 0 else first
 
 
 @contextmanager

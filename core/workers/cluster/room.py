@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from core.language import _
+from core.language import _, clauses
 
 # Requests are fractions that people write with a few digits.
 TOLERANCE = 1e-6
@@ -59,7 +59,7 @@ def refusal(nodes: Collection[Resources], asked: Resources) -> str | None:
     """Why no node will ever have room, in a sentence; None where one will."""
     if any(node.holds(asked) for node in nodes):
         return None
-    has = "; ".join(sorted({str(node) for node in nodes})) or _("no node")
+    has = clauses(sorted({str(node) for node in nodes})) or _("no node")
     return _(
         "The run asks for {asked}, and no node of the cluster has as much (there: {has}): ask for less.",
         asked=asked,

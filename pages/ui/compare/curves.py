@@ -16,7 +16,7 @@ from core.figures.curves import part_label
 from core.figures.run_curves import Curve, MeasurePanel, compare_figure, mean_curve
 from core.figures.smoothing import RAW, Smoothing
 from core.figures.template import thinned
-from core.language import N_, _
+from core.language import N_, _, listed, sentences
 from core.quantities import counted
 from core.representation.metrics import METRICS
 from core.store import Store
@@ -26,7 +26,7 @@ from pages.ui import reads
 from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared
-from pages.ui.compare.words import group_name, listed
+from pages.ui.compare.words import group_name, with_and
 from pages.ui.live_figure import live_figure
 
 PANEL_PX, AROUND_PX = 210, 110
@@ -140,7 +140,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         key="compare.figure",
         height=PANEL_PX * len(panels) + AROUND_PX,
         description=_(
-            DESCRIBED[axis], runs=counted(len(names), "run"), measures=", ".join(labels[name] for name in chosen)
+            DESCRIBED[axis], runs=counted(len(names), "run"), measures=listed(labels[name] for name in chosen)
         ),
     )
     if unlike:
@@ -173,7 +173,7 @@ def _warning(losses: Sequence[str]) -> str:
     return _(
         "{losses}: these runs add up different things (another objective, temperature or batch size), so their heights "
         "do not compare. Compare the course of each curve; validation scores compare.",
-        losses=listed(named),
+        losses=with_and(named),
     )
 
 
@@ -298,7 +298,7 @@ def _about(smoothing: Smoothing, gathered: bool, axis: Axis) -> str:
         words.append(_("Bands: mean ± one standard deviation over seeds (n − 1), where all seeds have a value."))
     if axis == "time":
         words.append(_("Time is what the steps took, without loading, frames and pauses."))
-    return " ".join([*words, _("Drag to zoom, double-click to see everything.")])
+    return sentences([*words, _("Drag to zoom, double-click to see everything.")])
 
 
 def records_csv(records: Sequence[Record], names: Sequence[str], axis: Axis) -> bytes:

@@ -11,7 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
-from core.language import N_, _
+from core.language import N_, _, listed, sentences, with_more
 from core.representation.projections import PROJECTIONS, MapSpec, Points, still
 from pages.ui.address import Compare
 from pages.ui.bound import bound
@@ -108,14 +108,14 @@ def height_of(panels: int) -> str:
 
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """What the maps show and how they are laid beside each other, in a few sentences."""
-    settings = ", ".join(f"{_(SETTINGS.get(name, name))} {value:g}" for name, value in spec.parameters)
-    kind = f"{_label(spec.method)} ({settings})" if settings else _label(spec.method)
+    settings = listed(f"{_(SETTINGS.get(name, name))} {value:g}" for name, value in spec.parameters)
+    kind = with_more(_label(spec.method), settings) if settings else _label(spec.method)
     words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, one scale for all maps.", map=kind)]
     if spec.entry.caution:
         words.append(_(spec.entry.caution))
     if spec != wanted:
         words.append(_("{map} is not there yet; this is PCA.", map=_label(wanted.method)))
-    return " ".join([*words, *_about_turns(runs, turns)])
+    return sentences([*words, *_about_turns(runs, turns)])
 
 
 def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
@@ -132,7 +132,7 @@ def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
         "of its frames and without stretching it. The same example lights up in every map.",
         count=low if low == high else _("{low} to {high}", low=low, high=high),
     )
-    return [how, _("No examples in common with the first: {runs}.", runs=", ".join(apart))] if apart else [how]
+    return [how, _("No examples in common with the first: {runs}.", runs=listed(apart))] if apart else [how]
 
 
 @run_reads.kept(max_entries=12)

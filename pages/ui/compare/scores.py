@@ -12,7 +12,7 @@ from core.artifacts.measures import FrameMeasures, measures_folder, measures_req
 from core.artifacts.seeds import SCORES, Measure, SeedGroup, Spread, scores_over_seeds
 from core.config.diff import config_differences
 from core.experiments.result_table import in_phrase
-from core.language import ENGLISH, N_, _, in_language
+from core.language import ENGLISH, N_, _, in_language, listed, sentences
 from core.quantities import counted, percent
 from core.representation.metrics import METRICS
 from core.store import Store
@@ -21,7 +21,7 @@ from core.training.score_source import PROBE_ROWS, scored
 from pages.ui.address import ON, Compare
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.significance import significance
-from pages.ui.compare.words import group_name, listed
+from pages.ui.compare.words import group_name, with_and
 from pages.ui.waiting import complete_since, ensure_job
 
 BEST = "★ "
@@ -157,7 +157,7 @@ def _measures() -> dict[str, tuple[Measure, str]]:
             name, of_classifier = f"{split}.{score.name}", _(label, measure=named)
             found[name] = (Measure(name, of_classifier, score.better, marked=split != TEST), _(about))
             name, by_probe = f"{split}.{OF_PROBE}{score.name}", _(label_of_probe, measure=named)
-            found[name] = (Measure(name, by_probe, score.better, marked=split != TEST), f"{_(about)} {of_probe}")
+            found[name] = (Measure(name, by_probe, score.better, marked=split != TEST), sentences([_(about), of_probe]))
     found[PROBE.name] = (replace(PROBE, label=_(PROBE.label)), _(PROBE_ABOUT))
     found[PROBE_TEST.name] = (replace(PROBE_TEST, label=_(PROBE_TEST.label)), _("The same probe; test accuracy."))
     for entry in METRICS.values():
@@ -229,7 +229,7 @@ def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
     ]
     gathered = [group for group in groups if len(group.runs) > 1]
     if gathered:
-        counts = ", ".join(counted(_seeds(group, runs), "seed") for group in gathered)
+        counts = listed(counted(_seeds(group, runs), "seed") for group in gathered)
         words.append(
             _(
                 "Runs that differ in the seed only are one column: mean ± standard deviation over {seeds}.",
@@ -241,10 +241,10 @@ def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
         words.append(
             _(
                 "Representation measures are those of the validation texts on the map, at step {steps}.",
-                steps=listed([f"{step:,}" for step in steps]),
+                steps=with_and([f"{step:,}" for step in steps]),
             )
         )
-    return " ".join(words)
+    return sentences(words)
 
 
 def _table(table: pd.DataFrame, *, pinned: str, wide: str | None = None) -> None:

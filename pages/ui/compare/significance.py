@@ -11,7 +11,7 @@ from core.artifacts.seeds import SeedGroup
 from core.experiments.design import LABEL_CHARS, Axis, Design, Level
 from core.experiments.result_table import cautions, notes, table_rows
 from core.experiments.results import TEST, Results, of_runs
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.store import ExperimentRun, Store
 from core.training.score_source import scored
 from pages.ui.compare.picking import Compared
@@ -41,7 +41,7 @@ def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str]
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")
     against = _("Each is compared with {run}, the first of the list.", run=found.cells[0].title)
     words = [against, *cautions(found), *notes(found)]
-    st.caption(escaped(" ".join(words)))
+    st.caption(escaped(sentences(words)))
     st.page_link("pages/experiments.py", label=_("More seeds take an experiment"), icon=":material/science:")
 
 

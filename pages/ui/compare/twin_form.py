@@ -14,7 +14,7 @@ from core.config.turns import as_launched
 from core.config.twins import twin, twin_name
 from core.errors import ConfigError, PlaygroundError
 from core.figures.run_curves import MOST_RUNS
-from core.language import ENGLISH, N_, _, in_language
+from core.language import ENGLISH, N_, _, called, clauses, in_language
 from core.parameters import Parameter, Value
 from core.workers import Engine
 from pages.ui.address import Compare
@@ -80,7 +80,7 @@ def _turns(original: Compared, made: RunConfig) -> None:
     if not repeated:
         st.caption(_("The original's knobs were turned; its twin does not repeat turns of what is changed here."))
         return
-    turned = escaped("; ".join(f"{_(one.label)} {one.values[0]}" for one in repeated))
+    turned = escaped(clauses(f"{_(one.label)} {one.values[0]}" for one in repeated))
     st.caption(_("The twin repeats these knob turns of its original, at the same steps: {turns}.", turns=turned))
     if len(made.knob_turns) < len(original.config.knob_turns):
         st.caption(_("Turns of the setting that is changed here are left out: they would undo the change."))
@@ -115,7 +115,7 @@ def _original(runs: Sequence[Compared]) -> Compared:
 
 def _change(config: RunConfig) -> TwinSetting:
     changes = changes_of(config)
-    labels = {path: f"{_(one.label)}: {one.text}" for path, one in changes.items()}
+    labels = {path: called(_(one.label), one.text) for path, one in changes.items()}
     if Compare.CHANGE.text not in changes:  # of another run
         Compare.CHANGE.forget()
     chosen, tied = bound(Compare.CHANGE, changes, next(iter(changes)), labels=labels.values())
@@ -167,7 +167,8 @@ def _in_words(different: Sequence[Difference]) -> str:
     """What will differ between the run and its twin."""
     if not different:
         return _("Nothing would differ: choose another value.")
-    lines = [f"- {escaped(_(one.label))}: {escaped(one.values[0])} → **{escaped(one.values[1])}**" for one in different]
+    changes = [(_(one.label), *map(escaped, one.values)) for one in different]
+    lines = [f"- {called(escaped(label), f'{before} → **{after}**')}" for label, before, after in changes]
     return "\n".join([_("What will differ:"), "", *lines])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, called, listed
 from core.quantities import counted
 from core.store import Status
 from core.workers import Engine
@@ -111,7 +111,7 @@ def _going_on(engine: Engine, runs: Sequence[Compared]) -> bool:
 def _maps(runs: Sequence[Compared]) -> bool:
     waiting = [escaped(one.name) for one in runs if one.frames is None]
     if waiting:
-        runs_waiting = ", ".join(waiting)
+        runs_waiting = listed(waiting)
         st.caption(_("No frames yet: {runs}. The first comes right after a run's first step.", runs=runs_waiting))
     if len(waiting) == len(runs):
         return False
@@ -124,7 +124,7 @@ def _maps(runs: Sequence[Compared]) -> bool:
     st.caption(about(shown, spec, wanted, turns, colour))
     for one in shown:
         if whose := predictions_of(one.frames):
-            st.caption(f"{escaped(one.name)}: {whose}")
+            st.caption(called(escaped(one.name), whose))
     selection(shown, examples, on_map.selected, on_map.frame)
     pair(shown, examples)
     return busy

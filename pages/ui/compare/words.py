@@ -8,7 +8,7 @@ from functools import reduce
 from core.language import _
 
 
-def listed(texts: Sequence[str]) -> str:
+def with_and(texts: Sequence[str]) -> str:
     """Texts, at least one, as people list them: a and b."""
     return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), texts)
 

@@ -17,7 +17,7 @@ from core.config.sweepable import sweepable
 from core.config.validation import build
 from core.errors import ConfigError, PlaygroundError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
-from core.language import ENGLISH, _, in_language
+from core.language import ENGLISH, _, called, in_language
 from core.parameters import Parameter, Value
 from core.tasks import TASKS
 from core.tasks.task_label import task_label
@@ -173,7 +173,7 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
     labels = {NOTHING: _("Nothing")}
     for place, axis in enumerate(axes):
         title = axis_title(axis, base)
-        labels |= {f"{place}.{number}": f"{title}: {level.title}" for number, level in enumerate(axis.levels)}
+        labels |= {f"{place}.{number}": called(title, level.title) for number, level in enumerate(axis.levels)}
     if base.phases[0].objective.contrastive and not any(axis.name == "Objective" for axis in axes):
         labels[AGAINST_CE] = _("Cross-entropy alone, as one more cell")
     if len(labels) == 1:

@@ -18,7 +18,7 @@ from core.experiments.result_table import (
     score_name,
 )
 from core.experiments.results import CellResult, Comparison, Results, Verdict
-from core.language import N_, _
+from core.language import N_, _, called, sentences
 from core.quantities import counted
 from core.store import ExperimentRun, Status
 from pages.ui.cell_table import Head, TableCell, cell_table
@@ -82,7 +82,7 @@ def legend(results: Results) -> str:
             if better
             else _("Blue is higher, orange lower, pale what is not shown."),
         ]
-    return " ".join([*words, better] if better else words)
+    return sentences([*words, better])
 
 
 def cell_sentences(results: Results, cell: CellResult) -> list[str]:
@@ -116,7 +116,7 @@ def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]
         p=p_text(comparison.corrected_p),
     )
     verdict = _(VERDICT_SENTENCES[comparison.verdict])
-    return [shown, f"{verdict} {_('Seeds needed: {number}.', number=needed_text(comparison))}"]
+    return [shown, sentences([verdict, _("Seeds needed: {number}.", number=needed_text(comparison))])]
 
 
 def _corner(design: Design) -> str:
@@ -167,9 +167,9 @@ def _cell(
 ) -> TableCell:
     going = _going(results, runs)
     if cell.mean is None:
-        about = f"{cell.title}: {going}" if going else _("{cell}: no run has finished", cell=cell.title)
+        about = called(cell.title, going) if going else _("{cell}: no run has finished", cell=cell.title)
         return TableCell("–", about, note=going, kind="score pending", chosen=chosen)
-    about = " ".join([*cell_sentences(results, cell), *([_("{progress}.", progress=going)] if going else [])])
+    about = sentences([*cell_sentences(results, cell), *([_("{progress}.", progress=going)] if going else [])])
     comparison = cell.comparison
     if results.design.compares:
         if comparison is None:

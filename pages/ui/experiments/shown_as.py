@@ -13,7 +13,7 @@ from core.experiments.report import chart, report_html
 from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, notes, table_rows, table_text
 from core.experiments.results import Results
 from core.figures.run_curves import MOST_RUNS
-from core.language import _
+from core.language import _, sentences
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
@@ -79,9 +79,9 @@ def _stem(experiment: Experiment) -> str:
 def _notes(results: Results) -> None:
     """What has to be known to read the numbers; how they were computed, on demand."""
     if found := cautions(results):
-        st.caption(escaped(" ".join(found)))
+        st.caption(escaped(sentences(found)))
     with st.expander(_("How these numbers are computed")):
-        st.caption(escaped(" ".join(notes(results))))
+        st.caption(escaped(sentences(notes(results))))
 
 
 def _config(engine: Engine, results: Results) -> RunConfig | None:

@@ -20,7 +20,7 @@ from core.experiments.lifecycle import missing
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
-from core.language import N_, _, ngettext, reread
+from core.language import N_, _, called, listed, ngettext, reread
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
@@ -131,9 +131,9 @@ def _about(design: Design) -> str:
     objective = [] if by_preset else [objective_label(base)]
     whole = reduce(lambda first, then: _("{first}, then {then}", first=first, then=then), length)
     settings = " · ".join([task_label(base), base.encoder.id, *objective, whole])
-    varied = ", ".join(axis_title(axis, base).lower() for axis in design.axes)
+    varied = listed(axis_title(axis, base).lower() for axis in design.axes)
     if not varied:
-        return f"{settings}."
+        return _("{said}.", said=settings)
     return _("{settings}; varied: {axes}.", settings=settings, axes=varied)
 
 
@@ -208,4 +208,4 @@ def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
     for reason, where in reasons.items():
         first, more = where[0], len(where) - 1
         which = _("{first} and {more} more", first=first, more=more) if more else first
-        st.warning(escaped(f"{which}: {reread(reason)}"))
+        st.warning(escaped(called(which, reread(reason))))

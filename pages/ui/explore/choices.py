@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import ConfigError
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.representation.projections import MapSpec, by_library, still
 from core.representation.projections.entry import MODES
 from core.representation.projections.registry import projection_entry
@@ -120,7 +120,7 @@ def _more(
         for parameter in entry.parameters
         for _value, tied in [parameters[parameter.name]]
     }
-    st.caption(f"{_(entry.about)} {_('Source: {source}.', source=_(entry.source))}")
+    st.caption(sentences([_(entry.about), _("Source: {source}.", source=_(entry.source))]))
     return values
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.representation.examples import ExampleScores, confusion
 from core.representation.movement import class_centroids, margins
 from core.tasks.listing import csv_file
@@ -56,7 +56,7 @@ def _confusion(frames: Frames, scores: ExampleScores, held_out: int) -> tuple[in
         about = [_("Press a cell to select its examples on the map. Colour: its share of the row.")]
         if len(names) > SEEN_CLASSES:
             about.append(_("Scroll to see all {classes} classes.", classes=len(names)))
-        st.caption(" ".join(about), width="stretch")
+        st.caption(sentences(about), width="stretch")
         st.download_button(
             "CSV",
             lambda: csv_file(_records(names, counts)),

@@ -12,7 +12,7 @@ import streamlit as st
 from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, shown_contrast
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.losses.law import ForceLaw
 from core.parameters import Parameter
 from pages.ui.address import Explore
@@ -70,9 +70,9 @@ class Acting:
 def choose_forces(frames: Frames, number: int) -> ForceChoice:
     """Say which loss is shown, draw the controls of the force view and read them."""
     shown = _shown(frames, number)
-    remarks, about = escaped(" ".join(shown.remarks)), f"**{escaped(shown.about)}**"
+    remarks, about = escaped(sentences(shown.remarks)), f"**{escaped(shown.about)}**"
     # What replaces the run's own loss comes after the reason.
-    st.caption(f"{about} {remarks}" if shown.own else f"{remarks} {about}")
+    st.caption(sentences([about, remarks] if shown.own else [remarks, about]))
     temperature = _choose_temperature(shown)
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]

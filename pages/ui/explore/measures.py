@@ -13,7 +13,7 @@ from core.artifacts.similarity import PAIRS_MAX, read_similarity
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError
 from core.figures.measure_curves import measures_figure
-from core.language import N_, _, pgettext
+from core.language import N_, _, listed, pgettext
 from core.quantities import counted, percent
 from core.representation.metrics import BETTER, METRICS
 from pages.ui import reads
@@ -176,7 +176,7 @@ def _similarity_task(frames: Frames) -> bool:
         busy = ensure_job("inspect", request, N_("Reading the pairs"), since=complete_since(frames.run))
         known = read_similarity(frames.folder, task)
     if known is not None:
-        values = ", ".join(
+        values = listed(
             _("step {step}: {value}", step=f"{step:,}", value=_cell(SIMILARITY, value))
             for step, value in known.values.items()
         )

@@ -15,7 +15,7 @@ from core.errors import PlaygroundError
 from core.events import FloatArray
 from core.figures.map_data import OwnPoint
 from core.figures.prediction_history import confidence_figure
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext, sentences
 from core.quantities import percent
 from core.representation.projections import MapSpec, Points
 from core.settings import settings
@@ -138,7 +138,7 @@ def sentence(own: Own, frames: Frames, number: int) -> None:
         said.insert(0, _since(life, at, since, probe.classes))
     else:
         st.markdown(_("The classifier had learned nothing at this step, so it predicts nothing for your sentence."))
-    st.caption(" ".join(said))
+    st.caption(sentences(said))
     if predicted:
         since = life.steps.index(predicted[0])
         live_figure(
@@ -212,7 +212,7 @@ def _where_exact(life: Biography) -> str:
         "Exact at steps {steps}, where weights are kept (filled star); elsewhere it moves as the examples near it do "
         "(hollow star).",
         len(known),
-        steps=", ".join(f"{step:,}" for step in known),
+        steps=listed(f"{step:,}" for step in known),
     )
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
 from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
-from core.language import N_, _
+from core.language import N_, _, listed, sentences, with_more
 from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from core.tasks.survey import search
@@ -129,13 +129,15 @@ def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices
         waiting = _("**{map} is being computed; until then, this is PCA.**", map=_(PROJECTIONS[wanted.method].label))
     about = _(COLOURINGS[choices.colour].about)
     words = [waiting, about, _how_made(frames, spec), _(entry.caution), _("Open symbols were trained on.")]
-    return " ".join(word for word in words if word)
+    return sentences(words)
 
 
 def _how_made(frames: Frames, spec: MapSpec) -> str:
     """A sentence on the map's method, and why its points move."""
-    settings = ", ".join(f"{_setting(name)} {value:g}" for name, value in spec.parameters)
-    name = f"{_(spec.entry.label)}, {_(DIMENSIONS[str(spec.dims)])}{f' ({settings})' if settings else ''}"
+    settings = listed(f"{_setting(name)} {value:g}" for name, value in spec.parameters)
+    # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
+    name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
+    name = with_more(name, settings) if settings else name
     if spec.mode == "once":
         return _("{map}, normalised vectors; fitted on the last frame, the others placed.", map=name)
     if frames.layers_at is not None:

@@ -26,7 +26,7 @@ function writeNumbers(lab, panel) {
 
 // Of a mix, the part that has the lines, and what it is called.
 const isMixed = ({ knobs }) => knobs.setting.weight < 1 && knobs.losses[knobs.setting.loss].on === "vectors";
-const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].label.split(",")[0];
+const mixedPart = (panel) => panel.knobs.losses[panel.knobs.setting.loss].label.split(/[,，]/)[0];
 const contrastOf = (panel, moment) => (isMixed(panel) && moment ? Object.values(moment.parts)[0] : null);
 
 function writePulls(lab, { moment, pulls, bars, picture, knobs }) {
@@ -70,8 +70,9 @@ function pullWords(lab, moment, setting) {
       .filter((pull) => sign * pull[3] > 0.005)
       .toSorted((one, other) => sign * (other[3] - one[3]))
       .slice(0, MOST_PULLS)
-      .map((pull) => `${called(pull)} (${shortNumber(Math.abs(pull[3]))})`);
-  const [pulling, pushing] = [list(-1).join(", ") || _("nothing"), list(1).join(", ")];
+      .map((pull) => _("{name} ({more})", { name: called(pull), more: shortNumber(Math.abs(pull[3])) }));
+  const between = _("{first}, {next}", { first: "", next: "" });
+  const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];
   if (!pushing) return _("{name}: pulled by {pulling}; pushed by nothing.", { name, pulling });
   const count = shortNumber(effective(moment.pulls.filter((pull) => pull[3] > 0)));
   return _("{name}: pulled by {pulling}; pushed by {pushing}. The push comes from about {count} points.", { name, pulling, pushing, count });

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from core.language import _
+from core.language import _, called
 from core.lessons.lesson import Check
 from core.lessons.numbers import Number
 from pages.ui import state
@@ -106,4 +106,4 @@ def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], V
         return _("The run says {number}.", number=numbers[check.number].written(value(check.number)))
     if not check.by_number:
         return _("The runs say: {choices}.", choices=" · ".join(right_choices(check, value)))
-    return " · ".join(f"{label}: {numbers[name].written(value(name))}" for label, name in check.choices.items())
+    return " · ".join(called(label, numbers[name].written(value(name))) for label, name in check.choices.items())

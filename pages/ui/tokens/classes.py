@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext, sentences
 from core.quantities import counted
 from core.representation.word_statistics import AT_LEAST, PRIOR_EXAMPLES, SelectedWord, WordChange, WordStatistics
 from core.tasks.listing import csv_file
@@ -87,7 +87,7 @@ def _about(place: Place, chosen: Settings) -> str:
     if all_in:
         count = f"{all_in:,}"
         said.append(_("In {texts} of them k takes in every word, so nothing is selected there.", texts=count))
-    return " ".join(said)
+    return sentences(said)
 
 
 def _selected(place: Place, chosen: Settings, label: int | None, found: WordStatistics) -> None:
@@ -110,7 +110,7 @@ def _selected(place: Place, chosen: Settings, label: int | None, found: WordStat
     ]
     if found.left_out:
         about.append(ngettext("{count} rarer word is left out.", "{count} rarer words are left out.", found.left_out))
-    st.caption(" ".join(about))
+    st.caption(sentences(about))
     _download(
         "words",
         _("Words as CSV"),
@@ -193,11 +193,11 @@ def _most_moved(changed: Sequence[WordChange]) -> str:
     if left:
         # Translators: words that are no longer among the top k of more texts than before
         said.append(_("Dropped out of more: {words}.", words=_quoted(left)))
-    return " ".join(said)
+    return sentences(said)
 
 
 def _quoted(changes: Sequence[WordChange]) -> str:
-    return ", ".join(f"“{escaped(_short(change.word))}”" for change in changes)
+    return listed(f"“{escaped(_short(change.word))}”" for change in changes)
 
 
 def _statistics_records(rows: Sequence[SelectedWord], classes: Sequence[str]) -> list[dict[str, str]]:

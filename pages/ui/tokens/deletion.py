@@ -13,7 +13,7 @@ from core.artifacts.sentence import Deletions, deletions
 from core.errors import PlaygroundError, shown
 from core.figures.highlight import highlighted_html
 from core.figures.words import attention_against_effect_figure
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext, sentences, with_more
 from core.quantities import counted, percent, signed
 from core.representation.attention import (
     RankAgreement,
@@ -86,7 +86,7 @@ def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
         len(kept),
         step=f"{step:,}",
         wanted=f"{chosen.after:,}",
-        steps=", ".join(f"{known:,}" for known in kept),
+        steps=listed(f"{known:,}" for known in kept),
     )
 
 
@@ -144,27 +144,27 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     said = _("Predicted: **{label}** {share}.", label=escaped(classes[target]), share=percent(found.base[target]))
     flips = changed_predictions(found.base, found.deleted)
     if not flips:
-        return f"{said} {_('No single word turns that when it is deleted.')}"
-    listed = ", ".join(
-        f"**{escaped(_short(reading.words[w]))}** ({escaped(classes[int(found.deleted[w].argmax())])})"
+        return sentences([said, _("No single word turns that when it is deleted.")])
+    words = listed(
+        with_more(f"**{escaped(_short(reading.words[w]))}**", escaped(classes[int(found.deleted[w].argmax())]))
         for w in flips[:FLIPS_SHOWN]
     )
     if len(flips) > FLIPS_SHOWN:
-        listed = _("{words} and {more} more", words=listed, more=f"{len(flips) - FLIPS_SHOWN:,}")
+        words = _("{words} and {more} more", words=words, more=f"{len(flips) - FLIPS_SHOWN:,}")
     turns = ngettext(
         "It turns without this word: {words}.",
         "It turns without any of these {count} words: {words}.",
         len(flips),
-        words=listed,
+        words=words,
     )
-    return f"{said} {turns}"
+    return sentences([said, turns])
 
 
 def _note(attention: Doubles, effects: Doubles, agreement: RankAgreement, chosen: Settings) -> None:
     with st.container(border=True):
         st.markdown(_("**Attention is not explanation**"))
         st.markdown(evidence(attention, effects, agreement))
-        st.caption(f"{chosen.where[:1].upper()}{chosen.where[1:]}. {_(SOURCES)}")
+        st.caption(sentences([_("{said}.", said=f"{chosen.where[:1].upper()}{chosen.where[1:]}"), _(SOURCES)]))
 
 
 def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> str:
@@ -179,7 +179,7 @@ def evidence(attention: Doubles, effects: Doubles, agreement: RankAgreement) -> 
         spearman=signed(agreement.spearman, 2),
         words=counted(agreement.words, "word"),
     )
-    return f"{_overlap(most, len(shared), _chance(most, len(attention)))} {correlations}"
+    return sentences([_overlap(most, len(shared), _chance(most, len(attention))), correlations])
 
 
 def _overlap(most: int, shared: int, chance: str) -> str:
@@ -230,7 +230,7 @@ def _colours(reading: Reading, chosen: Settings) -> str:
     if not _is_cut(reading):
         return about
     note = _("Where a text is cut off, another word may take the place of the deleted one.")
-    return f"{about} {note}"
+    return sentences([about, note])
 
 
 def _is_cut(reading: Reading) -> bool:

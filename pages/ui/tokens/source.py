@@ -12,7 +12,7 @@ from core.artifacts.sentence import check_text, inspected
 from core.artifacts.weights import all_known, weight_stamps
 from core.errors import PlaygroundError, shown
 from core.events import Probe
-from core.language import N_, _, ngettext
+from core.language import N_, _, listed, ngettext, sentences, with_more
 from core.settings import settings
 from core.store import RunRecord, Store
 from pages.ui import state
@@ -58,7 +58,7 @@ def choose_text(place: Place) -> Reading | None:
     """Draw the choice and read it; None where there is nothing to show yet, which is said."""
     if not place.known.texts:
         own = _("A text of your own can be looked at wherever weights are kept.")
-        st.info(f"{_(NOT_KEPT)} {own}")
+        st.info(sentences([_(NOT_KEPT), own]))
         return _own(place)
     default = OWN if Tokens.TEXT.text is not None else EXAMPLE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -80,7 +80,7 @@ def _pick(place: Place) -> int:
         _("Example, one of {examples} whose attention is kept", examples=f"{len(known.ids):,}"),
         known.ids,
         format_func=dict(zip(known.ids, _options(place), strict=True)).__getitem__,
-        help=" ".join(about),
+        help=sentences(about),
         **tied.by_index,
     )
     return position[value]
@@ -104,7 +104,7 @@ def _option(place: Place, position: int) -> str:
     text = " ↔ ".join(" ".join(side.split()) for side in place.known.texts[position].sides)
     label = place.probe.classes[place.known.labels[position]]
     cut = f"{text[:OPTION_CHARS]} …" if len(text) > OPTION_CHARS else text
-    return f"{cut} ({label})"
+    return with_more(cut, label)
 
 
 def _own(place: Place) -> Reading | None:
@@ -185,5 +185,5 @@ def _read_with(stamps: Mapping[int, int]) -> str:
         "Read with the weights that this run keeps: step {steps}.",
         "Read with the weights that this run keeps: steps {steps}.",
         len(stamps),
-        steps=", ".join(f"{step:,}" for step in stamps),
+        steps=listed(f"{step:,}" for step in stamps),
     )

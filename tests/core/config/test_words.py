@@ -104,3 +104,16 @@ def test_a_twin_has_an_english_name_for_everybody() -> None:
     config = with_preset("ce-scl")
     other = twin(config, "phases.0.objective.terms.supcon.temperature", 0.1)
     assert twin_name("Run 7", config, other) == "Run 7, τ 0.1 instead of 0.3"
+
+
+@pytest.mark.usefixtures("abroad")
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ({"id": "film_reviews", "name": "Film reviews"}, "«Film reviews»"),
+        ({"id": "own-0123456789abcdef", "name": "Test"}, "Test"),
+        ({"id": "file", "path": "a/test.csv", "name": "Test"}, "Test"),
+    ],
+)
+def test_the_name_of_a_task_is_translated_where_it_is_ours(task: dict[str, str], said: str) -> None:
+    assert settings(parse_config({"task": task}))[0].text == said

@@ -65,6 +65,7 @@ class TestEnglish:
             ('x = _("{a}", **known)', 'x = "{a}".format(**known)'),
             ('x = _("{a}", a=repr(b))', 'x = f"{b!r}"'),
             ('raise E(\n    _("{a}", a=1)\n)', 'raise E(f"{1}")'),
+            ('x = _("{a}", a=listed(b for b in c))', 'x = "{a}".format(a=", ".join(b for b in c))'),
             ("x = f(_)", "x = f(_)"),
         ],
     )
