@@ -26,7 +26,7 @@ from pages.ui.parts import duration, escaped
 # With more columns, what a cell found comes below the map.
 BESIDE = 4
 # Room for "no difference shown".
-VERDICT_PX = 170
+VERDICT_PX = 136
 NAMES: dict[Format, str] = {"csv": "CSV", "markdown": "Markdown", "latex": "LaTeX"}
 
 

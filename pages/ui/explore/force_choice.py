@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from core.losses.forces import BatchForces
 
 VARIANTS = {"out": "L_out", "in": "L_in"}
+# Temperatures of the papers, which are offered as they are; others that are nearly the same are not.
+NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
 TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 # Translators: the number of a batch that is drawn by chance
@@ -109,7 +111,9 @@ def _blocks(encoder_id: str) -> int | None:
 def _choose_temperature(shown: ShownContrast) -> float:
     """A slider from the run's own τ at this step; what a person chose stays chosen from frame to frame."""
     own = shown.temperature
-    taus = sorted({*(round(float(tau), 3) for tau in temperatures()), own})
+    named = {*NAMED, own}
+    between = {tau for tau in map(float, temperatures()) if all(abs(np.log(tau / one)) > SAME for one in named)}
+    taus = sorted({*(round(tau, 3) for tau in between), *named})
     temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own)
     st.select_slider(
         _("Temperature τ"),
