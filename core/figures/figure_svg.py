@@ -211,8 +211,8 @@ def _annotation(
     across += float(note.get("xshift", 0))
     down += shift - float(note.get("yshift", 0))
     text = str(note["text"])
-    if anchor == "start" and note["xref"] == "paper" and float(note["x"]) == 0 and _wide(text) > right - left:
-        text = BESIDE.sub("", text)
+    if anchor == "start" and note["xref"] == "paper" and float(note["x"]) == 0:
+        text = BESIDE.sub("", text) if _wide(text) > right - left else text
         size *= min(1.0, max(LEAST_SIZE, (width - left) / (TITLE_WIDTH * _wide(text))))
     return _words(_Spans.of(text), across, down, anchor, size, safe=True)
 
