@@ -493,6 +493,27 @@ def test_a_discarded_run_comes_back_until_it_is_purged(store: Store) -> None:
         store.restore(attempt.run_id)
 
 
+def test_what_was_discarded_is_known_while_it_can_come_back(store: Store) -> None:
+    first, second = claimed(store), claimed(store)
+    for attempt in (first, second):
+        attempt.end(Status.FINISHED)
+    active = claimed(store)
+    with pytest.raises(EngineError, match="stop it"):
+        store.discard(first.run_id, active.run_id)
+    assert store.discarded() == []
+    log = store.log_path(second.run_id)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(bytes(10))
+    store.discard(first.run_id, second.run_id)
+    found = store.discarded()
+    assert [(one.id, one.title) for one in found] == [(second.run_id, "Run 2"), (first.run_id, "Run 1")]
+    assert found[0].at == found[1].at == pytest.approx(time.time(), abs=10)
+    assert found[0].size >= 10
+    assert store.discarded(within_s=0.0) == []
+    store.restore(first.run_id)
+    assert [one.id for one in store.discarded()] == [second.run_id]
+
+
 def test_a_run_that_is_going_on_is_not_deleted(store: Store) -> None:
     attempt = claimed(store)
     with pytest.raises(EngineError, match="stop it"):
