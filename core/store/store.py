@@ -414,9 +414,16 @@ class Store(Database):
         return found
 
     def knob_turns(self, run_id: str) -> list[KnobTurn]:
-        """The turns that steps of the run have used, in order."""
+        """The turns that steps of the run have used, in order: made while it ran, or said by its config.
+
+        Raises: RunNotFoundError.
+        """
+        run, made = self.run(run_id), self._turns(run_id).get(run_id, ())
+        recorded = {(step, name) for step, name, _value in made}
         return [
-            KnobTurn(step=step, name=name, value=value) for step, name, value in self._turns(run_id).get(run_id, ())
+            turn
+            for turn in run.effective.knob_turns
+            if turn.step <= run.last_step or (turn.step, turn.name) in recorded
         ]
 
     def frame_steps(self, run_id: str) -> list[int]:

@@ -555,6 +555,22 @@ def test_a_turn_counts_as_taken_once_a_step_used_it_and_outlives_its_attempt(sto
     assert store.pending_turns(attempt.run_id) == {}
 
 
+def test_turns_that_a_config_says_are_used_once_their_steps_are_taken(store: Store) -> None:
+    turns = [{"step": 2, "name": "lambda", "value": 0.5}, {"step": 4, "name": "lambda", "value": 0.1}]
+    run_id = store.create(config().model_copy(update={"knob_turns": tuple(KnobTurn(**turn) for turn in turns)}))
+    claim = store.claim_next(SLOTS, liveness_of())
+    assert claim is not None
+    attempt = store.attempt(run_id, claim[1])
+    attempt.started(started())
+    assert store.knob_turns(run_id) == []
+    attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2)])
+    assert store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.5)]
+    attempt.knob_turned(3, "lambda", 0.25)  # its step is on its way
+    assert [turn.step for turn in store.knob_turns(run_id)] == [2, 3]
+    attempt.steps([Step(step, {"loss": 1.0}) for step in (3, 4)])
+    assert [turn.value for turn in store.knob_turns(run_id)] == [0.5, 0.25, 0.1]
+
+
 def test_a_turn_that_was_sent_while_another_was_used_still_waits(store: Store) -> None:
     attempt = claimed(store)
     store.send(attempt.run_id, "turn", "lambda", 0.25)
