@@ -10,9 +10,11 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.language import N_, _
 from pages.ui import state
+from pages.ui.address import EveryPage
 from pages.ui.head import APP_NAME, tab_title
 from pages.ui.language import language_switch, speak
 from pages.ui.lesson.panel import lesson_panel
+from pages.ui.lesson.place import read_place
 from pages.ui.link import copy_link, take_version
 from pages.ui.parts import escaped
 from pages.ui.visitor import greet
@@ -52,6 +54,8 @@ def main() -> None:
         take_version()
         if page.url_path != LESSONS:
             lesson_panel(page.url_path)
+        else:
+            EveryPage.LESSON.read(read_place, None)  # no lesson stands beside it, but what is none is said here too
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))

@@ -23,7 +23,7 @@ from safetensors.numpy import load
 
 from core.atomic import atomic_write
 from core.config import RunConfig, parse_config
-from core.errors import PlaygroundError, StoreError
+from core.errors import PlaygroundError, StoreError, shown
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
 from core.language import N_, _, listed
 from core.store.names import NAME_CHARS
@@ -183,8 +183,12 @@ def _members(path: Path) -> dict[str, bytes]:
         _demand(path.stat().st_size <= BYTES_MAX, N_("it takes more than {most} MB"), most=BYTES_MAX // 2**20)
         with zipfile.ZipFile(path) as file:
             infos = file.infolist()
-            whole = sorted(info.filename for info in infos) == sorted(MEMBERS)
-            _demand(whole, N_("it holds not {files}"), files=listed(MEMBERS))
+            names = [info.filename for info in infos]
+            lacking = [name for name in MEMBERS if name not in names]
+            _demand(not lacking, N_("it lacks {files}"), files=listed(lacking))
+            foreign = next((name for name in names if name not in MEMBERS), None)
+            _demand(foreign is None, N_("{file} does not belong in it"), file=shown(foreign))
+            _demand(len(names) == len(MEMBERS), N_("a file is in it twice"))
             unpacked = sum(info.file_size for info in infos)
             _demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
             _demand(all(info.compress_type in PACKED for info in infos), N_("it is not packed as replays are"))

@@ -5,10 +5,11 @@ May import: config, errors, events, settings, tasks, the maps that a run keeps. 
 
 from core.store.experiment_table import Experiment, ExperimentRun, ExperimentTable
 from core.store.library import LibraryTask, TaskLibrary
-from core.store.records import Liveness, RunRecord, RunSummary, Status, Waiting
+from core.store.records import Discarded, Liveness, RunRecord, RunSummary, Status, Waiting
 from core.store.store import Store, default_folder, rows_path
 
 __all__ = [
+    "Discarded",
     "Experiment",
     "ExperimentRun",
     "ExperimentTable",

@@ -99,6 +99,22 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    """A run that was taken out of sight and can be brought back. Attributes: at: since when; size: bytes on disk."""
+
+    id: str
+    number: int
+    name: str
+    owner: str | None
+    at: float
+    size: int
+
+    @property
+    def title(self) -> str:
+        return _title(self.name, self.number)
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run as lists show it.
 
@@ -156,7 +172,7 @@ class RunSummary:
 
     @property
     def title(self) -> str:
-        return self.name or _("Run {number}", number=self.number)
+        return _title(self.name, self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +181,7 @@ class RunRecord(RunSummary):
 
     probe: Probe | None
     facts: Mapping[str, float]
+
+
+def _title(name: str, number: int) -> str:
+    return name or _("Run {number}", number=number)

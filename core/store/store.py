@@ -29,7 +29,7 @@ from core.store import frames as frame_files
 from core.store.database import Database
 from core.store.liveness import from_json, liveness_of, observed, to_json
 from core.store.names import checked_name, checked_tags, new_id
-from core.store.records import Control, KnobState, Liveness, NextRun, RunRecord, RunSummary, Status, Waiting
+from core.store.records import Control, Discarded, KnobState, Liveness, NextRun, RunRecord, RunSummary, Status, Waiting
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 # How long a deleted run can be brought back.
@@ -280,18 +280,40 @@ class Store(Database):
     def cache_folder(self) -> Path:
         return self.folder / "cache"
 
-    def discard(self, run_id: str) -> None:
-        """Take a run out of sight; `restore` brings it back until `purge_discarded` frees its files.
+    def discard(self, *run_ids: str) -> None:
+        """Take runs out of sight at one moment; `restore` brings one back until `purge_discarded` frees its files.
 
-        Raises: EngineError while a worker has it.
+        Raises: RunNotFoundError, or EngineError while a worker has one of them; nothing is discarded then.
         """
-        self._row(run_id)
+        for run_id in run_ids:
+            self._row(run_id)
+        now = time.time()
         with self.transaction() as db:
-            status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
-            if status.active or status == Status.QUEUED:
-                message = _("Run {id} is {status}: stop it before deleting it.", id=run_id, status=_(str(status)))
-                raise EngineError(message)
-            db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (time.time(), run_id))
+            for run_id in run_ids:
+                status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
+                if status.active or status == Status.QUEUED:
+                    message = _("Run {id} is {status}: stop it before deleting it.", id=run_id, status=_(str(status)))
+                    raise EngineError(message)
+                db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (now, run_id))
+
+    def discarded(self, within_s: float = UNDO_S) -> list[Discarded]:
+        """The runs that were discarded in the last seconds and can be brought back, the newest moment first."""
+        rows = self.all(
+            "SELECT id, number, name, owner, discarded_at FROM runs WHERE discarded_at > ? "
+            "ORDER BY discarded_at DESC, number DESC",
+            (time.time() - within_s,),
+        )
+        return [
+            Discarded(
+                row["id"],
+                row["number"],
+                row["name"],
+                row["owner"],
+                row["discarded_at"],
+                self._folder_sizes.of_run(self.folder / "files" / row["id"]).total,
+            )
+            for row in rows
+        ]
 
     def restore(self, run_id: str) -> None:
         """Undo `discard`. Raises: RunNotFoundError when the files are gone already."""
@@ -392,9 +414,16 @@ class Store(Database):
         return found
 
     def knob_turns(self, run_id: str) -> list[KnobTurn]:
-        """The turns that steps of the run have used, in order."""
+        """The turns that steps of the run have used, in order: made while it ran, or said by its config.
+
+        Raises: RunNotFoundError.
+        """
+        run, made = self.run(run_id), self._turns(run_id).get(run_id, ())
+        recorded = {(step, name) for step, name, _value in made}
         return [
-            KnobTurn(step=step, name=name, value=value) for step, name, value in self._turns(run_id).get(run_id, ())
+            turn
+            for turn in run.effective.knob_turns
+            if turn.step <= run.last_step or (turn.step, turn.name) in recorded
         ]
 
     def frame_steps(self, run_id: str) -> list[int]:

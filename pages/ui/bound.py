@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from zlib import crc32
@@ -129,7 +129,7 @@ def bound_nearest(
     options: Sequence[Number],
     default: Number,
     problem: str = "",
-    known: Collection[Number] | None = None,
+    known: Container[Number] | None = None,
 ) -> tuple[Number, Tied]:
     """The same for numbers: for one that the address may name although it is no option here, the nearest is taken.
 
@@ -140,6 +140,20 @@ def bound_nearest(
     if wanted is not None and wanted not in options and (known is None or wanted in known):
         state.put_in_url(**{item.name: nearest(options, wanted)})
     return bound(item, options, default, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """The numbers that a parameter may be, as `bound_nearest` takes them."""
+
+    parameter: Parameter
+
+    def __contains__(self, value: object) -> bool:
+        try:
+            self.parameter.check(self.parameter.name, value)
+        except ConfigError:
+            return False
+        return True
 
 
 def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], default: str | None = None) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from math import ceil
 
 import streamlit as st
 
 from core.errors import PlaygroundError
 from core.language import N_, _, listed
+from core.quantities import counted
 from core.settings import settings
-from core.store import RunRecord, RunSummary, Status
+from core.store import Discarded, RunRecord, RunSummary, Status
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
 from core.store.store import UNDO_S
@@ -21,8 +24,6 @@ from pages.ui.visitor import require_own, visitor, whose
 
 NOTICE_S = 12.0
 SAVED = "rename.saved"
-# When runs were deleted, their ids and titles, and what they take.
-NONE_DISCARDED: tuple[float, list[tuple[str, str]], int] = (0.0, [], 0)
 
 
 def run_buttons(engine: Engine, run: RunRecord | RunSummary) -> None:
@@ -74,16 +75,8 @@ def show_notice() -> None:
 
 
 def delete_with_undo(engine: Engine, runs: list[RunSummary]) -> None:
-    """Take runs out of the list at once, and remember them for the undo."""
-
-    def discard() -> None:
-        sizes = engine.store.sizes()
-        for run in runs:
-            engine.store.discard(run.id)
-        freed = sum(sizes[run.id].total for run in runs if run.id in sizes)
-        state.remember("discarded", (time.time(), [(run.id, run.title) for run in runs], freed))
-
-    _ask(discard)
+    """Take runs out of the list at once; the store remembers them for the undo."""
+    _ask(lambda: engine.store.discard(*(run.id for run in runs)))
 
 
 def delete_button(engine: Engine, runs: list[RunSummary], label: str, key: str) -> None:
@@ -181,27 +174,29 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
 
 
 def offer_undo(engine: Engine) -> None:
-    """For as long as a deleted run can be brought back: a line that does it."""
-    since, discarded, freed = state.remembered("discarded", lambda: NONE_DISCARDED)
-    if time.time() - since > UNDO_S:
-        return
+    """For as long as deleted runs can be brought back: a line that does it, for those that were deleted together."""
+    own = [run for run in engine.store.discarded() if visitor().may_change(run.owner)]
+    for at, together in groupby(own, key=lambda run: run.at):
+        _undo_line(engine, at, list(together))
 
+
+def _undo_line(engine: Engine, at: float, runs: list[Discarded]) -> None:
     def undo() -> None:
         # Before the page is drawn: a button that a browser still shows is answered also when its time is over.
-        state.forget("discarded")
         try:
-            for run_id, _title in discarded:
-                engine.store.restore(run_id)
+            for run in runs:
+                require_own(run.owner)
+                engine.store.restore(run.id)
         except PlaygroundError as error:
             leave_notice(str(error))
 
-    names = listed(f"“{escaped(title)}”" for _run_id, title in discarded)
+    left = max(1, ceil((at + UNDO_S - time.time()) / 60))
     with st.container(horizontal=True, vertical_alignment="center"):
         words = _(
-            "Deleted {names}. This can be undone for {minutes:.0f} minutes; then {size} will be freed.",
-            names=names,
-            minutes=UNDO_S / 60,
-            size=size_text(freed),
+            "Deleted {names}. This can be undone for {minutes}; then {size} will be freed.",
+            names=listed(f"“{escaped(run.title)}”" for run in runs),
+            minutes=counted(left, N_("minute")),
+            size=size_text(sum(run.size for run in runs)),
         )
         st.markdown(words, width="content")
-        st.button(_("Undo"), key="undo", icon=":material/undo:", on_click=undo)
+        st.button(_("Undo"), key=f"undo.{at}", icon=":material/undo:", on_click=undo)

@@ -26,7 +26,8 @@ from core.workers import Jobs
 from pages.ui.compare.curves import Record, measure_labels, records_csv
 from pages.ui.compare.maps import turn_onto
 from pages.ui.compare.pair import mcnemar_sentence
-from pages.ui.compare.scores import spread_text
+from pages.ui.compare.picking import Compared
+from pages.ui.compare.scores import scores_csv, spread_text
 from tests.pages.test_pages import ROOT, button, made_run, words
 
 HOSTILE = "<img src=x onerror=window.hacked=1> $x$ **bold**"
@@ -88,6 +89,11 @@ def made(folder: Path, draft: Callable[..., RunConfig]) -> Made:
         return run_id
 
     return make
+
+
+def compared(folder: Path, runs: Sequence[str]) -> list[Compared]:
+    every = [Store(folder).run(run) for run in runs]
+    return [Compared(run, run.effective, run.title, None) for run in every]
 
 
 def table(app: AppTest, *columns: str) -> Any:
@@ -222,6 +228,39 @@ def test_seeds_are_gathered_and_the_best_is_marked(opened: Callable[..., AppTest
     app = opened(runs=",".join(runs[:4]))
     found = table(app, "Measure").set_index("Measure")
     assert found.loc["↑ Validation accuracy"].tolist()[:2] == ["75.0% ± 0.0%", "75.0%"]
+
+
+def test_scores_as_csv_are_numbers_with_names(made: Made, folder: Path) -> None:
+    accuracies = [0.80, 0.84, 0.88]
+    runs = [made(f"seed {i}", seed=i, test_accuracy=accuracy) for i, accuracy in enumerate(accuracies)]
+    runs.append(made("=small", batch_size=4, test_accuracy=2 / 3))
+    found = list(csv.DictReader(io.StringIO(scores_csv(Store(folder), compared(folder, runs)).decode("utf-8-sig"))))
+    assert list(found[0]) == ["Measure", "Runs", "Mean", "Standard deviation", "Seeds", "How it is measured"]
+    tested = [row for row in found if row["Measure"] == "Test accuracy"]
+    assert [row["Runs"] for row in tested] == ["seed 0 and 2 more", "'=small"]
+    assert [row["Seeds"] for row in tested] == ["3", "1"]
+    assert float(tested[0]["Mean"]) == pytest.approx(mean(accuracies), rel=1e-9)
+    assert float(tested[0]["Standard deviation"]) == pytest.approx(stdev(accuracies), rel=1e-9)
+    assert float(tested[1]["Mean"]) == pytest.approx(2 / 3, rel=1e-9)
+    assert tested[1]["Standard deviation"] == ""
+    assert not any(sign in value for row in found for value in row.values() for sign in "★↑↓±%")
+
+
+def test_scores_of_different_validation_rows_have_no_best(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    runs = [made("a"), made("b", batch_size=4)]
+    said = "these runs were scored on different validation rows"
+    assert said not in words(opened(runs=",".join(runs)))
+    with Store(folder).transaction() as db:
+        db.execute("UPDATE runs SET config = json_set(config, '$.task.train_size', 4) WHERE id = ?", (runs[1],))
+    app = opened(runs=",".join(runs))
+    assert "★ 75.0%" in table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()
+    with Store(folder).transaction() as db:
+        db.execute("UPDATE runs SET config = json_set(config, '$.task.validation_size', 2) WHERE id = ?", (runs[1],))
+    app = opened(runs=",".join(runs))
+    assert table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()[:2] == ["75.0%", "75.0%"]
+    assert said in words(app)
 
 
 def test_alignment_alone_is_no_merit(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:

@@ -322,7 +322,14 @@ def test_a_temperature_in_the_address_is_the_nearest_that_the_slider_has(
     assert slider.value == min((float(option) for option in slider.options), key=lambda tau: abs(tau - 0.1001))
     assert address(app)["tau"] == f"{slider.value:g}"
     assert [number.value for number in app.number_input if number.label == "Draw"] == [7]
-    assert "no temperature is like that" in words(opened(run=run, panel="forces", tau="warm"))
+    for tau in ("warm", "-1", "0", "nan"):
+        app = checked(opened(run=run, panel="forces", tau=tau))
+        assert f"The address asks for tau = '{tau}', but no temperature is like that" in words(app).replace("\\", "")
+        assert "tau" not in address(app)
+    app = checked(opened(run=run, panel="forces", tau="0.001"))
+    assert address(app)["tau"] == "0.01"
+    app = checked(opened(run=run, panel="forces", batch="-8"))
+    assert "The address asks for batch = '-8', but no batch has that size" in words(app).replace("\\", "")
 
 
 def test_arrows_run_in_the_direction_in_which_the_anchor_would_move() -> None:

@@ -178,3 +178,15 @@ def test_what_is_chosen_is_graded_by_its_place() -> None:
     assert not app.exception
     assert [element.value for element in app.success] == ["Right. The runs say: B."]
     assert app.session_state["remembered.lesson.answers"].checked == {"at": (1, 2)}
+
+
+@pytest.mark.parametrize("page", ["home", "runs", "explore", "lessons"])
+@pytest.mark.parametrize("text", ["zzz", "temperature.99"])
+def test_what_is_no_part_of_a_lesson_is_said_on_every_page(folder: Path, page: str, text: str) -> None:
+    app = AppTest.from_file(APP, default_timeout=60)
+    app.query_params["lesson"] = text
+    app.switch_page(f"pages/{page}.py").run()
+    assert not app.exception
+    sentence = f"The address asks for lesson = '{text}', but there is no such lesson, or no such part of it"
+    assert sum(sentence in warning.value.replace("\\", "") for warning in app.warning) == 1
+    assert "lesson" not in app.query_params

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -727,10 +726,9 @@ def test_a_number_out_of_bounds_is_named_and_nothing_can_be_launched(
 class TestUndo:
     @staticmethod
     def deleted(opened: Callable[..., AppTest], store: Store, run_id: str) -> AppTest:
+        store.rename(run_id, "Gone")
         store.discard(run_id)
         app = opened("runs")
-        app.session_state["remembered.discarded"] = (time.time(), [(run_id, "Gone")], 0)
-        app.run()
         assert any("Deleted “Gone”. This can be undone for 10 minutes" in text.value for text in app.markdown)
         return app
 
@@ -751,6 +749,42 @@ class TestUndo:
         store.purge_discarded(0.0)
         button(app, "Undo").click().run()
         assert any("is deleted for good" in warning.value for warning in app.warning)
+
+    def test_runs_that_were_deleted_together_come_back_together_in_any_session(
+        self, opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+    ) -> None:
+        store, first = finished(folder, draft())
+        _, second = finished(folder, draft())
+        _, other = finished(folder, draft())
+        store.discard(first, second)
+        store.discard(other)
+        before = opened("runs")
+        lines = [text.value for text in before.markdown if text.value.startswith("Deleted")]
+        assert lines == [
+            "Deleted “Run 3”. This can be undone for 10 minutes; then 3.5 MB will be freed.",
+            "Deleted “Run 2”, “Run 1”. This can be undone for 10 minutes; then 7.0 MB will be freed.",
+        ]
+        app = opened("runs")
+        [_, together] = [one for one in app.button if one.label == "Undo"]
+        together.click().run()
+        assert {run.id for run in store.runs()} == {first, second}
+        button(app, "Undo").click().run()
+        assert {run.id for run in store.runs()} == {first, second, other}
+
+    def test_the_line_says_how_long_is_left_and_goes_when_time_is_over(
+        self,
+        opened: Callable[..., AppTest],
+        folder: Path,
+        draft: Callable[..., RunConfig],
+    ) -> None:
+        store, run_id = finished(folder, draft())
+        store.discard(run_id)
+        with store.transaction() as db:
+            db.execute("UPDATE runs SET discarded_at = discarded_at - 560")
+        assert any("can be undone for 1 minute;" in text.value for text in opened("runs").markdown)
+        with store.transaction() as db:
+            db.execute("UPDATE runs SET discarded_at = discarded_at - 60")
+        assert not any("Deleted" in text.value for text in opened("runs").markdown)
 
 
 def test_a_part_that_a_preset_chose_for_its_second_phase_does_not_outlive_it(opened: Callable[..., AppTest]) -> None:

@@ -74,6 +74,14 @@ def test_a_run_of_one_s_own_can_be_stopped(shared: Store, as_visitor: dict[str, 
     assert "Stop" in labels(drawn)
 
 
+def test_only_who_may_delete_a_run_is_offered_to_bring_it_back(shared: Store, as_visitor: dict[str, str]) -> None:
+    for owner in ("ada", "bob"):
+        shared.discard(run_of(shared, owner, Status.FINISHED))
+    lines = [text.value for text in page("runs").markdown if text.value.startswith("Deleted")]
+    assert len(lines) == 1
+    assert "“of ada”" in lines[0]
+
+
 def test_the_list_says_whose_runs_are(shared: Store, as_visitor: dict[str, str]) -> None:
     for owner in ("ada", "bob", None):
         run_of(shared, owner)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import PureWindowsPath
 
 import pandas as pd
 import streamlit as st
@@ -65,13 +66,14 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
     _differences(runs)
     st.header(_("How well they did"))
     busy = _measuring(runs)
-    groups, rows = score_rows(store, runs)
+    found = scores_of(store, runs)
+    groups, rows = found.groups, score_rows(found, runs)
     if not rows:
         st.caption(_("No scores yet: the first come with a run's first frame."))
         return busy
     with st.container(key="compare_scores"):
         _table(pd.DataFrame(rows), pinned=MEASURE, wide=HOW)
-    st.caption(_legend(groups, runs))
+    st.caption(_legend(found, runs))
     st.download_button(
         _("Scores as CSV"),
         lambda: scores_csv(store, runs),
@@ -103,24 +105,78 @@ def _differences(runs: Sequence[Compared]) -> None:
     )
 
 
-def score_rows(store: Store, runs: Sequence[Compared]) -> tuple[tuple[SeedGroup, ...], list[dict[str, str]]]:
-    """The table of scores as texts, a row for each measure that some run has, a column for each group of seeds."""
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of runs, in groups of those that differ in the seed only.
+
+    Attributes:
+        measures: those that some run has, with how each is measured, by name.
+        rows_differ: whether none is marked because runs were scored on different validation rows.
+    """
+
+    groups: tuple[SeedGroup, ...]
+    measures: Mapping[str, tuple[Measure, str]]
+    rows_differ: bool
+
+
+def scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
+    """What the runs have scored so far."""
     scores = [_scores(store, one) for one in runs]
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
-    groups = scores_over_seeds([one.config for one in runs], scores, [measure for measure, _about in measures.values()])
-    heads = [_head(group, runs) for group in groups]
+    scored_rows = {
+        name: {_validation_rows(one) for one, of_run in zip(runs, scores, strict=True) if name in of_run}
+        for name in measures
+    }
+    # The best on one set of rows is not the best on another.
+    fair = [
+        measure if len(scored_rows[name]) == 1 else replace(measure, marked=False)
+        for name, (measure, _about) in measures.items()
+    ]
+    differ = any(
+        len(scored_rows[name]) > 1 and measure.marked and measure.better is not None
+        for name, (measure, _about) in measures.items()
+    )
+    return Scores(scores_over_seeds([one.config for one in runs], scores, fair), measures, differ)
+
+
+def _validation_rows(one: Compared) -> str:
+    """What the validation rows of a run follow from; training rows may be sampled and made noisy."""
+    task = one.config.task
+    names = [path and PureWindowsPath(path).name for path in (task.path, task.test_path)]  # as replays keep them
+    return repr((task.id, names, task.reading, task.drop, task.validation_size))
+
+
+def score_rows(found: Scores, runs: Sequence[Compared]) -> list[dict[str, str]]:
+    """The table of scores as texts, a row for each measure, a column for each group of seeds."""
+    heads = [_head(group, runs) for group in found.groups]
     rows = []
-    for name, (measure, about) in measures.items():
-        cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in groups]
+    for name, (measure, about) in found.measures.items():
+        cells = [spread_text(group.scores[name], name, _seeds(group, runs)) for group in found.groups]
         row = {MEASURE: ARROWS[measure.better] + measure.label} | dict(zip(heads, cells, strict=True))
         rows.append(row | {HOW: about})
-    return groups, rows
+    return rows
 
 
 def scores_csv(store: Store, runs: Sequence[Compared]) -> bytes:
-    """The table of scores for other programs, in English."""
+    """The scores for other programs, in English: a row for each measure of each group of seeds, shares from 0 to 1."""
     with in_language(ENGLISH):
-        return csv_file(score_rows(store, runs)[1])
+        found = scores_of(store, runs)
+        heads = [_head(group, runs) for group in found.groups]
+    return csv_file(
+        [
+            {
+                "Measure": measure.label,
+                "Runs": head,
+                "Mean": str(spread.mean),
+                "Standard deviation": "" if spread.std is None else str(spread.std),
+                "Seeds": str(spread.seeds),
+                "How it is measured": about,
+            }
+            for name, (measure, about) in found.measures.items()
+            for head, group in zip(heads, found.groups, strict=True)
+            if (spread := group.scores[name]) is not None
+        ]
+    )
 
 
 def spread_text(spread: Spread | None, name: str, seeds: int) -> str:
@@ -219,7 +275,7 @@ def _seeds(group: SeedGroup, runs: Sequence[Compared]) -> int:
     return len({runs[number].config.seed for number in group.runs})
 
 
-def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
+def _legend(found: Scores, runs: Sequence[Compared]) -> str:
     words = [
         _(
             "↑ higher is better, ↓ lower; ★ the best mean where all columns have the same seeds, which says nothing "
@@ -227,7 +283,9 @@ def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
             "scores."
         )
     ]
-    gathered = [group for group in groups if len(group.runs) > 1]
+    if found.rows_differ:
+        words.append(_("Validation scores have none here either: these runs were scored on different validation rows."))
+    gathered = [group for group in found.groups if len(group.runs) > 1]
     if gathered:
         counts = listed(counted(_seeds(group, runs), "seed") for group in gathered)
         words.append(
@@ -236,7 +294,7 @@ def _legend(groups: Sequence[SeedGroup], runs: Sequence[Compared]) -> str:
                 seeds=counts,
             )
         )
-    steps = sorted({found[0] for one in runs if (found := last_measures(one)) is not None})
+    steps = sorted({measured[0] for one in runs if (measured := last_measures(one)) is not None})
     if steps:
         words.append(
             _(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,11 @@ from core.artifacts.frame_loss import ShownContrast, batch_rows, names_layers, s
 from core.encoders.source import encoder_shape
 from core.errors import PlaygroundError
 from core.language import N_, _, sentences
+from core.losses.entry import temperature_parameter
 from core.losses.law import ForceLaw
 from core.parameters import Parameter
 from pages.ui.address import Explore
-from pages.ui.bound import bound, bound_nearest, bound_parameter, nearest
+from pages.ui.bound import Valid, bound, bound_nearest, bound_parameter, nearest
 from pages.ui.explore.run_reads import Frames
 from pages.ui.glossary import card
 from pages.ui.number_field import number_field
@@ -30,6 +32,8 @@ VARIANTS = {"out": "L_out", "in": "L_in"}
 NAMED, SAME = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0), 0.03
 TAU_LOW, TAU_HIGH, TAU_STEPS = 0.01, 2.0, 41
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)
+# Of more texts than a map has, a batch is all of them.
+ANY_BATCH = range(1, sys.maxsize)
 # Translators: the number of a batch that is drawn by chance
 DRAW = Parameter("draw", N_("Draw"), 0, N_("Another batch."), "integer", low=0, high=999)
 
@@ -78,7 +82,7 @@ def choose_forces(frames: Frames, number: int) -> ForceChoice:
     temperature = _choose_temperature(shown)
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     sizes = [size for size in BATCH_SIZES if size < len(frames.probe.ids)] + [len(frames.probe.ids)]
-    size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size))
+    size, to_size = bound_nearest(Explore.BATCH, sizes, nearest(sizes, shown.batch_size), known=ANY_BATCH)
     left.selectbox(_("Batch"), sizes, help=_("Texts of the map, drawn by chance."), **to_size.by_index)
     _draw, to_draw = bound_parameter("forces", DRAW)
     draw = int(number_field(middle, DRAW, to_draw.start, key=to_draw.key))
@@ -114,7 +118,7 @@ def _choose_temperature(shown: ShownContrast) -> float:
     named = {*NAMED, own}
     between = {tau for tau in map(float, temperatures()) if all(abs(np.log(tau / one)) > SAME for one in named)}
     taus = sorted({*(round(tau, 3) for tau in between), *named})
-    temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own)
+    temperature, to_temperature = bound_nearest(Explore.TEMPERATURE, taus, own, known=Valid(temperature_parameter(own)))
     st.select_slider(
         _("Temperature τ"),
         taus,

@@ -13,7 +13,7 @@ import pytest
 
 from core.artifacts import replay_file
 from core.artifacts.replay import ABOUT, open_replay, read_replay, write_replay
-from core.config import RunConfig, parse_config
+from core.config import KnobTurn, RunConfig, parse_config
 from core.errors import RunNotFoundError, StoreError
 from core.events import Frame, Probe, Started, Step
 from core.store import Status, Store
@@ -95,6 +95,16 @@ class TestWrite:
         assert str(small_csv.parent) not in text
         config = replay_file.read(tmp_path / "replay.zip").config
         assert (config.task.path, config.encoder.id) == (small_csv.name, tiny_encoder.name)
+
+    def test_turned_knobs_stay_turned(self, store: Store, other: Store, tmp_path: Path) -> None:
+        run_id, attempt = begun_run(store)
+        attempt.frame(Frame(0, np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
+        attempt.knob_turned(2, "lambda", 0.25)
+        attempt.steps([Step(step, {"loss": 0.5}) for step in (1, 2, 3, 4)])
+        attempt.end(Status.FINISHED)
+        write_replay(store, run_id, tmp_path / "replay.zip")
+        opened = open_replay(other, tmp_path / "replay.zip")
+        assert other.knob_turns(opened) == store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.25)]
 
     def test_a_run_that_does_not_exist_is_refused(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(RunNotFoundError):

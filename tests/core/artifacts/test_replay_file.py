@@ -6,6 +6,7 @@ import copy
 import io
 import json
 import struct
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -350,6 +351,33 @@ def test_it_is_refused_in_a_sentence_and_nothing_is_created(name: str, untouched
     assert untouched.runs() == []
     assert {*untouched.folder.parent.rglob("*")} == before
     assert {*tmp_path.iterdir()} == {path}
+
+
+def _twice() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, text in [*_members().items(), (RUN, b"{}")]:
+            file.writestr(name, text)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("archive", "why"),
+    [
+        (_zipped({RUN: b"{}", "x.json": b""}), "it lacks maps.safetensors, frames.safetensors, tokens.json"),
+        (_zipped(_members() | {"../../x": b"x"}), "'../../x' does not belong in it"),
+        (_zipped(_members() | {"x" * 500: b"x"}), r"'x+… \(500 characters\) does not belong in it"),
+        (_twice(), "a file is in it twice"),
+    ],
+)
+def test_what_it_lacks_and_what_does_not_belong_in_it_are_named(
+    archive: bytes, why: str, store: Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "other.zip"
+    path.write_bytes(archive)
+    with pytest.raises(StoreError, match=rf"^other\.zip is damaged, or no replay \({why}\): take another file\.$"):
+        open_replay(store, path)
 
 
 @pytest.mark.parametrize("change", [lambda path: path.unlink(), lambda path: (path.unlink(), path.mkdir())])

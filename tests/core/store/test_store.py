@@ -493,6 +493,27 @@ def test_a_discarded_run_comes_back_until_it_is_purged(store: Store) -> None:
         store.restore(attempt.run_id)
 
 
+def test_what_was_discarded_is_known_while_it_can_come_back(store: Store) -> None:
+    first, second = claimed(store), claimed(store)
+    for attempt in (first, second):
+        attempt.end(Status.FINISHED)
+    active = claimed(store)
+    with pytest.raises(EngineError, match="stop it"):
+        store.discard(first.run_id, active.run_id)
+    assert store.discarded() == []
+    log = store.log_path(second.run_id)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(bytes(10))
+    store.discard(first.run_id, second.run_id)
+    found = store.discarded()
+    assert [(one.id, one.title) for one in found] == [(second.run_id, "Run 2"), (first.run_id, "Run 1")]
+    assert found[0].at == found[1].at == pytest.approx(time.time(), abs=10)
+    assert found[0].size >= 10
+    assert store.discarded(within_s=0.0) == []
+    store.restore(first.run_id)
+    assert [one.id for one in store.discarded()] == [second.run_id]
+
+
 def test_a_run_that_is_going_on_is_not_deleted(store: Store) -> None:
     attempt = claimed(store)
     with pytest.raises(EngineError, match="stop it"):
@@ -532,6 +553,22 @@ def test_a_turn_counts_as_taken_once_a_step_used_it_and_outlives_its_attempt(sto
     again.knob_turned(1, "lambda", 0.25)
     assert again.take_controls() == []
     assert store.pending_turns(attempt.run_id) == {}
+
+
+def test_turns_that_a_config_says_are_used_once_their_steps_are_taken(store: Store) -> None:
+    turns = [{"step": 2, "name": "lambda", "value": 0.5}, {"step": 4, "name": "lambda", "value": 0.1}]
+    run_id = store.create(config().model_copy(update={"knob_turns": tuple(KnobTurn(**turn) for turn in turns)}))
+    claim = store.claim_next(SLOTS, liveness_of())
+    assert claim is not None
+    attempt = store.attempt(run_id, claim[1])
+    attempt.started(started())
+    assert store.knob_turns(run_id) == []
+    attempt.steps([Step(step, {"loss": 1.0}) for step in (1, 2)])
+    assert store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.5)]
+    attempt.knob_turned(3, "lambda", 0.25)  # its step is on its way
+    assert [turn.step for turn in store.knob_turns(run_id)] == [2, 3]
+    attempt.steps([Step(step, {"loss": 1.0}) for step in (3, 4)])
+    assert [turn.value for turn in store.knob_turns(run_id)] == [0.5, 0.25, 0.1]
 
 
 def test_a_turn_that_was_sent_while_another_was_used_still_waits(store: Store) -> None:
