@@ -138,7 +138,11 @@ def test_the_curves_of_a_run_are_drawn_with_every_label() -> None:
 def test_a_title_that_is_too_long_becomes_smaller_and_loses_its_note() -> None:
     note = {"xref": "paper", "x": 0, "yref": "y domain", "y": 1, "font": {"size": 13}, "yanchor": "bottom"}
     sizes = {}
-    for title in ("<b>Loss</b>", "<b>Gradient norm: all weights, its parts on the block 6</b>", f"<b>{'word ' * 40}</b>"):
+    for title in (
+        "<b>Loss</b>",
+        "<b>Gradient norm: all weights, its parts on the block 6</b>",
+        f"<b>{'word ' * 40}</b>",
+    ):
         root = drawn(figure([{"x": [0, 10], "y": [1, 2]}], annotations=[note | {"text": title}]))
         (found,) = [text for text in root.iter(f"{NAMESPACE}text") if text.find(f"{NAMESPACE}tspan") is not None]
         sizes[title] = float(found.attrib["font-size"])
