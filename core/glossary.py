@@ -30,6 +30,64 @@ GLOSSARY = {
     term.name: term
     for term in (
         Term(
+            "encoder",
+            N_("Encoder"),
+            N_("A network that reads a text and gives one vector for it: texts that it takes for alike lie near."),
+            r"z = f_\theta(x), \quad z \in \mathbb{R}^d",
+            N_("A text with an arrow into three blocks, and an arrow from these to a column of numbers."),
+        ),
+        Term(
+            "fine_tuning",
+            N_("Fine-tuning"),
+            N_("Going on to train an encoder that has read much text before, on the few texts of one task."),
+            r"\theta \leftarrow \theta - \eta \, \nabla_\theta L",
+            N_("Points of two colours, first mixed, then behind an arrow in two groups."),
+        ),
+        Term(
+            "batch",
+            N_("Batch"),
+            N_("The texts that are read in one step: a text is compared with those of its batch alone."),
+            r"B = \{\, x_1, \dots, x_N \,\}",
+            N_("Rows of texts of which a frame holds two."),
+        ),
+        Term(
+            "dropout",
+            N_("Dropout"),
+            N_("Sets some numbers inside the encoder to zero, drawn anew at every reading while it is trained."),
+            r"h'_k = \frac{m_k}{1 - p} \, h_k, \quad m_k = 0 \text{ with probability } p, \text{ else } 1",
+            N_("Two columns of points joined by lines; two points are empty, and no line leads to these."),
+        ),
+        Term(
+            "cosine_similarity",
+            N_("Cosine similarity"),
+            N_(
+                "How alike the directions of two vectors are: 1 for the same, 0 at a right angle, −1 for opposite ones."
+            ),
+            r"s_{ij} = \frac{z_i \cdot z_j}{\lVert z_i \rVert \, \lVert z_j \rVert}",
+            N_("Two arrows from one place to a circle, with the angle between them marked."),
+        ),
+        Term(
+            "softmax",
+            N_("Softmax"),
+            N_("Makes shares of any numbers: all are above zero, together they are 1, and the largest gets the most."),
+            r"p_i = \frac{e^{s_i}}{\sum_a e^{s_a}}",
+            N_("Bars above and below a line, and behind an arrow bars that all stand on a line."),
+        ),
+        Term(
+            "nat",
+            N_("Nat"),
+            N_("The unit of a loss that is a natural logarithm: what got a share of 1/e, about 37%, costs 1 nat."),
+            r"-\ln p = 1 \text{ nat} \quad \text{for} \quad p = 1/e",
+            N_("A curve that falls to zero, with dashed lines to one point of it."),
+        ),
+        Term(
+            "contrastive_loss",
+            N_("Contrastive loss (SCL)"),
+            N_("Is low where texts with one label lie near each other and the others far away: it pulls and pushes."),
+            r"L_i = -\frac{1}{|P(i)|} \sum_{p \in P(i)} \ln \frac{e^{s_{ip}/\tau}}{\sum_{a \ne i} e^{s_{ia}/\tau}}",
+            N_("A ringed point that two of its colour are drawn to, and two of another colour that are pushed away."),
+        ),
+        Term(
             "anchor",
             N_("Anchor"),
             N_("The text whose loss is looked at; every text of a batch is an anchor once."),
@@ -46,7 +104,10 @@ GLOSSARY = {
         Term(
             "negative",
             N_("Negative"),
-            N_("A text of the batch that the anchor should be far from; a *hard* one lies near it all the same."),
+            N_(
+                "A text of the batch that the anchor should be far from; a *hard* one lies near it all the same (the "
+                "label “negative” of a film review is another thing)."
+            ),
             r"N(i) = \{\, j : y_j \ne y_i \,\}",
             N_("Points of another colour with arrows away from a ringed point; the nearest has the thickest."),
         ),

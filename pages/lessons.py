@@ -8,13 +8,14 @@ import streamlit as st
 
 from core.errors import PlaygroundError
 from core.language import _, ngettext, pgettext
-from core.lessons.lesson import Check, Lesson, lessons
+from core.lessons.lesson import Lesson, lessons
 from core.quantities import counted
 from pages.ui import state
 from pages.ui.address import Lessons
 from pages.ui.glossary import glossary
 from pages.ui.head import page_head
 from pages.ui.lesson.keeping import forget_button, keep_answers
+from pages.ui.lesson.panel import checks_of, right_checks
 from pages.ui.lesson.place import LAST, At, answers, go_to, open_beside, read_place, stay
 from pages.ui.parts import escaped
 
@@ -69,8 +70,8 @@ def _open(at: At) -> None:
 
 def _go_on() -> None:
     """Back to the lesson that somebody left in the middle."""
-    at = read_place(state.remembered(LAST, str))
-    if at is None or at.is_last:
+    at = _left()
+    if at is None:
         return
     label = _(
         "Go on with “{title}”, part {part} of {parts}",
@@ -81,24 +82,46 @@ def _go_on() -> None:
     st.button(label, type="primary", icon=":material/play_arrow:", key="lessons.go_on", on_click=_begin, args=(at,))
 
 
+def _left() -> At | None:
+    """The part at which somebody left the last lesson; None where they were at its end."""
+    at = read_place(state.remembered(LAST, str))
+    return None if at is None or at.is_last else at
+
+
 def _card(lesson: Lesson) -> None:
     with st.container(border=True, height="stretch"):
-        st.markdown(f"**{lesson.title}**  \n{lesson.about}")
         done, checks = _done(lesson)
+        tick = " :material/check_circle:" if done == checks else ""
+        st.markdown(f"**{lesson.title}**{tick}  \n{lesson.about}")
         facts = [
             counted(len(lesson.parts), "part"),
             ngettext("about {count} minute", "about {count} minutes", lesson.minutes),
-            *([_("{done} of {checks} checks answered", done=done, checks=checks)] if done else []),
+            *(
+                [ngettext("{done} of {count} check right", "{done} of {count} checks right", checks, done=done)]
+                if done is not None
+                else []
+            ),
         ]
         st.caption(" · ".join(facts))
-        st.button(_("Begin"), key=f"lessons.{lesson.name}", on_click=_begin, args=(At(lesson, 1),))
+        at, label = At(lesson, 1), _("Begin")
+        left = _left()
+        if left is not None and left.lesson.name == lesson.name:
+            at, label = left, _("Go on: part {part} of {parts}", part=left.number, parts=len(lesson.parts))
+        st.button(label, key=f"lessons.{lesson.name}", on_click=_begin, args=(at,))
 
 
-def _done(lesson: Lesson) -> tuple[int, int]:
-    """How many of its checks were answered in this session, and how many there are."""
-    blocks = [(n, i, block) for n, part in enumerate(lesson.parts, 1) for i, block in enumerate(part.blocks)]
-    keys = [f"{lesson.name}.{n}.{i}" for n, i, block in blocks if isinstance(block, Check)]
-    return sum(key in answers().checked for key in keys), len(keys)
+def _done(lesson: Lesson) -> tuple[int | None, int]:
+    """How many of its checks were answered rightly, and how many there are.
+
+    The first is None where none was answered, so that no number of its runs is read, or where these cannot be read.
+    """
+    keys = checks_of(lesson).keys()
+    if not keys & answers().checked.keys():
+        return None, len(keys)
+    try:
+        return len(right_checks(lesson)), len(keys)
+    except PlaygroundError:
+        return None, len(keys)
 
 
 def _begin(at: At) -> None:

@@ -20,6 +20,7 @@ class Page {
     this.colour = known.colourings[0].name;
     this.selected = [];
     this.lit = null;
+    this.hits = new Map(); // by the id of a text that was found, where its predictions are
     this.numbers = { selected: 0, frame: 0, clicked: 0, view: 0 };
     this.rows = known.runs.map((run) => new Map(run.ids.map((id, row) => [id, row])));
     for (const [id, bundle] of Object.entries(known.bundles)) keepBundle(id, bytesOf(bundle), this.node);
@@ -90,6 +91,8 @@ class Page {
     this.step = Number(this.node.dataset.step);
     for (const svg of document.querySelectorAll("figure svg")) this.moveCursor(svg);
     if (this.selected.length) this.showTexts();
+    // Their buttons stay, so that no click is lost between two steps.
+    else for (const [id, node] of this.hits) this.say(id, node);
   }
 
   moveCursor(svg) {
@@ -104,33 +107,60 @@ class Page {
 
   showTexts() {
     const place = document.getElementById("texts");
+    this.hits = new Map();
+    place.replaceChildren(...this.nodes());
+    const recorded = this.known.runs.some((run) => run.words);
+    const note = document.getElementById("attention-note");
+    note.hidden = recorded ? !place.querySelector(".words span") : !this.selected.length;
+  }
+
+  nodes() {
     if (this.selected.length) {
       const shown = this.selected.slice(0, TEXTS_MAX).map((id) => this.textNode(id));
       const more = this.selected.length - TEXTS_MAX;
       const others = byCount(more, _("1 more is selected."), _("{count} more are selected.", { count: more }));
       if (more > 0) shown.push(make("p", { className: "quiet" }, others));
-      return place.replaceChildren(...shown);
+      return shown;
     }
     if (this.lit) {
-      const found = [...this.found].slice(0, FOUND_MAX).map(([id, text]) => {
-        const button = make("button", { className: "found", type: "button" }, text);
-        button.addEventListener("click", () => this.choose(id));
-        return button;
-      });
-      return place.replaceChildren(...(found.length ? found : [make("p", { className: "quiet" }, _("No text holds these words."))]));
+      const found = [...this.found].slice(0, FOUND_MAX).map(([id, text]) => this.hitNode(id, text));
+      return found.length ? found : [make("p", { className: "quiet" }, _("No text holds these words."))];
     }
     const how = _("Click a point, or draw a box or a lasso around several, to read them. Esc takes the selection back.");
-    return place.replaceChildren(make("p", { className: "quiet" }, how));
+    return [make("p", { className: "quiet" }, how)];
+  }
+
+  hitNode(id, text) {
+    const said = make("span", { className: "quiet" });
+    const button = make("button", { className: "found", type: "button" }, text, said);
+    button.addEventListener("click", () => this.choose(id));
+    this.hits.set(id, said);
+    this.say(id, said);
+    return button;
+  }
+
+  // A line for each run, in a node that takes no paragraphs.
+  say(id, node) {
+    node.replaceChildren(...this.linesOf(id).map((line) => make("span", {}, line)));
   }
 
   textNode(id) {
-    const parts = [];
-    this.known.runs.forEach((run, at) => {
-      const row = this.rows[at].get(id);
-      if (row === undefined) return;
-      const frame = run.steps.findLastIndex((step) => step <= (this.step ?? run.steps.at(-1)));
-      if (!parts.length) parts.push(this.wordsNode(run, row, Math.max(0, frame)));
-      if (frame < 0) return;
+    const at = this.rows.findIndex((rows) => rows.has(id));
+    const run = this.known.runs[at];
+    const words = this.wordsNode(run, this.rows[at].get(id), Math.max(0, this.frameOf(run)));
+    return make("div", { className: "text" }, words, ...this.linesOf(id).map((line) => make("p", { className: "quiet" }, line)));
+  }
+
+  // The last frame up to the step that is shown, -1 for none.
+  frameOf(run) {
+    return run.steps.findLastIndex((step) => step <= (this.step ?? run.steps.at(-1)));
+  }
+
+  // What each run predicts of a text at the step that is shown.
+  linesOf(id) {
+    return this.known.runs.flatMap((run, at) => {
+      const [row, frame] = [this.rows[at].get(id), this.frameOf(run)];
+      if (row === undefined || frame < 0) return [];
       const [guess, share] = [run.classes[run.predicted[frame][row]], run.confidence[frame][row] / 10];
       const title = this.known.runs.length > 1 ? `${run.title}: ` : "";
       const said = [
@@ -138,9 +168,8 @@ class Page {
         _("predicted {name}, {share}%", { name: guess, share: share.toFixed(1) }),
         ...(run.predicted[frame][row] !== run.labels[row] ? [_("wrong")] : []),
       ];
-      parts.push(make("p", { className: "quiet" }, `${title}${said.join(" · ")}`));
+      return [`${title}${said.join(" · ")}`];
     });
-    return make("div", { className: "text" }, ...parts);
   }
 
   // The text as the encoder reads it, each word as dark as [CLS] attends to it; plain where that was not recorded.

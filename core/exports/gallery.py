@@ -18,6 +18,7 @@ from core.language import N_, _
 from core.store import RunRecord, Store
 
 DEFAULT_FOLDER = "gallery"
+INDEX = "index.html"
 # Pages of two runs: what each pair shows.
 PAIRS = (
     (
@@ -43,8 +44,8 @@ def write_gallery(folder: Path) -> list[Path]:
                 pages.append(_page(store, [runs[name] for name in names], "-and-".join(names), label, about))
         finally:
             store.close()
-    index = template("index.html").render(style=page_style(), pages=pages, made_with=made_with())
-    written = {f"{page['file']}": page["text"] for page in pages} | {"index.html": index}
+    index = template(INDEX).render(style=page_style(), pages=pages, made_with=made_with())
+    written = {f"{page['file']}": page["text"] for page in pages} | {INDEX: index}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():
@@ -57,7 +58,7 @@ def write_gallery(folder: Path) -> list[Path]:
 def _page(store: Store, runs: Sequence[RunRecord], name: str, label: str, about: str) -> dict[str, str]:
     summary = run_summary(runs[0]) if len(runs) == 1 else _("Two runs side by side")
     said = {"label": _(label), "about": _(about), "summary": summary}
-    return {"file": f"{name}.html", **said, "text": run_page(store, runs)}
+    return {"file": f"{name}.html", **said, "text": run_page(store, runs, INDEX)}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -68,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     size = sum(path.stat().st_size for path in written)
-    print(f"{len(written)} pages, {size / 1e6:.1f} MB: open {folder / 'index.html'}, or put the folder on any host.")
+    made = f"{len(written) - 1} pages and an index, {size / 1e6:.1f} MB"
+    print(f"{made}: open {folder / INDEX}, or put the folder on any host.")
     return 0
 
 

@@ -76,11 +76,13 @@ class _Shown:
         self.evaluations = scored(run.effective, store.evaluations(run.id))
 
 
-def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
+def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) -> str:
     """The page of one run, or of two side by side, which are laid onto each other by the examples that both have.
 
     It is in the language that is spoken.
 
+    Args:
+        index: the file of a gallery beside it, which the page leads back to.
     Raises: StoreError for a run without frames, or whose frames cannot be read.
     """
     shown = [_Shown(store, run) for run in runs]
@@ -88,12 +90,13 @@ def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
     assert "</script" not in script
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     listed = _settings(shown)
+    known = _known(shown)
     return template("page.html").render(
         title=joined([one.run.title for one in shown]),
         style=Markup(map_style()) + page_style(),  # noqa: S704 ours
         script=Markup(script),  # noqa: S704 ours
         script_hash=Markup(f"sha256-{digest}"),  # noqa: S704 base64
-        data=Markup(_packed(_known(shown))),  # noqa: S704 base64
+        data=Markup(_packed(known)),  # noqa: S704 base64
         runs=[
             {
                 "title": one.run.title,
@@ -106,7 +109,8 @@ def run_page(store: Store, runs: Sequence[RunRecord]) -> str:
         scores=_scores(shown),
         scores_note=_scores_note(shown),
         settings=listed,
-        attention_note=_attention_note(shown),
+        attention_note=_attention_note(any("words" in one for one in known["runs"])),
+        index=index,
         made_with=made_with(),
     )
 
@@ -277,8 +281,8 @@ def _scores_note(shown: Sequence[_Shown]) -> str:
     return sentences(words)
 
 
-def _attention_note(shown: Sequence[_Shown]) -> str:
-    if not any(one.store.tokens(one.run.id).rows for one in shown):
+def _attention_note(recorded: bool) -> str:
+    if not recorded:
         return _("What [CLS] attends to was not recorded.")
     return _(
         "A word is the darker the more [CLS] attends to it in the last block at the step that is shown, by the mean of "

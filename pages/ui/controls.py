@@ -195,7 +195,7 @@ def _undo_line(engine: Engine, at: float, runs: list[Discarded]) -> None:
         words = _(
             "Deleted {names}. This can be undone for {minutes}; then {size} will be freed.",
             names=listed(f"“{escaped(run.title)}”" for run in runs),
-            minutes=counted(left, N_("minute")),
+            minutes=counted(left, "minute"),
             size=size_text(sum(run.size for run in runs)),
         )
         st.markdown(words, width="content")

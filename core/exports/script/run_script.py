@@ -7,6 +7,7 @@ import torch
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.errors import StoreError
 from core.events import LOSS
+from core.exports.entry import file_stem
 from core.exports.script.beginning import tokens_digest, weights_digest
 from core.exports.script.drawn_texts import run_rows
 from core.exports.script.program import ScriptedRun, program, stages_of
@@ -39,6 +40,7 @@ def run_script(store: Store, run: RunRecord) -> str:
     return program(
         ScriptedRun(
             title=run.title,
+            stem=file_stem(run),
             config=config,
             classes=data.classes,
             model_type=encoder.model.config.model_type,

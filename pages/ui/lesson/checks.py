@@ -40,12 +40,17 @@ def is_right(check: Check, answer: float | str, value: Callable[[str], Value], n
     return isinstance(truth, float | int) and abs(float(answer) / number.scale - truth) <= check.within * (1 + 1e-9)
 
 
+def answered_rightly(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
+    """Whether the answer that is held is right; no number is asked for where there is none."""
+    answered, tries = _answered(key, check)
+    return tries > 0 and is_right(check, answered, value, numbers[check.number] if check.number is not None else None)
+
+
 def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> bool:
     """Ask, and grade what was answered. Returns: whether it was answered rightly, or its answer was shown."""
     number = numbers[check.number] if check.number is not None else None
-    held, tries = _held(key, check)
-    answered = float(held) if check.number is not None else list(check.choices)[int(held)]
-    done = tries > 0 and is_right(check, answered, value, number)
+    answered, tries = _answered(key, check)
+    done = answered_rightly(key, check, numbers, value)
     st.markdown(f"**{check.question}**")
     if not done:
         answer = _ask(key, check, number)
@@ -68,6 +73,12 @@ def draw_check(key: str, check: Check, numbers: Mapping[str, Number], value: Cal
     if tries >= TRIES:
         st.button(_("Show the answer"), type="tertiary", key=f"{key}.show", on_click=answers().shown.add, args=(key,))
     return False
+
+
+def _answered(key: str, check: Check) -> tuple[float | str, int]:
+    """What was answered, as it is graded, and in how many tries."""
+    held, tries = _held(key, check)
+    return float(held) if check.number is not None else list(check.choices)[int(held)], tries
 
 
 def _held(key: str, check: Check) -> tuple[float | int, int]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import N_, _
-from core.lessons.lesson import Check, Predict, Try, filled, lessons, placeholders
+from core.language import N_, _, ngettext
+from core.lessons.lesson import Check, Lesson, Predict, Try, filled, lessons, placeholders
 from core.lessons.numbers import value_of
 from core.store import Store
 from pages.ui import reads, state
 from pages.ui.address import EveryPage
 from pages.ui.caching import cached
-from pages.ui.lesson.checks import draw_check
+from pages.ui.lesson.checks import answered_rightly, draw_check
 from pages.ui.lesson.keeping import keep_answers
 from pages.ui.lesson.place import At, answers, arrive, change, go_to, read_place
 from pages.ui.lesson.pointing import point
@@ -66,7 +66,7 @@ def _block(at: At, block: str | Try | Predict | Check, key: str) -> bool:
         case Predict():
             return _predicted(block, key)
         case Check():
-            return draw_check(key, block, at.lesson.numbers, lambda name: number_of(at, name))
+            return draw_check(key, block, at.lesson.numbers, lambda name: number_of(at.lesson, name))
     return True
 
 
@@ -74,13 +74,32 @@ def _say(at: At, text: str) -> None:
     """Markdown of ours, with its numbers."""
     if text:
         numbers = at.lesson.numbers
-        known = {name: numbers[name].written(number_of(at, name)) for name in placeholders(text)}
+        known = {name: numbers[name].written(number_of(at.lesson, name)) for name in placeholders(text)}
         st.markdown(filled(text, known))
 
 
-def number_of(at: At, name: str) -> Value:
+def number_of(lesson: Lesson, name: str) -> Value:
     """A number of the lesson. Raises: PlaygroundError."""
-    return _number(reads.open_engine().store, at.lesson.name, name)
+    return _number(reads.open_engine().store, lesson.name, name)
+
+
+def checks_of(lesson: Lesson) -> dict[str, Check]:
+    """All its checks, by the keys of their answers."""
+    return {
+        f"{At(lesson, number).text}.{place}": block
+        for number, part in enumerate(lesson.parts, 1)
+        for place, block in enumerate(part.blocks)
+        if isinstance(block, Check)
+    }
+
+
+def right_checks(lesson: Lesson) -> set[str]:
+    """The keys of the checks that were answered rightly. Raises: PlaygroundError where a number cannot be read."""
+    return {
+        key
+        for key, check in checks_of(lesson).items()
+        if answered_rightly(key, check, lesson.numbers, lambda name: number_of(lesson, name))
+    }
 
 
 @cached(512, spinner=N_("Reading the runs"))
@@ -120,6 +139,8 @@ def _keep_prediction(key: str) -> None:
 def _way_on(at: At) -> None:
     """Back, on, and out."""
     st.space("small")
+    if at.is_last and _following(at) is not None and (still := _open_checks(at.lesson)):
+        st.caption(ngettext("{count} check is still open.", "{count} checks are still open.", still))
     with st.container(horizontal=True, key="lesson.way"):
         if at.number > 1:
             # Translators: a button: to the part of the lesson before.
@@ -146,6 +167,14 @@ def _way_on(at: At) -> None:
             key="lesson.leave",
             on_click=EveryPage.LESSON.forget,
         )
+
+
+def _open_checks(lesson: Lesson) -> int:
+    """How many checks wait for their right answer; one whose answer was shown is closed."""
+    try:
+        return len(checks_of(lesson).keys() - right_checks(lesson) - answers().shown)
+    except PlaygroundError:
+        return 0  # the panel has said already which number cannot be read
 
 
 def _following(at: At) -> At | None:

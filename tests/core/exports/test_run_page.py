@@ -95,6 +95,15 @@ class TestWhatItKnows:
         assert shared
         assert all(text == texts[i] for i, text in zip(second["ids"], second["texts"], strict=True) if i in shared)
 
+    def test_words_are_said_to_be_darkened_only_where_they_can_be(
+        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert "A word is the darker" in run_page(store, [run])
+        monkeypatch.setattr(store, "attention", lambda run_id, step: None)
+        page = run_page(store, [run])
+        assert "A word is the darker" not in page
+        assert "What [CLS] attends to was not recorded." in page
+
     def test_frames_without_numbers_are_left_out(
         self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -165,6 +174,15 @@ class TestGallery:
         assert sorted([*linked, "index.html"]) == sorted(path.name for path in (tmp_path / "gallery").iterdir())
         assert len(linked) == len(SHIPPED) + len(PAIRS)
         assert "://" not in index
+
+    def test_its_pages_lead_back_and_others_nowhere(
+        self, store: Store, run: RunRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main([str(tmp_path / "gallery")]) == 0
+        assert capsys.readouterr().out.startswith(f"{len(SHIPPED) + len(PAIRS)} pages and an index, ")
+        for path in (tmp_path / "gallery").glob("*.html"):
+            assert path.read_text(encoding="utf-8").count('href="index.html"') == (path.name != "index.html")
+        assert "index.html" not in run_page(store, [run])
 
     def test_a_folder_that_cannot_be_written_is_a_sentence(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

