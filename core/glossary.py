@@ -53,7 +53,7 @@ GLOSSARY = {
         Term(
             "dropout",
             N_("Dropout"),
-            N_("Sets some numbers inside the encoder to zero, drawn anew at every reading while it is trained."),
+            N_("Sets some numbers inside the encoder to zero, drawn again at every reading while it is trained."),
             r"h'_k = \frac{m_k}{1 - p} \, h_k, \quad m_k = 0 \text{ with probability } p, \text{ else } 1",
             N_("Two columns of points joined by lines; two points are empty, and no line leads to these."),
         ),
