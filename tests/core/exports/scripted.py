@@ -17,7 +17,7 @@ from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store
 
 # A script promises 1e-4 on machines of one kind. On one machine it repeats nearly every rounding (on a busy one some
-# millionths were seen), and an encoder as small as the tests' learns so little that a wrong optimiser was off by 1.3e-4.
+# millionths were seen). An encoder as small as the tests' learns so little that a wrong optimiser was off by 1.3e-4.
 TOLERANCE = 1e-5
 SERVER = """
 import contextlib, importlib.util, io, json, runpy, sys, traceback, warnings
