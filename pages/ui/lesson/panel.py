@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from core.errors import PlaygroundError
@@ -111,8 +114,15 @@ def _try(at: At, one: Try, key: str) -> None:
     st.caption(one.label)
     with st.container(horizontal=True, gap="small", key=f"{key}.try"):
         for number, (label, choice) in enumerate(one.choices.items()):
-            if st.button(label, key=f"{key}.{number}"):
-                change(choice, at.part.shown.page)
+            st.button(label, key=f"{key}.{number}", on_click=_change, args=(choice, at.part.shown.page))
+
+
+def _change(choice: Mapping[str, Any], page: str) -> None:
+    """A callback, so that the press is not lost with a run that another one cuts short."""
+    try:
+        change(choice, page)
+    except PlaygroundError as error:
+        st.error(escaped(str(error)))
 
 
 def _predicted(block: Predict, key: str) -> bool:

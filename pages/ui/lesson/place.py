@@ -148,7 +148,6 @@ def change(choice: Mapping[str, Any], page: str) -> None:
         items[name].say(_texts(store, name, value))
     forget_lab()
     forget_links()
-    st.rerun()
 
 
 def _texts(store: Store, name: str, value: Any) -> str | list[str]:
