@@ -55,7 +55,7 @@ def main() -> None:
         if page.url_path != LESSONS:
             lesson_panel(page.url_path)
         else:
-            EveryPage.LESSON.read(read_place, None)  # no lesson stands beside it, but what is none is said here too
+            EveryPage.LESSON.read(read_place, None)  # no panel here, but a wrong name is reported
         page.run()
     except PlaygroundError as error:
         st.error(escaped(str(error)))

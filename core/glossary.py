@@ -166,7 +166,7 @@ GLOSSARY = {
         Term(
             "collapse",
             N_("Collapse"),
-            N_("All vectors have become one: no text can be told from another, and hardly any gradient is left."),
+            N_("All vectors have become one: texts can no longer be distinguished, and hardly any gradient is left."),
             r"z_1 = z_2 = \dots = z_M",
             N_("Points of two colours that lie on one place."),
         ),

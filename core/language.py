@@ -2,8 +2,8 @@
 
 English is written in the code and is the key of every translation; the catalogues of the other languages are gettext's,
 in assets/languages. A message is a whole sentence with named places: `_("{title} is {status}.", title=…, status=…)`.
-Text that is made once and shown later (a registry's label, a constant) is marked with `N_` where it stands and given to
-`_` where it is shown.
+Text that is made once and shown later (a registry's label, a constant) is marked with `N_` where it is defined and
+passed to `_` where it is shown.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
 
 def listed(parts: Iterable[str]) -> str:
     """Things in a list: a, b, c."""
-    # Translators: two things in a list, with what stands between them
+    # Translators: two items of a list, with their separator
     return _("{first}, {next}", first="", next="").join(parts)
 
 
 def clauses(parts: Iterable[str]) -> str:
     """Things in a list that have commas of their own: a, b; c."""
-    # Translators: two things in a list that have commas of their own, with what stands between them
+    # Translators: two items of a list that contain commas themselves, with their separator
     return _("{first}; {next}", first="", next="").join(parts)
 
 

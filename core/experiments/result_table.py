@@ -82,7 +82,7 @@ def score_name(results: Results) -> str:
 
 
 def in_phrase(label: str) -> str:
-    """A label as it stands within a phrase."""
+    """A label as written inside a phrase."""
     return f"{label[0].lower()}{label[1:]}"
 
 

@@ -43,7 +43,7 @@ PIECE_DASHES = ("dashdot", "longdash", "dash", "dot")
 
 
 class Reference(NamedTuple):
-    """A level that a term's loss is seen against: its name and what stands at its end, alone and beside others'."""
+    """A reference level of a term's loss: its name, and its labels at the line's end, alone and beside others'."""
 
     measure: OfTerm
     name: str

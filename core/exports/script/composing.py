@@ -37,7 +37,7 @@ class Composer:
 
     Attributes:
         facts: of a definition, what holds in this run (see `folding`).
-        replaced: of a definition, what stands in its place; `moved`: where a plain one like it is.
+        replaced: the source that replaces a definition; `moved`: the plain definition to use instead.
         taken: names that the lines around the definitions use themselves.
     """
 

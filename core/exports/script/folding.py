@@ -81,7 +81,7 @@ def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _without_unreached(text: str) -> str:
-    """The text without what stands behind a `return` in the same body."""
+    """The text without unreachable statements after a `return` in the same body."""
     lines, spans = text.split("\n"), []
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", [])

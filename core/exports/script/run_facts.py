@@ -17,7 +17,7 @@ from core.exports.script.structure import PhaseStage, Structure
 from core.parameters import whole
 
 TRAINING, ENCODERS = "core.training", "core.encoders"
-# From so many vectors on `supcon_loss` computes strips.
+# The number of vectors from which `supcon_loss` computes in strips.
 STRIPS_FROM = 384
 
 
@@ -29,7 +29,7 @@ class Uses:
         tokens: the tokens that [CLS] attends to; `change`: a change of the embeddings; `alone`: the encoder's pooled
             vectors without anything else, as a queue or an adversarial step has them.
         all_blocks: whether every pass goes through all blocks.
-        strips: whether a contrastive loss compares so many vectors that it takes strips.
+        strips: whether a contrastive loss compares enough vectors to be computed in strips.
     """
 
     tokens: bool

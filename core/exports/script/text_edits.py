@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """What stands in place of the bytes start … end − 1."""
+    """The replacement for the bytes start … end − 1."""
 
     start: int
     end: int

@@ -53,7 +53,7 @@ class Unbound(Text):
 
 
 def tensor(text: str, parts: int = 0) -> Tensor:
-    """A text that passes for the tensor that it stands for."""
+    """Source text that acts as the tensor it names while a loss is traced."""
     return cast("Tensor", Text(text, parts))
 
 
