@@ -11,6 +11,7 @@ Target: at most 300 KB for a navigation after the first load, frames aside.
 from __future__ import annotations
 
 import base64
+import re
 import sys
 from typing import Any
 
@@ -26,7 +27,7 @@ from tests.browser.conftest import Server
 PAGES = ("Fine-tune", "Runs", "Explore", "Tokens", "Compare", "Experiments", "Data", "Loss lab", "Lessons", "Home")
 FRAMES = "/media/"
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
-REST_MS = 1500
+START_MS, REST_MS = 300, 2500
 
 
 class Meter:
@@ -65,8 +66,10 @@ def visits(page: Page, meter: Meter, address: str) -> dict[str, list[tuple[int, 
     for _ in range(2):
         for name in PAGES:
             meter.reset()
+            before = page.url
             page.locator("header").get_by_role("link", name=name, exact=True).click()
-            page.locator("h1").first.wait_for()
+            page.wait_for_url(re.compile(f"^(?!{re.escape(before)}$)"))
+            page.wait_for_timeout(START_MS)
             page.locator(SETTLED).wait_for()
             page.wait_for_timeout(REST_MS)
             found.setdefault(name, []).append((meter.rest, meter.frames))
@@ -80,7 +83,7 @@ def main() -> None:
         sys.exit("This benchmark needs a Chromium: .venv/bin/python -m tests.browser.chromium")
     heaviest = 0.0
     with own_folders() as folder, sync_playwright() as playwright:
-        server = Server(folder)
+        server = Server(folder.parent)
         store = Store(server.store_folder)
         for one in SHIPPED.values():
             open_replay(store, one.path)
@@ -90,10 +93,10 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
             for repetition in range(given.repeats):
                 page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
-                for name, ((first, _), (second, frames)) in visits(page, Meter(page), server.url).items():
+                for name, ((first, frames), (second, _)) in visits(page, Meter(page), server.url).items():
                     heaviest = max(heaviest, second / 1000)
                     shown = {"first, KB": first / 1000, "again, KB": second / 1000, "frames, KB": frames / 1000}
-                    progress(repetition, {f"{name}: {what}": size for what, size in shown.items()}, 0)
+                    progress(repetition + 1, {f"{name}: {what}": size for what, size in shown.items()}, 0)
                 page.context.close()
             browser.close()
         finally:
