@@ -5,23 +5,22 @@ from __future__ import annotations
 from core.errors import PlaygroundError
 from core.experiments.protocols.registry import PROTOCOLS
 from core.language import _
-from core.store.store import UNDO_S
 from pages.ui import reads, state
 from pages.ui.address import Experiments
 from pages.ui.controls import show_notice
 from pages.ui.experiments.listing import listing
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.set_up import GRID, set_up
-from pages.ui.experiments.undo import offer_experiment_undo
 from pages.ui.experiments.view import experiment_view
 from pages.ui.head import page_head
+from pages.ui.undo import offer_undo_of_experiments
 
 
 def page() -> None:
     engine = reads.open_engine()
     head = page_head(_("Experiments"))
     table = open_experiments(engine).table
-    table.purge_discarded(UNDO_S)
+    table.purge_discarded()
     text = Experiments.EXPERIMENT.text
     if text is not None:
         try:
@@ -40,7 +39,7 @@ def page() -> None:
         state.complain(Experiments.NEW.name, name, Experiments.NEW.problem)
         Experiments.NEW.forget()
     show_notice()
-    offer_experiment_undo(table)
+    offer_undo_of_experiments(table)
     listing(engine)
 
 

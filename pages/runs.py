@@ -27,11 +27,12 @@ from core.workers.machine import slots
 from pages.ui import reads, state
 from pages.ui.address import Runs
 from pages.ui.bound import bound_several, bound_switch
-from pages.ui.controls import delete_button, disk_line, offer_undo, rename_button, run_buttons, show_notice
+from pages.ui.controls import delete_button, disk_line, rename_button, run_buttons, show_notice
 from pages.ui.exports import export_menu, import_menu
 from pages.ui.head import page_head
 from pages.ui.live import log_tail
 from pages.ui.parts import duration, escaped, status_badge
+from pages.ui.undo import offer_undo_of_runs
 from pages.ui.visitor import all_whose, visitor, who_am_i
 
 POLL_S = 2.0
@@ -54,7 +55,7 @@ def _list(engine: Engine, polling: bool) -> None:
     store = engine.store
     engine.dispatch()
     show_notice()
-    offer_undo(engine)
+    offer_undo_of_runs(engine)
     runs = store.runs()
     if polling and all(run.status.ended for run in runs):
         st.rerun()

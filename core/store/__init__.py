@@ -3,12 +3,14 @@
 May import: config, errors, events, settings, tasks, the maps that a run keeps. Who executes a run belongs to workers.
 """
 
+from core.store.database import UNDO_S
 from core.store.experiment_table import Experiment, ExperimentRun, ExperimentTable
 from core.store.library import LibraryTask, TaskLibrary
 from core.store.records import Discarded, Liveness, RunRecord, RunSummary, Status, Waiting
 from core.store.store import Store, default_folder, rows_path
 
 __all__ = [
+    "UNDO_S",
     "Discarded",
     "Experiment",
     "ExperimentRun",

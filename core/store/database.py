@@ -16,6 +16,8 @@ DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
 MIGRATIONS = 10
 BUSY_TIMEOUT_S = 10.0
+# How long what was deleted can be brought back.
+UNDO_S = 600.0
 
 
 class Database:

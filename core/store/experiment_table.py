@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from core.errors import StoreError, shown
 from core.events import Evaluation
 from core.language import _
-from core.store.database import Database
+from core.store.database import UNDO_S, Database
 from core.store.liveness import from_json, observed
 from core.store.names import checked_name, new_id
 from core.store.records import Status
@@ -33,6 +33,7 @@ class Experiment:
         wanted: whether its runs are to be carried out; False once somebody stopped it.
         created_at: seconds since the epoch.
         owner: the visitor whose it is; None where nobody is known.
+        discarded_at: since the epoch; None unless it was deleted.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Experiment:
     wanted: bool
     created_at: float
     owner: str | None = None
+    discarded_at: float | None = None
 
     @property
     def title(self) -> str:
@@ -162,6 +164,12 @@ class ExperimentTable(Database):
         """Take it out of sight; its runs stay. `restore` brings it back."""
         self._change(experiment_id, "discarded_at = ?", time.time())
 
+    def discarded(self, within_s: float = UNDO_S) -> list[Experiment]:
+        """Those that were discarded in the last seconds and can be brought back, the newest moment first."""
+        since = time.time() - within_s
+        rows = self.all("SELECT * FROM experiments WHERE discarded_at > ? ORDER BY discarded_at DESC", (since,))
+        return [_experiment(row) for row in rows]
+
     def restore(self, experiment_id: str) -> None:
         """Undo `discard`. Raises: StoreError when it is gone for good."""
         with self.transaction() as db:
@@ -169,7 +177,7 @@ class ExperimentTable(Database):
                 message = _("Experiment {id} is deleted for good: it cannot be brought back.", id=shown(experiment_id))
                 raise StoreError(message)
 
-    def purge_discarded(self, older_than_s: float) -> None:
+    def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete those that were discarded longer ago than that, for good; their runs stay."""
         with self.transaction() as db:
             db.execute("DELETE FROM experiments WHERE discarded_at <= ?", (time.time() - older_than_s,))
@@ -265,7 +273,7 @@ def _missing(experiment_id: str) -> StoreError:
 
 
 def _experiment(row: sqlite3.Row) -> Experiment:
-    columns = ("id", "number", "name", "design", "created_at", "owner")
+    columns = ("id", "number", "name", "design", "created_at", "owner", "discarded_at")
     return Experiment(**{name: row[name] for name in columns}, wanted=bool(row["wanted"]))
 
 

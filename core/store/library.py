@@ -19,7 +19,7 @@ from typing import Any
 from core.config import OWN_TASK
 from core.errors import ConfigError, StoreError, TaskError, shown
 from core.language import _, listed
-from core.store.database import DATABASE, Database
+from core.store.database import DATABASE, UNDO_S, Database
 from core.store.names import NAME_CHARS, checked_task_name
 from core.store.task_entry import TASK_ID, entry_of, task_id_of
 from core.tasks.rows import Kind, Rows, one_line, read_rows_file, write_rows
@@ -38,6 +38,7 @@ class LibraryTask:
         source: one sentence on where the rows come from.
         classes: rows of every class, the commonest first; empty for similarity scores.
         splits: rows of every split that the source names; empty where it names none.
+        created_at, discarded_at: since the epoch; None unless it was deleted.
     """
 
     id: str
@@ -49,6 +50,7 @@ class LibraryTask:
     classes: dict[str, int]
     splits: dict[str, int]
     created_at: float
+    discarded_at: float | None = None
 
 
 class TaskLibrary:
@@ -144,6 +146,12 @@ class TaskLibrary:
             self.task(task_id)
             db.execute("UPDATE tasks SET discarded_at = ? WHERE id = ?", (time.time(), task_id))
 
+    def discarded(self, within_s: float = UNDO_S) -> list[LibraryTask]:
+        """Those that were discarded in the last seconds and can be brought back, the newest moment first."""
+        since = time.time() - within_s
+        rows = self._all("SELECT * FROM tasks WHERE discarded_at > ? ORDER BY discarded_at DESC", (since,))
+        return [_task(row) for row in rows]
+
     def delete(self, task_id: str) -> None:
         """Delete one task for good. Raises: TaskError when there is no such task."""
         with self._changing() as db:
@@ -162,7 +170,7 @@ class TaskLibrary:
                     (self._free_name(row["name"]), time.time(), task_id),
                 )
 
-    def purge_discarded(self, older_than_s: float) -> None:
+    def purge_discarded(self, older_than_s: float = UNDO_S) -> None:
         """Delete what was discarded longer ago than that, and files that no task has.
 
         Pages call it whenever they are drawn: what cannot be deleted now is left for later.
@@ -273,6 +281,7 @@ def _task(row: sqlite3.Row) -> LibraryTask:
         classes=json.loads(row["classes"]),
         splits=json.loads(row["splits"]),
         created_at=row["created_at"],
+        discarded_at=row["discarded_at"],
     )
 
 

@@ -26,14 +26,12 @@ from core.language import N_, _
 from core.representation.projections import Points
 from core.settings import settings
 from core.store import frames as frame_files
-from core.store.database import Database
+from core.store.database import UNDO_S, Database
 from core.store.liveness import from_json, liveness_of, observed, to_json
 from core.store.names import checked_name, checked_tags, new_id
 from core.store.records import Control, Discarded, KnobState, Liveness, NextRun, RunRecord, RunSummary, Status, Waiting
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
-# How long a deleted run can be brought back.
-UNDO_S = 600.0
 # Shorter beginnings of an id could be taken for a run's number.
 SHORTEST_PREFIX = 4
 RUN_ID = re.compile(r"[a-z0-9]{12}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +20,6 @@ from core.figures.template import Figure
 from core.language import ENGLISH, N_, _, language, listed, pgettext, sentences
 from core.quantities import counted
 from core.store import LibraryTask
-from core.store.store import UNDO_S
 from core.tasks import TASKS, TaskData, load_task
 from core.tasks.listing import Listing, csv_file, jsonl_file, listing_of, listing_of_scores
 from core.tasks.rows import is_own
@@ -31,11 +29,11 @@ from core.workers.machine import has_gpu
 from pages.ui import reads, state
 from pages.ui.address import Data
 from pages.ui.caching import cached
-from pages.ui.controls import leave_notice
 from pages.ui.lengths import lengths
 from pages.ui.live_figure import live_figure
 from pages.ui.parts import escaped, task_names
 from pages.ui.text_views import text_views_of
+from pages.ui.undo import offer_undo_of_tasks
 
 MAX_SHOWN = 2_000
 CHART_HEIGHT = 260
@@ -51,7 +49,7 @@ TRIPLET_LABELS = {
 def browse(head: DeltaGenerator) -> None:
     """Draw the part of the page that shows one task; which one is chosen in the page's first line."""
     own = {task.id: task for task in reads.library().tasks()}
-    _offer_undo()
+    offer_undo_of_tasks()
     task_id = _picker(own, head)
     about = st.empty()
     _actions(task_id, own.get(task_id))
@@ -172,36 +170,9 @@ def _rename(task: LibraryTask) -> None:
 
 def _delete(task: LibraryTask) -> None:
     reads.library().discard(task.id)
-    state.remember("discarded_task", (time.time(), task.id, task.name))
     state.forget_widget("data.task")
     Data.TASK.forget()
     st.rerun()
-
-
-def _offer_undo() -> None:
-    since, task_id, name = state.remembered("discarded_task", lambda: (0.0, "", ""))
-    if time.time() - since > UNDO_S:
-        return
-
-    def undo() -> None:
-        state.forget("discarded_task")
-        try:
-            reads.library().restore(task_id)
-        except PlaygroundError as error:
-            leave_notice(str(error))
-            return
-        state.forget_widget("data.task")
-        Data.TASK.put(task_id)
-
-    with st.container(horizontal=True, vertical_alignment="center"):
-        words = _(
-            "Deleted {name}. Runs that were made with it keep their rows. This can be undone for {minutes:.0f} "
-            "minutes.",
-            name=escaped(name),
-            minutes=UNDO_S / 60,
-        )
-        st.markdown(words, width="content")
-        st.button(_("Undo"), key="undo.task", icon=":material/undo:", on_click=undo)
 
 
 def _overview(listing: Listing) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import groupby
-from math import ceil
 
 import streamlit as st
 
 from core.errors import PlaygroundError
 from core.language import N_, _, listed
-from core.quantities import counted
 from core.settings import settings
-from core.store import Discarded, RunRecord, RunSummary, Status
+from core.store import UNDO_S, RunRecord, RunSummary, Status
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
-from core.store.store import UNDO_S
 from core.workers import Engine
 from pages.ui import state
 from pages.ui.parts import escaped
@@ -171,32 +167,3 @@ def _keep_toggle(engine: Engine, run: RunSummary) -> None:
             budget=settings().disk_gb,
         ),
     )
-
-
-def offer_undo(engine: Engine) -> None:
-    """For as long as deleted runs can be brought back: a line that does it, for those that were deleted together."""
-    own = [run for run in engine.store.discarded() if visitor().may_change(run.owner)]
-    for at, together in groupby(own, key=lambda run: run.at):
-        _undo_line(engine, at, list(together))
-
-
-def _undo_line(engine: Engine, at: float, runs: list[Discarded]) -> None:
-    def undo() -> None:
-        # Before the page is drawn: a button that a browser still shows is answered also when its time is over.
-        try:
-            for run in runs:
-                require_own(run.owner)
-                engine.store.restore(run.id)
-        except PlaygroundError as error:
-            leave_notice(str(error))
-
-    left = max(1, ceil((at + UNDO_S - time.time()) / 60))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        words = _(
-            "Deleted {names}. This can be undone for {minutes}; then {size} will be freed.",
-            names=listed(f"“{escaped(run.title)}”" for run in runs),
-            minutes=counted(left, "minute"),
-            size=size_text(sum(run.size for run in runs)),
-        )
-        st.markdown(words, width="content")
-        st.button(_("Undo"), key=f"undo.{at}", icon=":material/undo:", on_click=undo)

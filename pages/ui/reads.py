@@ -12,7 +12,6 @@ from core.config import RunConfig
 from core.errors import TaskError
 from core.events import Step
 from core.store import RunRecord, Store, TaskLibrary, default_folder
-from core.store.store import UNDO_S
 from core.tasks import TaskData
 from core.tasks.rows import is_own
 from core.training.prepare import prepare
@@ -49,7 +48,7 @@ def open_engine() -> Engine:
     engine.warm_up()
     engine.dispatch()
     engine.store.purge_discarded()
-    library().purge_discarded(UNDO_S)
+    library().purge_discarded()
     return engine
 
 

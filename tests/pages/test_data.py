@@ -263,11 +263,12 @@ def test_a_task_of_ones_own_is_renamed_deleted_and_brought_back(
     assert widget(app, "data.task").value == task.id
 
     button(app, "Delete").click().run()
-    assert "Deleted Ours." in said(checked(app))
+    assert "Deleted “Ours”." in said(checked(app))
     assert library.tasks() == []
     assert widget(app, "data.task").value == next(iter(TASKS))
     assert "Ours (yours)" not in options(app, "data.task")
 
+    app = opened("data")  # the store remembers it, so that a reload offers it as well
     button(app, "Undo").click().run()
     assert [found.id for found in library.tasks()] == [task.id]
     assert widget(checked(app), "data.task").value == task.id

@@ -198,7 +198,13 @@ class TestView:
         button(app, "Delete").click().run()
         assert ExperimentTable(folder).experiments() == []
         assert len(Store(folder).runs()) == 12
-        button(app, "Undo").click().run()
+        # The store remembers it, so that another session offers it as well.
+        again = opened("experiments")
+        assert "its runs are still there. This can be undone for 10 minutes." in " ".join(
+            text.value for text in again.markdown
+        )
+        button(again, "Undo").click().run()
+        assert not again.exception
         assert [one.id for one in ExperimentTable(folder).experiments()] == [experiment_id]
 
     def test_a_reason_for_missing_runs_is_said_once(self, opened: Opened, begun: Any) -> None:

@@ -18,9 +18,10 @@ from core.store import Experiment, ExperimentRun, Status
 from core.store.names import NAME_CHARS
 from core.workers import Engine
 from core.workers.machine import slots
+from pages.ui.address import Experiments
+from pages.ui.bound import forget
 from pages.ui.controls import leave_notice
 from pages.ui.experiments.reads import open_experiments
-from pages.ui.experiments.undo import discard_with_undo
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parts import duration, escaped
 from pages.ui.visitor import visitor, whose
@@ -57,7 +58,9 @@ def actions(
         if not going and st.button(
             _("Delete"), icon=":material/delete:", key="experiment.delete", help=_("Its runs stay.")
         ):
-            discard_with_undo(found.table, experiment)
+            found.table.discard(experiment.id)
+            forget([*Experiments.of("experiment"), Experiments.EXPERIMENT])
+            st.rerun(scope="app")
 
 
 def _more_seeds(engine: Engine, experiment: Experiment, design: Design, runs: Sequence[ExperimentRun]) -> None:

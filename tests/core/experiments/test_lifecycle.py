@@ -193,7 +193,10 @@ def test_names_and_deletion_can_be_undone(experiments: Here, design: Make) -> No
     assert table.experiments() == []
     with pytest.raises(StoreError, match="does not exist"):
         table.experiment(experiment_id)
+    assert [(one.id, one.title) for one in table.discarded()] == [(experiment_id, "Experiment 1")]
+    assert table.discarded(within_s=0.0) == []
     table.restore(experiment_id)
+    assert table.discarded() == []
     assert [one.id for one in table.experiments()] == [experiment_id]
     table.discard(experiment_id)
     table.purge_discarded(0.0)

@@ -105,6 +105,18 @@ class TestDeleting:
         assert library.tasks() == [task]
         assert library.rows(task.id) == ROWS
 
+    def test_what_was_discarded_is_known_while_it_can_come_back(self, library: TaskLibrary) -> None:
+        assert library.discarded() == []
+        first, second = library.add(ROWS, name="pets", source=""), library.add(OTHER, name="sts", source="")
+        library.discard(first.id)
+        time.sleep(0.01)
+        library.discard(second.id)
+        assert [task.name for task in library.discarded()] == ["sts", "pets"]
+        assert library.discarded()[0].discarded_at == pytest.approx(time.time(), abs=10)
+        assert library.discarded(within_s=0.0) == []
+        library.restore(first.id)
+        assert [task.name for task in library.discarded()] == ["sts"]
+
     def test_adding_it_again_brings_it_back(self, library: TaskLibrary) -> None:
         task = library.add(ROWS, name="pets", source="")
         library.discard(task.id)
