@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from core import language
 from core.config import RunConfig, parse_config
+from core.language import in_language
 from core.store import Store
+from tests.foreign import Foreign
 
 # Tiny models gain nothing from threads, and threads that wait for each other slow a busy machine down.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -29,6 +32,15 @@ def _no_runs_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a test never meet those of a person on the same machine."""
     monkeypatch.delenv("SCL_RUNS", raising=False)
     monkeypatch.delenv("SCL_SETTINGS", raising=False)
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Speak a language whose every message is seen; English stays English."""
+    catalogue = language._catalogue
+    monkeypatch.setattr(language, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
+    with in_language("zh"):
+        yield
 
 
 @pytest.fixture(scope="session")

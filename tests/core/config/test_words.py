@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gettext
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from core import language
 from core.config import PhaseConfig, RunConfig, parse_config
 from core.config.describe import settings
 from core.config.fields import fields_of
@@ -41,24 +38,6 @@ NAMES |= {"CE", "CE + SCL", "DSCL", "R-Drop", "Mixup", "float32", "bfloat16", "�
 LETTERS = re.compile("[A-Za-z]{2}")
 
 
-class Foreign(gettext.NullTranslations):
-    """A language in which every message is itself between angle quotation marks."""
-
-    def gettext(self, message: str) -> str:
-        return f"«{message}»"
-
-    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
-        return f"«{msgid1 if n == 1 else msgid2}»"
-
-
-@pytest.fixture
-def abroad(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    catalogue = language._catalogue
-    monkeypatch.setattr(language, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
-    with in_language("zh"):
-        yield
-
-
 def with_preset(name: str) -> RunConfig:
     return parse_config({"phases": PRESETS[name].phases({"steps": 40})})
 
@@ -83,14 +62,14 @@ def texts(parameter: Parameter) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.usefixtures("abroad")
+@pytest.mark.usefixtures("foreign")
 def test_every_setting_is_labelled_in_the_language(name: str) -> None:
     config = with_preset(name)
     labels = [setting.label for setting in (*settings(config), *twin_settings(config), *sweepable(config).values())]
     assert [label for label in labels if "«" not in label] == []
 
 
-@pytest.mark.usefixtures("abroad")
+@pytest.mark.usefixtures("foreign")
 def test_what_can_be_varied_is_kept_for_each_language() -> None:
     config = with_preset("scl-classifier")
     path = "phases.1.optimiser.learning_rate"
@@ -99,14 +78,14 @@ def test_what_can_be_varied_is_kept_for_each_language() -> None:
         assert sweepable(config)[path].label == "Phase 2: Learning rate"
 
 
-@pytest.mark.usefixtures("abroad")
+@pytest.mark.usefixtures("foreign")
 def test_a_twin_has_an_english_name_for_everybody() -> None:
     config = with_preset("ce-scl")
     other = twin(config, "phases.0.objective.terms.supcon.temperature", 0.1)
     assert twin_name("Run 7", config, other) == "Run 7, τ 0.1 instead of 0.3"
 
 
-@pytest.mark.usefixtures("abroad")
+@pytest.mark.usefixtures("foreign")
 @pytest.mark.parametrize(
     ("task", "said"),
     [

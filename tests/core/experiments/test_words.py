@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from gettext import NullTranslations
 
 import pytest
 
@@ -22,24 +20,6 @@ from core.store import Store
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
 from tests.core.experiments.test_results import right, shown
-
-
-class Foreign(NullTranslations):
-    """Every message in marks; the noun of a number has a place for it, as translations of nouns do."""
-
-    def gettext(self, message: str) -> str:
-        return "«{count} row»" if message == "row" else f"«{message}»"
-
-    def ngettext(self, one: str, many: str, count: int) -> str:
-        return f"«{one if count == 1 else many}»"
-
-
-@pytest.fixture
-def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    catalogue = language._catalogue
-    monkeypatch.setattr(language, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
-    with in_language("zh"):
-        yield
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ class TestEveryForm:
             write_export(EXPORTS["replay"], store, run_id, tmp_path / "replay.zip")
         assert [path.name for path in tmp_path.glob("*replay*")] == []
 
-    @pytest.mark.usefixtures("marked")
+    @pytest.mark.usefixtures("foreign")
     @pytest.mark.parametrize("name", ["config", "command", "curves", "replay"])
     def test_a_file_for_programs_is_the_same_in_every_language(
         self, store: Store, run: RunRecord, tmp_path: Path, name: str
@@ -87,7 +87,7 @@ class TestEveryForm:
             write_export(EXPORTS[name], store, run.id, tmp_path / "english")
         assert (tmp_path / "spoken").read_bytes() == (tmp_path / "english").read_bytes()
 
-    @pytest.mark.usefixtures("marked")
+    @pytest.mark.usefixtures("foreign")
     @pytest.mark.parametrize("name", ["replay", "html", "model"])
     def test_it_is_refused_in_the_language_that_is_spoken(
         self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path, name: str
