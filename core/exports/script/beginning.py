@@ -24,7 +24,7 @@ from core.encoders.own_pooling import Pooling
 from core.encoders.packing import Tokens
 from core.encoders.source import LOADING_ERRORS
 from core.encoders.tokenizer import special_ids
-from core.errors import EncoderError
+from core.errors import EncoderError, first_line
 
 
 def arguments(encoder: str | None) -> argparse.Namespace:
@@ -77,7 +77,7 @@ def load(
         )
         encoder = Encoder(model, pooling)
     except (*LOADING_ERRORS, EncoderError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(" .:")
+        reason = first_line(error).rstrip(" .:")
         raise SystemExit(
             f"The encoder {name} could not be loaded ({reason}): give its folder with --encoder."
         ) from None
@@ -130,9 +130,11 @@ class Record:
         print(f"step {step:>6}  " + "  ".join(f"{name} {value:.6f}" for name, value in values.items()), flush=True)
 
     def compare(self, losses: Sequence[float]) -> None:
-        """Print the largest difference to the losses that the run had."""
+        """Print the largest difference to the losses that the run had, if it took a step."""
+        if not losses:
+            return
         pairs = zip((row["loss"] for row in self.rows), losses, strict=False)
-        found = max((abs(own - other) for own, other in pairs), default=0.0)
+        found = max(abs(own - other) for own, other in pairs)
         print(f"largest difference to the run's {len(losses):,} losses: {found:.1e}")
 
     def write(self, path: str) -> None:

@@ -16,8 +16,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from core.exports.script.folding import Facts, folded
+from core.exports.script.line_breaks import WIDTH
 from core.exports.script.source_file import PROJECT, Home, Meaning, Outside, SourceFile, source_file
-from core.exports.script.text_edits import Edit, Offsets, edited, without_lines
+from core.exports.script.text_edits import Edit, Offsets, edited, first_line, last_line, without_lines
 
 # What torch calls by itself.
 CALLED_BY_TORCH = ("forward", "backward")
@@ -109,13 +110,14 @@ class Composer:
         return (text if names[home] == home.name else _own_renamed(text, home.name, names[home])), outside
 
     def _names_of(self, texts: Mapping[Home, str]) -> dict[Home, str]:
-        counts = Counter(home.name for home in texts)
-        return {
-            home: f"{home.name}_{home.module.rpartition('.')[2]}"
-            if counts[home.name] > 1 or home.name in self.taken
-            else home.name
-            for home in texts
-        }
+        names = {home: home.name for home in texts}
+        for depth in (1, 2, 3):  # as much of the module behind a name as tells it from others
+            counts = Counter(names.values())
+            for home, name in names.items():
+                if counts[name] > 1 or name in self.taken:
+                    names[home] = "_".join([home.name, *home.module.split(".")[-depth:]])
+        assert len(set(names.values())) == len(names)
+        return names
 
 
 def import_lines(outside: Iterable[Outside]) -> str:
@@ -142,7 +144,7 @@ def _import_order(name: str) -> tuple[int, str]:
 
 def _from(module: str, names: list[str]) -> str:
     line = f"from {module} import {', '.join(names)}"
-    if len(line) <= 120:
+    if len(line) <= WIDTH:
         return line
     return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
 
@@ -161,10 +163,10 @@ def _with_methods(text: str, attributes: frozenset[str]) -> str:
     for member in node.body:
         if not isinstance(member, ast.FunctionDef) or member.name in attributes or _always(member.name):
             continue
-        first = min([member.lineno, *(one.lineno for one in member.decorator_list)])
+        first = first_line(member)
         while not lines[first - 2].strip():
             first -= 1
-        gone.append((first, int(member.end_lineno or 0)))
+        gone.append((first, last_line(member)))
     return without_lines(text, gone)
 
 

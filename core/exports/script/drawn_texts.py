@@ -46,11 +46,13 @@ class DrawnTexts:
 
 @dataclass(frozen=True)
 class RunRows:
-    """Attributes:
-    rows: of each row that is read, its class and its text or pair; `texts` without the class.
-    count, triplet_count: how many there are, read or not.
-    all_labels: of all rows, where batches follow from them.
-    drawn: for each phase.
+    """The rows that a run reads.
+
+    Attributes:
+        rows: of each row that is read, its class and its text or pair; `texts` without the class.
+        count, triplet_count: how many there are, read or not.
+        all_labels: of all rows, where batches follow from them.
+        drawn: for each phase.
     """
 
     rows: dict[int, tuple[int, Input]]

@@ -73,7 +73,7 @@ def _edits(text: str, call: ast.Call) -> list[Edit]:
 
 
 def _pieces(text: str) -> list[str]:
-    """The strings that stand behind each other as one, and what is between them."""
+    """Adjacent string literals, and what is between them."""
     return STRING.split(text)
 
 

@@ -12,8 +12,8 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from core.exports.script.line_breaks import WIDTH, broken
-from core.exports.script.text_edits import Edit, Offsets, edited, without_lines
+from core.exports.script.line_breaks import broken
+from core.exports.script.text_edits import Edit, Offsets, edited, first_line, last_line, with_remarks, without_lines
 
 Facts = Mapping[str, bool | str]
 ITEM = "doc "
@@ -66,9 +66,7 @@ def _once(text: str, facts: Facts) -> str:
         if isinstance(node, ast.For) and facts.get(f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}") == "":
             return without_lines(text, [_span(node, text.split("\n"))])
         if isinstance(node, ast.FunctionDef) and facts.get(f"def {node.name}") == "":
-            return without_lines(
-                text, [(min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1, _last(node))]
-            )
+            return without_lines(text, [(first_line(node) - 1, last_line(node))])
         if isinstance(node, ast.FunctionDef) and any(facts.get(f"({one.arg})") == "" for one in _arguments(node)):
             return _without_arguments(text, node, facts, offsets)
         if isinstance(node, ast.expr) and (new := _smaller(node, facts, offsets)) is not None:
@@ -110,7 +108,7 @@ def _without_arguments(text: str, node: ast.FunctionDef, facts: Facts, offsets: 
     )
     returned = "" if node.returns is None else f" -> {offsets.text(node.returns)}"
     given = ", ".join([*kept, *(["*"] if kept_named else []), *kept_named])
-    head = broken(f"{' ' * node.col_offset}def {node.name}({given})", WIDTH - len(returned) - 1)
+    head = broken(f"{' ' * node.col_offset}def {node.name}({given})", behind=len(f"{returned}:"))
     head[-1] += f"{returned}:"
     lines = text.split("\n")
     return "\n".join([*lines[: node.lineno - 1], *head, *lines[node.body[0].lineno - 1 :]])
@@ -136,16 +134,9 @@ def _smaller(node: ast.expr, facts: Facts, offsets: Offsets) -> str | None:
     return None
 
 
-def _last(node: ast.stmt) -> int:
-    return int(node.end_lineno or 0)
-
-
 def _span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
     """First and last line of a statement, with the remarks right above it."""
-    first = node.lineno
-    while lines[first - 2].lstrip().startswith("#"):
-        first -= 1
-    return first, _last(node)
+    return with_remarks(node.lineno, lines), last_line(node)
 
 
 def _without_items(text: str, items: list[str]) -> str:
@@ -169,17 +160,17 @@ def _docstring_lines(text: str) -> set[int]:
     found: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            found.update(range(node.body[0].lineno + 1, _last(node.body[0])))
+            found.update(range(node.body[0].lineno + 1, last_line(node.body[0])))
     return found
 
 
 def _with_branch(text: str, node: ast.If, branch: list[ast.stmt]) -> str:
     """A branch in the place of its condition."""
     lines = text.split("\n")
-    first, last = node.lineno, int(node.end_lineno or 0)
+    first, last = node.lineno, last_line(node)
     kept: list[str] = []
     if branch:
-        begin, end = _lines_of(branch, lines)
+        begin, end = with_remarks(branch[0].lineno, lines), last_line(branch[-1])
         shift = branch[0].col_offset - node.col_offset
         kept = [line[shift:] if line.strip() else line for line in lines[begin - 1 : end]]
         if kept[0].lstrip().startswith("elif "):
@@ -194,16 +185,8 @@ def _with_branch(text: str, node: ast.If, branch: list[ast.stmt]) -> str:
             else []
         )
     if not kept:
-        while first > 1 and lines[first - 2].lstrip().startswith("#"):  # a remark about what is gone
-            first -= 1
+        first = with_remarks(first, lines)  # which are about what is gone
     return "\n".join([*lines[: first - 1], *kept, *lines[last:]])
-
-
-def _lines_of(branch: list[ast.stmt], lines: list[str]) -> tuple[int, int]:
-    begin = branch[0].lineno
-    while lines[begin - 2].lstrip().startswith("#"):
-        begin -= 1
-    return begin, int(branch[-1].end_lineno or 0)
 
 
 def _is_all_of_a_body(text: str, node: ast.If) -> bool:

@@ -39,7 +39,7 @@ def weight_lines(phase: PhaseConfig, blocks: int, *, first: bool, checkpointing:
     lines: list[str] = []
     if heads:
         made = (f'"{key}": projection_head("{kind}", encoder.base.config.hidden_size)' for key, kind in heads.items())
-        lines += broken(f"heads = nn.ModuleDict({{{', '.join(made)}}})", 116)
+        lines += broken(f"heads = nn.ModuleDict({{{', '.join(made)}}})", depth=1)
     if heads or not first:
         lines.append("encoder.projections = nn.ModuleDict()")
     lines += _learning(phase.trainable, blocks)

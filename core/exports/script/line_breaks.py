@@ -9,14 +9,22 @@ WIDTH = 120
 REMARK = "  # "
 
 
-def broken(line: str, width: int = WIDTH) -> list[str]:
-    """A line as it is, or in several where it is too long: what its first bracket holds one under the other."""
+def broken(line: str, *, depth: int = 0, behind: int = 0) -> list[str]:
+    """A line as it is, or in several where it is too long: what its first bracket holds one under the other.
+
+    Args:
+        depth: how many times it will be indented; behind: characters that will follow it.
+    """
+    return _broken(line, WIDTH - depth * len(INDENT) - behind)
+
+
+def _broken(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
     code, _, remark = line.partition(REMARK)
     if remark:
-        return [f"{indent}# {remark}", *broken(code, width)]
+        return [f"{indent}# {remark}", *_broken(code, width)]
     openings = [place for place in (code.find(sign) for sign in "([{") if place >= 0]
     comma = "," if code.endswith(",") else ""
     if not openings:
@@ -25,10 +33,10 @@ def broken(line: str, width: int = WIDTH) -> list[str]:
     if " for " in inside and inside.endswith("]"):  # a comprehension: what it makes, and from what
         made, _, source = inside[opening + 1 : -1].rpartition(" for ")
         lines = [f"{indent}{INDENT}{made}", f"{indent}{INDENT}for {source}"]
-        return [code[: opening + 1], *(piece for part in lines for piece in broken(part, width)), indent + "]" + comma]
+        return [code[: opening + 1], *(piece for part in lines for piece in _broken(part, width)), indent + "]" + comma]
     parts = list(split_at_commas(inside[opening + 1 : -1]))
     parts = [f"{indent}{INDENT}{part}{',' if len(parts) > 1 else ''}" for part in parts]
-    lines = [piece for part in parts for piece in broken(part, width)]
+    lines = [piece for part in parts for piece in _broken(part, width)]
     return [code[: opening + 1], *lines, indent + inside[-1] + comma]
 
 

@@ -182,7 +182,7 @@ class _PhaseWriter:
         rows = str(self._about.rows) if self._about.sampler == "random" else "ALL_LABELS"
         lines = [
             "parameters = [parameter for parameter in encoder.parameters() if parameter.requires_grad]",
-            *broken(f"settings = {optimiser_text(phase.optimiser)}", 116),
+            *broken(f"settings = {optimiser_text(phase.optimiser)}", depth=1),
             "optimiser = make_optimiser(parameter_groups(encoder, settings), settings, DEVICE)",
         ]
         if self._tables:
@@ -201,7 +201,7 @@ class _PhaseWriter:
                 f"{number(t.parameters, 'momentum')!r})"
                 for key, t in self._queues.items()
             )
-            lines += broken(f"queues = {{{made}}}", 116)
+            lines += broken(f"queues = {{{made}}}", depth=1)
         return lines
 
     @property
@@ -239,7 +239,7 @@ class _PhaseWriter:
             suffix = self._suffix(stage.structure)
             knobs = ", ".join(f'"{name}": {value!r}' for name, value in stage.knobs.items())
             functions = f"read{suffix}, objective{suffix}, " if several else ""
-            lines += broken(f"{INDENT}({stage.step}, {functions}{{{knobs}}}),", 116)
+            lines += broken(f"{INDENT}({stage.step}, {functions}{{{knobs}}}),", depth=1)
         return [*lines, ")"]
 
     def _step(self) -> list[str]:
@@ -260,7 +260,7 @@ class _PhaseWriter:
         lines += self._encoded(read, given)
         more = [*(["labels"] if self._loss_reads_labels else []), *(["queues"] if self._queues else [])]
         more += ["knobs"] if self._turned else []
-        lines += broken(f"loss, parts = {objective}({', '.join(['encoder', 'outputs', *more])})", 112)
+        lines += broken(f"loss, parts = {objective}({', '.join(['encoder', 'outputs', *more])})", depth=2)
         return [*lines, *self._moved()]
 
     def _moved(self) -> list[str]:
@@ -284,21 +284,21 @@ class _PhaseWriter:
             given = {PLAIN: PLAIN_TEXTS, **given}
         lines = ["rows = sampler.rows(step)"] if self._reads_rows else []
         lines += ["triplets = triplet_sampler.rows(step)"] if self._reads_triplets else []
-        lines += [line for one in given.values() for line in broken(f"{one.name} = {one.made}", 112)]
+        lines += [line for one in given.values() for line in broken(f"{one.name} = {one.made}", depth=2)]
         if self._needs_labels or self._loss_reads_labels or self._queues:
             lines.append("labels = torch.tensor([LABELS[row] for row in rows], device=DEVICE)  # [B]")
         return lines
 
     def _encoded(self, read: str, given: list[str]) -> list[str]:
         if not self._in_parts:
-            return broken(f"outputs = {read}({', '.join(given)})", 112)
+            return broken(f"outputs = {read}({', '.join(given)})", depth=2)
         self._functions.add(CACHE)
         size = f"len({next(iter(self._given))})"
         made = f"cache = GradientCache(partial({read}, {', '.join(given)}), {size}, {self._phase.micro_batch})"
-        return [*broken(made, 112), "outputs = cache.encode()"]
+        return [*broken(made, depth=2), "outputs = cache.encode()"]
 
 
 def _function(name: str, given: Sequence[str], returned: str, about: str, lines: list[str]) -> str:
-    head = broken(f"def {name}({', '.join(given)})", 120 - len(f" -> {returned}:"))
+    head = broken(f"def {name}({', '.join(given)})", behind=len(f" -> {returned}:"))
     head[-1] += f" -> {returned}:"
     return "\n".join([*head, *indented([f'"""{about}"""', *lines])])

@@ -44,7 +44,7 @@ class LossLines:
         self._add_sum()
 
     def _add(self, line: str) -> None:
-        self.lines += broken(self._indent + line, WIDTH - len(INDENT))
+        self.lines += broken(self._indent + line, depth=1)
 
     def _add_term(self, planned: TermPlan) -> None:
         settings = self._structure.terms.settings[planned.key]

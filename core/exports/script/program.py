@@ -13,6 +13,7 @@ from core import __version__
 from core.artifacts.replay import without_folders
 from core.config import RunConfig
 from core.config.describe import settings
+from core.config.labels import in_phase
 from core.encoders.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.exports.script.composing import Composer, import_lines
 from core.exports.script.drawn_texts import RunRows
@@ -52,6 +53,8 @@ NAMES = {
     "partial": Outside("functools", "partial", ""),
 }
 PHASE = re.compile(r"phases\.(\d)\.")
+# The names of the program's own lines.
+ASSIGNED = re.compile(r"^(?:def )?(\w+)(?= = |\()", re.MULTILINE)
 HEAD = '''"""A fine-tune of SCL Playground {version} as one script, which repeats it step by step.
 
     python {name}{encoder} [--output STEPS.csv] [--save FOLDER]
@@ -136,7 +139,9 @@ def program(run: ScriptedRun) -> str:
     roots |= {REINITIALISE} if config.reinitialised_blocks else set()
     uses = uses_of(config, stages, run.blocks)
     facts = run_facts(config, uses, run.model_type, fused=run.device in ("cpu", "cuda"))
-    composer = Composer(facts, {FAMILIES: _family(run.model_type), COUNTED: ENGLISH_COUNTED}, MOVED)
+    own, rows = _settings(run, "AUTOCAST" in loop), "\n".join(_rows(run))
+    taken = frozenset(ASSIGNED.findall(f"{own}\n{rows}\n{loop}"))
+    composer = Composer(facts, {FAMILIES: _family(run.model_type), COUNTED: ENGLISH_COUNTED}, MOVED, taken)
     composed = composer.compose(sorted(roots), loop)
     return "\n".join(
         [
@@ -144,12 +149,12 @@ def program(run: ScriptedRun) -> str:
             "from __future__ import annotations\n",
             import_lines(composed.outside | _outside(loop)),
             "",
-            _settings(run, "AUTOCAST" in loop),
+            own,
             "\n",
             loop,
             "\n",
             *(f"{_section(source.name, source.about)}\n\n\n{text}\n\n" for source, text in composed.parts),
-            *_rows(run),
+            rows,
             "",
             'if __name__ == "__main__":',
             "    main()",
@@ -255,7 +260,7 @@ def _settings(run: ScriptedRun, autocast: bool) -> str:
     for one in settings(without_folders(config)):
         if one.listed:
             phase = PHASE.match(one.path) if len(config.phases) > 1 else None
-            label = one.label if phase is None else f"Phase {int(phase[1]) + 1}: {one.label}"
+            label = in_phase(one.label, int(phase[1]) if phase else None)
             lines += lines_of((label, one.text), indent=INDENT)
     return "\n".join([line for line in lines if line] + [")"])
 
@@ -287,12 +292,11 @@ def _section(name: str, about: str) -> str:
     """A line across the page, and what comes below it."""
     path = name.replace(".", "/") + ".py" if name.startswith("core.") else name
     title = f"# ---- {path} "
-    words, lines = about.replace(NO_TORCH, "").split(), ["#"]
-    for word in words:
-        if len(lines[-1]) + len(word) + 1 > WIDTH:
-            lines.append("#")
-        lines[-1] += f" {word}"
-    return "\n".join([title + "-" * (WIDTH - len(title)), *lines])
+    words = about.replace(NO_TORCH, "")
+    lines = textwrap.fill(
+        words, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+    )
+    return f"{title}{'-' * (WIDTH - len(title))}\n{lines}"
 
 
 def _family(model_type: str) -> str:

@@ -65,13 +65,11 @@ class ReadingLines:
     """The function `read` of a structure.
 
     Attributes:
-        names: the lists that it takes, in order.
         lines: of its body.
         functions: of the project, that they name.
         needs_labels: whether it takes the labels too.
     """
 
-    names: tuple[str, ...]
     lines: list[str]
     functions: set[Home]
     needs_labels: bool
@@ -99,10 +97,10 @@ def reading_lines(structure: Structure, own: Sequence[str], *, in_parts: bool, a
     taps += f"{', ' if taps and plan.tokens else ''}tokens={plan.tokens!r}" if plan.tokens else ""
     read = own[0] if len(own) == 1 else f"[{', '.join(f'*{name}' for name in own)}]"
     call = f"encoded = encoder.encode({read}, Taps({taps}){change})"
-    lines += ["with AUTOCAST:", *indented(broken(call, 112))] if autocast else broken(call, 116)
+    lines += ["with AUTOCAST:", *indented(broken(call, depth=2))] if autocast else broken(call, depth=1)
     lines.append(f"return outputs_of(encoded, {len(own)})")
     follows = any(_follows(wanted) for wanted in plan.passes)
-    return ReadingLines(tuple(names), lines, functions, follows)
+    return ReadingLines(lines, functions, follows)
 
 
 class _Edit(NamedTuple):
@@ -167,7 +165,7 @@ def _change(edits: Sequence[_Edit]) -> list[str]:
         f"size = len({edits[0].texts})",
         "",
         "def change(embeddings: Tensor, owners: Tensor, special: Tensor) -> Tensor:",
-        *indented([line for edit in edits for line in broken(f"embeddings = {edit.call}", 112)]),
+        *indented([line for edit in edits for line in broken(f"embeddings = {edit.call}", depth=2)]),
         *indented(["return embeddings"]),
         "",
     ]

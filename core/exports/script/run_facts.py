@@ -14,11 +14,10 @@ from core.encoders.families import FAMILIES, Family
 from core.exports.script.folding import Facts
 from core.exports.script.source_file import Home
 from core.exports.script.structure import PhaseStage, Structure
+from core.losses.supcon import BLOCKWISE_FROM
 from core.parameters import whole
 
 TRAINING, ENCODERS = "core.training", "core.encoders"
-# The number of vectors from which `supcon_loss` computes in strips.
-STRIPS_FROM = 384
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def uses_of(config: RunConfig, stages: Sequence[Sequence[PhaseStage]], blocks: i
         change=any(view.embedding is not None for view in views),
         alone=queues or any(view.follows_gradient for view in views),
         all_blocks=all(_top(one, blocks) == blocks for one in structures),
-        strips=max(sizes) >= STRIPS_FROM,
+        strips=max(sizes) >= BLOCKWISE_FROM,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from core.exports.script.english import in_english
+from core.exports.script.text_edits import first_line, with_remarks
 
 PROJECT = "core"
 
@@ -49,7 +50,7 @@ class SourceFile:
     about: str
     definitions: Mapping[str, str]
     meanings: Mapping[str, Meaning]
-    order: tuple[str, ...] = field(default=())
+    order: tuple[str, ...]
 
 
 @lru_cache(maxsize=256)
@@ -151,8 +152,5 @@ def _names(node: ast.stmt) -> list[str]:
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
     """A statement with its decorators and the comment lines right above it, its messages in English."""
-    decorators = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
-    while first > 0 and lines[first - 1].startswith("#"):
-        first -= 1
-    return in_english("\n".join(lines[first : node.end_lineno]))
+    first = with_remarks(first_line(node), lines)
+    return in_english("\n".join(lines[first - 1 : node.end_lineno]))

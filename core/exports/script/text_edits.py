@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -30,10 +30,6 @@ class Offsets:
         assert node.end_col_offset is not None
         return self._lines[node.lineno - 1] + node.col_offset, self._lines[node.end_lineno - 1] + node.end_col_offset
 
-    def line(self, number: int) -> int:
-        """First byte of a line, numbered from 1; the end of the text for one behind the last."""
-        return self._lines[min(number, len(self._lines)) - 1]
-
     def text(self, node: ast.expr | ast.stmt) -> str:
         start, end = self.span(node)
         return self._text[start:end].decode()
@@ -49,6 +45,22 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
         pieces += [given[place : edit.start], edit.text.encode()]
         place = edit.end
     return b"".join([*pieces, given[place:]]).decode()
+
+
+def first_line(node: ast.stmt) -> int:
+    """Its number, from 1, decorators included."""
+    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+
+
+def last_line(node: ast.stmt) -> int:
+    return int(node.end_lineno or 0)
+
+
+def with_remarks(first: int, lines: Sequence[str]) -> int:
+    """The first of the comment lines right above a line; that line itself where there are none."""
+    while first > 1 and lines[first - 2].lstrip().startswith("#"):
+        first -= 1
+    return first
 
 
 def without_lines(text: str, spans: Iterable[tuple[int, int]]) -> str:

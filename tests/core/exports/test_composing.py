@@ -131,6 +131,12 @@ class TestComposing:
         assert "def _check_dscl(" in text
         assert "def _check(" not in text
 
+    def test_a_name_that_the_lines_around_use_is_left_to_them(self) -> None:
+        composer = Composer(taken=frozenset({"unit_rows"}))
+        text = "\n".join(part for _, part in composer.compose([Home(UNIT, "unit_rows")], "").parts)
+        assert "def unit_rows_" in text
+        assert "def unit_rows(" not in text
+
     def test_a_class_has_the_methods_that_something_calls(self) -> None:
         roots = [Home("core.encoders.tokenizer", "Tokenizer")]
         without = "\n".join(part for _, part in Composer().compose(roots, "tokenizer(texts)").parts)
@@ -188,7 +194,7 @@ class TestTracing:
 
 def test_a_line_that_is_too_long_is_broken_at_its_commas() -> None:
     line = f'found = give([{", ".join(["alpha"] * 12)}], "a, b", {{"key": (1, 2)}})'
-    lines = broken(line, 60)
+    lines = broken(line, behind=60)
     assert max(map(len, lines)) <= 60
     assert lines[0] == "found = give("
     assert '    "a, b",' in lines
