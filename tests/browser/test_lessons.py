@@ -104,7 +104,7 @@ def test_it_goes_on_where_it_was_left(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/lessons?open=collapse.2")
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     page.get_by_role("link", name="Lessons").click()
-    page.get_by_role("button", name=re.compile("^Go on with “Collapse")).click()
+    page.get_by_role("button", name=re.compile("^Continue “Collapse")).click()
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     panel(page).get_by_role("button", name="Leave").click()
     expect(panel(page)).to_have_count(0)
@@ -122,13 +122,29 @@ def test_answers_outlive_a_reload_and_can_be_forgotten(page: Page, server: Serve
     settled(page, f"{server.url}/lessons?open=collapse.2")
     expect(panel(page).get_by_text("2 of")).to_be_visible()
     settled(page, f"{server.url}/lessons")
-    expect(page.get_by_role("button", name=re.compile("^Go on with “Collapse"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Continue “Collapse"))).to_be_visible()
     page.get_by_role("button", name="Forget my answers").click()
     page.get_by_role("button", name="Bring my answers back").click()
     page.get_by_role("button", name="Forget my answers").click()
     expect(page.get_by_role("button", name="Bring my answers back")).to_be_visible()
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     expect(panel(page).get_by_role("button", name="Reveal")).to_be_visible()
+
+
+def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> None:
+    other = page.context.new_page()
+    for tab in (page, other):
+        settled(tab, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+        expect(panel(tab).get_by_role("button", name="Reveal")).to_be_visible()
+    panel(page).get_by_text("Yes, in one place").click()
+    panel(page).get_by_role("button", name="Reveal").click()
+    expect(panel(page).get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    # The other tab does not know of this answer, and is about to write what it knows.
+    panel(other).get_by_role("button", name="Next").click()
+    expect(panel(other).get_by_text("2 of")).to_be_visible()
+    page.reload()
+    expect(panel(page).get_by_text("You predicted: Yes, in one place")).to_be_visible()
+    other.close()
 
 
 def test_a_link_opens_the_part_and_nonsense_is_said(page: Page, server: Server) -> None:

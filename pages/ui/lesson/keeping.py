@@ -1,4 +1,4 @@
-"""What a visitor answered in lessons, kept by the browser: a reload begins a new session, which asks for it once."""
+"""What a visitor answered in lessons, kept by the browser for all its tabs: a reload begins a new session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pages.ui import state
 from pages.ui.lesson.place import ANSWERS, LAST, Answers, answers, read_place
 
 KEEPING = "lesson.keeping"
-TAKEN, FORGOTTEN = "lesson.taken", "lesson.forgotten"
+# What the browser gave last, and what it was sent last.
+TAKEN, SENT = "lesson.taken", "lesson.sent"
+FORGOTTEN = "lesson.forgotten"
 # Far more than all lessons have questions; a browser can send anything.
 MOST_CHARS = 20_000
 
@@ -38,14 +40,17 @@ _mount = st.components.v2.component(
 
 
 def keep_answers() -> None:
-    """Take what the browser kept, once, and have it keep what is answered from then on. Draws nothing."""
-    held = state.widget_value(KEEPING)
-    if held and held.get("kept") is not None and not state.remembered(TAKEN, bool):
-        _take(str(held["kept"]))
-    taken = state.remembered(TAKEN, bool)
+    """Take what the browser kept, and have it keep what is answered from then on. Draws nothing."""
+    given = (state.widget_value(KEEPING) or {}).get("kept")
+    if given is not None and given != state.remembered(TAKEN, lambda: None):
+        _take(str(given))
+    # What the browser may hold by now: what it gave, and what it was sent last.
+    known = [text for name in (TAKEN, SENT) if (text := state.remembered(name, lambda: None)) is not None]
     now = Kept(answers(), state.remembered(LAST, str))
     text = KEPT.dump_json(now).decode() if now != Kept() else ""
-    _mount(key=KEEPING, data=[{"text": text, "taken": taken}], on_kept_change=lambda: None, height="content")
+    if known:
+        state.remember(SENT, text)
+    _mount(key=KEEPING, data=[{"text": text, "known": known}], on_kept_change=lambda: None, height="content")
 
 
 def kept(text: str) -> Kept:
@@ -68,11 +73,12 @@ def forget_button() -> None:
 def _take(text: str) -> None:
     """What was answered meanwhile counts more."""
     found, now = kept(text), answers()
-    joined = Answers(found.answers.predicted | now.predicted, found.answers.checked | now.checked)
-    joined.shown = found.answers.shown | now.shown
+    joined = Answers(
+        found.answers.predicted | now.predicted, found.answers.checked | now.checked, found.answers.shown | now.shown
+    )
     last = state.remembered(LAST, str) or (found.last if read_place(found.last) else "")
     _put(Kept(joined, last))
-    state.remember(TAKEN, True)
+    state.remember(TAKEN, text)
 
 
 def _forget() -> None:
