@@ -20,6 +20,11 @@ def shown(value: object) -> str:
     return ngettext("{start}… ({count} character)", "{start}… ({count} characters)", length, start=text[:SHOWN_CHARS])
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what a library says of its error; the error's name where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 class PlaygroundError(Exception):
     """Anything a person can mend; the message says how."""
 

@@ -32,14 +32,14 @@ GLOSSARY = {
         Term(
             "encoder",
             N_("Encoder"),
-            N_("A network that reads a text and gives one vector for it: texts that it takes for alike lie near."),
+            N_("A network that turns a text into a vector: texts it considers similar lie close together."),
             r"z = f_\theta(x), \quad z \in \mathbb{R}^d",
             N_("A text with an arrow into three blocks, and an arrow from these to a column of numbers."),
         ),
         Term(
             "fine_tuning",
             N_("Fine-tuning"),
-            N_("Going on to train an encoder that has read much text before, on the few texts of one task."),
+            N_("Training a pre-trained encoder further, on the few texts of one task."),
             r"\theta \leftarrow \theta - \eta \, \nabla_\theta L",
             N_("Points of two colours, first mixed, then behind an arrow in two groups."),
         ),
@@ -69,14 +69,16 @@ GLOSSARY = {
         Term(
             "softmax",
             N_("Softmax"),
-            N_("Makes shares of any numbers: all are above zero, together they are 1, and the largest gets the most."),
+            N_(
+                "Turns any numbers into shares: all are above zero, together they are 1, and the largest gets the most."
+            ),
             r"p_i = \frac{e^{s_i}}{\sum_a e^{s_a}}",
             N_("Bars above and below a line, and behind an arrow bars that all stand on a line."),
         ),
         Term(
             "nat",
             N_("Nat"),
-            N_("The unit of a loss that is a natural logarithm: what got a share of 1/e, about 37%, costs 1 nat."),
+            N_("The unit of a loss that is a natural logarithm: a share of 1/e, about 37%, costs 1 nat."),
             r"-\ln p = 1 \text{ nat} \quad \text{for} \quad p = 1/e",
             N_("A curve that falls to zero, with dashed lines to one point of it."),
         ),
@@ -90,7 +92,7 @@ GLOSSARY = {
         Term(
             "anchor",
             N_("Anchor"),
-            N_("The text whose loss is looked at; every text of a batch is an anchor once."),
+            N_("The text whose loss is computed; every text of a batch is an anchor once."),
             r"L = \frac{1}{|A|} \sum_{i \in A} L_i",
             N_("A ringed point among others."),
         ),
@@ -105,8 +107,8 @@ GLOSSARY = {
             "negative",
             N_("Negative"),
             N_(
-                "A text of the batch that the anchor should be far from; a *hard* one lies near it all the same (the "
-                "label “negative” of a film review is another thing)."
+                "A text of the batch that the anchor should be far from; a *hard* one lies near it all the same (not "
+                "the label “negative” of a film review)."
             ),
             r"N(i) = \{\, j : y_j \ne y_i \,\}",
             N_("Points of another colour with arrows away from a ringed point; the nearest has the thickest."),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
@@ -66,7 +66,7 @@ def pgettext(context: str, message: str, /, **values: object) -> str:
 
 
 def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
-    """The same for a message that depends on a number, which may stand in it as `{count}`: 1,080."""
+    """The same for a message that depends on a number, which may appear in it as `{count}`: 1,080."""
     text = _catalogue(language()).ngettext(one, many, count)
     return _filled(text, {"count": f"{count:,}", **values})
 
@@ -75,6 +75,11 @@ def listed(parts: Iterable[str]) -> str:
     """Things in a list: a, b, c."""
     # Translators: two items of a list, with their separator
     return _("{first}, {next}", first="", next="").join(parts)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Things, at least one, as a sentence names them: a and b."""
+    return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), parts)
 
 
 def clauses(parts: Iterable[str]) -> str:
@@ -118,9 +123,24 @@ def _reread(code: str, sentence: str) -> str:
             return known
         for form, translated in _forms(code):
             if (found := form.fullmatch(sentence)) is not None:
-                values = {name: _(value) for name, value in found.groupdict().items()}
+                values = {name: _value(code, value) for name, value in found.groupdict().items()}
                 return _AsGiven().vformat(translated, (), values)
+        # Two sentences that were kept as one.
+        for first, then in _halves(sentence):
+            said = [_reread(code, first), _reread(code, then)]
+            if said[0] != first and said[1] != then:
+                return sentences(said)
     return sentence
+
+
+def _value(code: str, text: str) -> str:
+    """What fills a place, which may be a whole sentence: the remedy of an error."""
+    return _(text) if len(text) < SHORTEST_FORM else _reread(code, text)
+
+
+def _halves(text: str) -> Iterator[tuple[str, str]]:
+    for end in re.finditer(r"[.?!] (?=[A-Z])", text):
+        yield text[: end.start() + 1], text[end.end() :]
 
 
 def reread(sentence: str) -> str:

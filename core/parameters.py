@@ -32,7 +32,7 @@ AUTO = "auto"
 class Parameter:
     """One setting, with the bounds a form may offer.
 
-    Its texts stand here in English and are translated where they are shown.
+    Its texts are English, and are translated where they are shown.
 
     Attributes:
         default: None for a field that may be empty.
@@ -166,8 +166,8 @@ class Parameter:
 RANGES = {
     (False, False): N_("from {low} up to {high}"),
     (True, False): N_("above {low} up to {high}"),
-    (False, True): N_("from {low} below {high}"),
-    (True, True): N_("above {low} below {high}"),
+    (False, True): N_("from {low} and below {high}"),
+    (True, True): N_("above {low} and below {high}"),
 }
 
 

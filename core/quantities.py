@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
-from core.language import _, ngettext
+from core.language import ENGLISH, _, language, ngettext
 
 # One decimal: on the 120 texts of a map, one text is 0.8 points. d3 reads this format in a figure's hover.
 PERCENT_FORMAT = ".1%"
@@ -35,6 +36,16 @@ def signed(value: float, decimals: int) -> str:
 def hundredths(shares: Sequence[float | None]) -> list[float | None]:
     """Shares for table cells of the format `PERCENT_CELLS`."""
     return [None if share is None else 100 * share for share in shares]
+
+
+def day_text(moment: float, *, short: bool = False) -> str:
+    """A day of this machine's calendar: 7 March 2026, or 7 Mar 2026. Args: moment: in seconds since the epoch."""
+    day = datetime.fromtimestamp(moment)
+    if language() == ENGLISH:
+        return f"{day.day} {day:{'%b' if short else '%B'}} {day.year}"
+    from babel.dates import format_date  # what English alone does without
+
+    return format_date(day, "medium" if short else "long", locale=language())
 
 
 def counted(count: int, one: str, many: str = "") -> str:

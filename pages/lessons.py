@@ -74,7 +74,7 @@ def _go_on() -> None:
     if at is None:
         return
     label = _(
-        "Go on with “{title}”, part {part} of {parts}",
+        "Continue “{title}”, part {part} of {parts}",
         title=at.lesson.title,
         part=at.number,
         parts=len(at.lesson.parts),
@@ -96,17 +96,14 @@ def _card(lesson: Lesson) -> None:
         facts = [
             counted(len(lesson.parts), "part"),
             ngettext("about {count} minute", "about {count} minutes", lesson.minutes),
-            *(
-                [ngettext("{done} of {count} check right", "{done} of {count} checks right", checks, done=done)]
-                if done is not None
-                else []
-            ),
         ]
+        if done is not None:
+            facts.append(ngettext("{done} of {count} check right", "{done} of {count} checks right", checks, done=done))
         st.caption(" · ".join(facts))
         at, label = At(lesson, 1), _("Begin")
         left = _left()
         if left is not None and left.lesson.name == lesson.name:
-            at, label = left, _("Go on: part {part} of {parts}", part=left.number, parts=len(lesson.parts))
+            at, label = left, _("Continue: part {part} of {parts}", part=left.number, parts=len(lesson.parts))
         st.button(label, key=f"lessons.{lesson.name}", on_click=_begin, args=(at,))
 
 

@@ -13,14 +13,14 @@ from core.artifacts.waiting_time import places
 from core.config.summary import objective_label
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
-from core.language import ENGLISH, N_, _, in_language, ngettext, pgettext, reread, sentences
+from core.language import N_, _, ngettext, pgettext, reread, sentences
 from core.quantities import PERCENT_CELLS, counted, hundredths
 from core.settings import settings
 from core.store import RunSummary, Status, Store
 from core.store.budget import GB, dropped_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks.task_label import task_label
-from core.training.score_source import Scorer, classifier_learns_from, classifier_note, scored
+from core.training.score_source import Scorer, classifier_learns_from, classifier_note, is_first_note, scored
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
@@ -89,7 +89,7 @@ def _list(engine: Engine, polling: bool) -> None:
                 "Click a run to open it. Tick one to rename, tag, pause or delete it, or several to compare or delete "
                 "them."
             ),
-            *([_("Those of others are there to be watched and compared.")] if settings().shared else []),
+            *([_("You can watch and compare other people’s runs.")] if settings().shared else []),
         ]
         st.caption(sentences(said))
     elif len(chosen) == 1:
@@ -132,7 +132,9 @@ def _columns() -> dict[str, Any]:
         ),
         "Encoder": column.TextColumn(_("Encoder")),
         "Size": column.NumberColumn(_("Size"), format="%d MB", help=_("On disk; select a run to see what takes it")),
-        "Weights": column.TextColumn(_("Weights"), help=_("Whether the disk budget took them, or must leave them")),
+        "Weights": column.TextColumn(
+            _("Weights"), help=_("Whether they were dropped for the disk budget, or are always kept")
+        ),
     }
 
 
@@ -300,10 +302,10 @@ def _one(engine: Engine, run: RunSummary, runs: list[RunSummary]) -> None:
 
 def _message(run: RunSummary) -> str | None:
     """What the run says of itself, which was written down in English."""
-    with in_language(ENGLISH):
-        is_note = run.message == classifier_note(run.config)
-    # It may name a knob, and a run that ended has none.
-    return classifier_note(run.effective, over=run.status.ended) if is_note else run.message and reread(run.message)
+    if is_first_note(run.message, run.config):
+        # It may name a knob, and a run that ended has none.
+        return classifier_note(run.effective, over=run.status.ended)
+    return run.message and reread(run.message)
 
 
 def _several(engine: Engine, runs: list[RunSummary]) -> None:
@@ -317,7 +319,7 @@ def _several(engine: Engine, runs: list[RunSummary]) -> None:
         label = _("Delete {count}", count=len(ended)) if ended else _("Delete")
         delete_button(engine, ended, label, "delete.several")
     if len(ended) < len(runs):
-        st.caption(_("Runs that are going on, or that are not yours, stay."))
+        st.caption(_("Runs that are still going, or belong to others, are kept."))
 
 
 state.require_app()

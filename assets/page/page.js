@@ -124,9 +124,9 @@ class Page {
     }
     if (this.lit) {
       const found = [...this.found].slice(0, FOUND_MAX).map(([id, text]) => this.hitNode(id, text));
-      return found.length ? found : [make("p", { className: "quiet" }, _("No text holds these words."))];
+      return found.length ? found : [make("p", { className: "quiet" }, _("No text contains these words."))];
     }
-    const how = _("Click a point, or draw a box or a lasso around several, to read them. Esc takes the selection back.");
+    const how = _("Click a point, or draw a box or a lasso around several, to read them. Esc clears the selection.");
     return [make("p", { className: "quiet" }, how)];
   }
 
@@ -162,13 +162,13 @@ class Page {
       const [row, frame] = [this.rows[at].get(id), this.frameOf(run)];
       if (row === undefined || frame < 0) return [];
       const [guess, share] = [run.classes[run.predicted[frame][row]], run.confidence[frame][row] / 10];
-      const title = this.known.runs.length > 1 ? `${run.title}: ` : "";
       const said = [
         _("label {name}", { name: run.classes[run.labels[row]] }),
         _("predicted {name}, {share}%", { name: guess, share: share.toFixed(1) }),
         ...(run.predicted[frame][row] !== run.labels[row] ? [_("wrong")] : []),
       ];
-      return [`${title}${said.join(" · ")}`];
+      const line = said.join(" · ");
+      return [this.known.runs.length > 1 ? _("{what}: {value}", { what: run.title, value: line }) : line];
     });
   }
 

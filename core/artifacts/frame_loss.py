@@ -6,9 +6,7 @@ may contrast (tokens, other layers, projected vectors, further views) is not the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ from core.config import RunConfig
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import objective_at
-from core.language import N_, _, listed, ngettext
+from core.language import N_, _, joined, listed, ngettext
 from core.losses.law import ForceLaw
 from core.parameters import number, resolve_layers, whole
 from core.quantities import counted
@@ -29,8 +27,8 @@ LAST = -1
 # Layers that have no numbers where the encoder's blocks are not known, by how a term names them.
 NAMED_LAYERS = {
     "last": N_("the last layer"),
-    "last_third": N_("the last third layers"),
-    "every_third": N_("the every third layers"),
+    "last_third": N_("the last third of the layers"),
+    "every_third": N_("every third layer"),
 }
 
 
@@ -123,7 +121,7 @@ def _no_forces(objective: ObjectiveConfig) -> str:
         "This run contrasts nothing at this step: {losses} has no forces between texts.",
         "This run contrasts nothing at this step: {losses} have no forces between texts.",
         len(names),
-        losses=_and(names),
+        losses=joined(names),
     )
 
 
@@ -229,10 +227,6 @@ def _view_remarks(term: TermConfig, views: int) -> list[str]:
 
 def _view_names(term: TermConfig) -> str:
     return listed(_(view.entry.label).lower() for view in term.views)
-
-
-def _and(names: Sequence[str]) -> str:
-    return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), names)
 
 
 class _Contrasted(NamedTuple):

@@ -13,6 +13,7 @@ import torch
 from scipy.special import softmax
 
 from core.artifacts.layers import layer_count, layers_path, write_layers
+from core.artifacts.run_request import probe_of
 from core.artifacts.sentence import (
     Deletions,
     Inspected,
@@ -31,7 +32,7 @@ from core.artifacts.weights import all_known, load_at, weight_stamps
 from core.config import Precision, TaskConfig
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.taps import Taps
-from core.errors import ConfigError, StoreError, TaskError, shown
+from core.errors import ConfigError, TaskError, shown
 from core.events import FloatArray, TokenText
 from core.language import _, listed
 from core.representation.metrics import spearman_similarity
@@ -67,8 +68,7 @@ def job(request: dict[str, Any], store_folder: Path, progress: Progress) -> dict
         raise ConfigError("what", kind, _("choose {known}.", known=listed(KINDS)))
     with closing(Store(store_folder)) as store:
         run = store.run(str(request.get("run")))
-        if run.probe is None:
-            raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
+        probe_of(run)
         with reading_weights(store, run.id):
             return KINDS[kind](store, run, request, progress)
 

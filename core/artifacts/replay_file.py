@@ -235,8 +235,8 @@ def _probe(run: RunForm) -> Probe:
     probe = run.probe
     points = len(probe.ids)
     _demand(points > 0, N_("no text is on its map"))
-    _demand(len(probe.texts) == len(probe.labels) == points, N_("probe: ids, texts and labels are not equally many"))
-    _demand(len(probe.splits) in (0, points), N_("probe: splits and ids are not equally many"))
+    _demand(len(probe.texts) == len(probe.labels) == points, N_("probe: ids, texts and labels differ in number"))
+    _demand(len(probe.splits) in (0, points), N_("probe: splits and ids differ in number"))
     _demand(len(set(probe.ids)) == points, N_("probe: ids repeat"))
     _demand(
         len(set(probe.classes)) == len(probe.classes) and all(probe.classes), N_("probe: classes repeat or are empty")
@@ -320,7 +320,7 @@ def _check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...])
 
 def _tokens(members: Mapping[str, bytes], probe: Probe) -> Tokens:
     form = _parsed(TokensForm, members[TOKENS], TOKENS)
-    _demand(len(form.rows) == len(form.texts), N_("{file}: rows and texts are not equally many"), file=TOKENS)
+    _demand(len(form.rows) == len(form.texts), N_("{file}: rows and texts differ in number"), file=TOKENS)
     _demand(len(set(form.rows)) == len(form.rows), N_("{file}: rows repeat"), file=TOKENS)
     _demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is none of the examples"), file=TOKENS)
     texts = []

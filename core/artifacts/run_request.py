@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import StoreError
+from core.events import Probe
 from core.language import _
 from core.store import RunRecord, Store
 
@@ -15,6 +16,13 @@ def run_request(run: RunRecord) -> dict[str, Any]:
     return {"run": run.id, "attempt": run.begun_attempt}
 
 
+def probe_of(run: RunRecord) -> Probe:
+    """The rows that a run's frames show. Raises: StoreError for a run that has not started."""
+    if run.probe is None:
+        raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
+    return run.probe
+
+
 def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
     """The run that a request names.
 
@@ -22,8 +30,7 @@ def run_from_request(store: Store, request: Mapping[str, Any]) -> RunRecord:
         be others by now.
     """
     run = store.run(str(request.get("run")))
-    if run.probe is None:
-        raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
+    probe_of(run)
     if run.begun_attempt != request.get("attempt"):
         raise StoreError(_("Run {run} has begun again since this was asked: open its page again.", run=run.id))
     return run

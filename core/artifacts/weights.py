@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from core.artifacts.run_request import probe_of
 from core.config import EncoderConfig
 from core.errors import StoreError, TrainingError, shown
 from core.language import _, listed, sentences
@@ -64,11 +65,10 @@ def load_at(store: Store, run: RunRecord, step: int) -> tuple[Encoder, Tokenizer
         be loaded.
     """
     files = _files(store, run)
-    if run.probe is None:
-        raise StoreError(_("Run {run} has not started: wait until its encoder is loaded.", run=run.id))
+    probe = probe_of(run)
     if step not in files:
         raise StoreError(_no_weights(store, run.id, step, list(files)))
-    start = _Start(run.config.encoder, run.probe.classes, run.config.seed, run.config.reinitialised_blocks)
+    start = _Start(run.config.encoder, probe.classes, run.config.seed, run.config.reinitialised_blocks)
     untrained, tokenizer = _untrained(start)
     path = files[step]
     if path is None:

@@ -33,8 +33,7 @@ def in_phase(label: str, number: int | None) -> str:
 
 
 def value_text(value: object, parameter: Parameter | None = None) -> str:
-    "A value as people read it, in their language; numbers are never rounded, so that two that differ read"
-    "differently."
+    """A value as people read it, in their language; numbers are not rounded, so that two that differ look different."""
     words = parameter.values_in_words if parameter is not None else {}
     if value.__hash__ is not None and value in words:
         return words[value]

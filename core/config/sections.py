@@ -19,7 +19,7 @@ TRAIN_POINTS_MAX = 500
 FILE_TASK = "file"
 # What the ids of the tasks that people brought begin with.
 OWN_TASK = "own-"
-# Translators: how a file is written, found out by itself.
+# Translators: how a file is written, detected automatically.
 DETECTED: Mapping[Any, str] = {None: N_("Detected")}
 ENCODINGS: Mapping[Any, str] = {
     "utf-8": "UTF-8",

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from tokenizers import Tokenizer, decoders, models
 
 from core.encoders.source import LOADING_ERRORS, TOKENIZER_FILE, tokenizer_folder
-from core.errors import EncoderError, shown
+from core.errors import EncoderError, first_line, shown
 from core.language import N_, _
 
 Input = str | tuple[str, str]
@@ -109,7 +109,7 @@ def _reader(encoder_id: str) -> _Reader:
     except Exception as error:
         if not isinstance(error, LOADING_ERRORS) and type(error) is not Exception:
             raise
-        reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
+        reason = shown(first_line(error))
         raise EncoderError(
             _(
                 "The tokenizer of encoder {name} could not be loaded ({problem}): give a folder or Hub name with the "

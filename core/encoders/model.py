@@ -26,7 +26,7 @@ from core.encoders.readout import pooled_vectors, token_views
 from core.encoders.source import LOADING_ERRORS, encoder_folder, has_safe_weights, read_shape
 from core.encoders.taps import EmbeddingChange, Encoded, Taps, in_text_order
 from core.encoders.tokenizer import Tokenizer, special_ids
-from core.errors import ConfigError, EncoderError, shown
+from core.errors import ConfigError, EncoderError, first_line, shown
 from core.language import _
 
 __all__ = ["Encoder", "Tokenizer", "load_encoder", "save_model"]
@@ -257,7 +257,7 @@ def load_encoder(
             dtype=torch.float32,
         )
     except LOADING_ERRORS as error:
-        reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
+        reason = shown(first_line(error))
         raise EncoderError(
             _(
                 "Encoder {name} could not be loaded ({problem}): give a transformers encoder with safetensors weights "

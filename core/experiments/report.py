@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +20,8 @@ from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import SHARES, cautions, notes, score_name, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
-from core.language import ENGLISH, _, language, listed, ngettext
-from core.quantities import counted
+from core.language import _, language, listed, ngettext
+from core.quantities import counted, day_text
 from core.store import Experiment, Status
 
 # Settings that are listed at their defaults too.
@@ -53,7 +52,7 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
     return _template().render(
         language=language(),
         title=experiment.title,
-        created=_day(experiment.created_at),
+        created=day_text(experiment.created_at),
         question=_(protocol.question) if protocol else "",
         source=_(protocol.source) if protocol else "",
         sentences=summary(results),
@@ -65,23 +64,13 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
         differs=_(protocol.differs) if protocol else "",
         axes=[(axis_title(axis, design.base), listed(level.title for level in axis.levels)) for axis in design.axes],
         seeds=listed(map(str, design.seeds)),
-        settings=[(_(one.label), one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
+        settings=[(one.label, one.text) for one in settings(first) if one.listed or one.path in ALWAYS],
         runs=_runs(results),
         design=json.dumps(design.model_dump(mode="json"), indent=2, ensure_ascii=False),
         made_with=f"SCL Playground {__version__}, torch {version('torch')}, transformers {version('transformers')}, "
         f"Python {platform.python_version()}",
         measure=score_name(results),
     )
-
-
-def _day(moment: float) -> str:
-    """A day as people write it: 7 March 2026. Args: moment: in seconds since the epoch."""
-    day = datetime.fromtimestamp(moment, UTC)
-    if language() == ENGLISH:
-        return day.strftime("%-d %B %Y")
-    from babel.dates import format_date  # what English alone does without
-
-    return format_date(day, "long", locale=language())
 
 
 def summary(results: Results) -> list[str]:

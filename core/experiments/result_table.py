@@ -157,10 +157,10 @@ def cautions(results: Results) -> list[str]:
     if results.ended_early:
         found.append(
             ngettext(
-                "{count} run was ended early, the poor ones: what is left of a cell is better than the cell. Read no "
-                "difference from this table; run the best cells to their end.",
-                "{count} runs were ended early, the poor ones: what is left of a cell is better than the cell. Read no "
-                "difference from this table; run the best cells to their end.",
+                "{count} run with a low score was ended early, so what is left of a cell looks better than the cell. "
+                "Read no difference from this table; run the best cells to their end.",
+                "{count} runs with low scores were ended early, so what is left of a cell looks better than the cell. "
+                "Read no difference from this table; run the best cells to their end.",
                 results.ended_early,
             )
         )

@@ -79,7 +79,7 @@ def write_export(export: Export, store: Store, run_id: str, path: Path, beside: 
         if (why := export.refusal(store, one)) is not None:
             raise StoreError(why)
     if other is not None and export.write_pair is None:
-        raise StoreError(_("{form} is of one run: name one.", form=_(export.label)))
+        raise StoreError(_("{form} takes one run: name one.", form=_(export.label)))
     if export.folder and path.exists():
         raise StoreError(_("{folder} is there already: give the name of a new folder.", folder=path.name))
     try:
@@ -122,7 +122,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
         [*command, "--runs", str(store.folder)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [_("it ended without a word")])[-1]
+        said = (done.stderr.strip().splitlines() or [_("it ended without a message")])[-1]
         raise StoreError(reread(said.removeprefix("error: ")))
 
 

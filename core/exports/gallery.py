@@ -13,8 +13,8 @@ from pathlib import Path
 from core.artifacts.replay import open_replay
 from core.artifacts.shipped import SHIPPED
 from core.errors import PlaygroundError, StoreError
-from core.exports.run_page import joined, made_with, page_style, run_page, run_summary, template
-from core.language import N_, _
+from core.exports.run_page import made_with, page_style, run_page, run_summary, template
+from core.language import N_, _, joined
 from core.store import RunRecord, Store
 
 DEFAULT_FOLDER = "gallery"

@@ -34,7 +34,7 @@ from core.figures.example_colours import correct_colours, label_colours, predict
 from core.figures.figure_svg import figure_svg
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
-from core.language import N_, _, language, script_messages, sentences
+from core.language import N_, _, joined, language, script_messages, sentences
 from core.quantities import counted, percent
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
@@ -226,11 +226,6 @@ def run_summary(run: RunRecord) -> str:
     return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
 
 
-def joined(titles: Sequence[str]) -> str:
-    """Args: titles: of one run, or of two."""
-    return _("{first} and {last}", first=titles[0], last=titles[1]) if len(titles) > 1 else titles[0]
-
-
 def _curves(one: _Shown) -> str:
     store, run = one.store, one.run
     figure = curves_figure(
@@ -285,8 +280,8 @@ def _attention_note(recorded: bool) -> str:
     if not recorded:
         return _("What [CLS] attends to was not recorded.")
     return _(
-        "A word is the darker the more [CLS] attends to it in the last block at the step that is shown, by the mean of "
-        "all heads. Attention is not explanation."
+        "The more [CLS] attends to a word in the last block at the step shown, the darker it is (mean of all heads). "
+        "Attention is not explanation."
     )
 
 
@@ -302,7 +297,7 @@ def _settings(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
         if any(path in of_run and of_run[path].listed for of_run in found) or (
             differs and all(path in of_run for of_run in found)
         ):
-            rows.append({"label": _(paths[path].label), "texts": texts, "differs": differs})
+            rows.append({"label": paths[path].label, "texts": texts, "differs": differs})
     return rows
 
 

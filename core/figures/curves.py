@@ -31,7 +31,7 @@ from core.figures.template import (
     rounded,
     thinned,
 )
-from core.language import N_, _, listed, ngettext
+from core.language import N_, _, joined, listed, ngettext
 from core.losses.registry import LOSSES
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS, counted
 
@@ -430,18 +430,13 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
         blocks = _blocks(compared)
         title = _("Gradient norm: all weights, parts on {blocks}", blocks=blocks)
         panels[3] = replace(PANELS[2], title=title, hint=PARTS_HINT)
-        parts = _pair([part_label(key) for key in keys[:2]])
+        parts = joined([part_label(key) for key in keys[:2]])
         panels[4] = replace(PANELS[3], title=_("Cosine of {parts} gradients, {blocks}", parts=parts, blocks=blocks))
     elif any("pooled_cosine" in step.values for step in steps):
         panels[4] = replace(PANELS[3], title=_("Cosine of the parts' gradients, on the encoder's outputs"))
     else:
         del panels[4]
     return panels
-
-
-def _pair(names: Sequence[str]) -> str:
-    """Args: names: one or two."""
-    return _("{first} and {last}", first=names[0], last=names[1]) if len(names) > 1 else names[0]
 
 
 def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int) -> dict[str, Any]:

@@ -19,9 +19,9 @@ DASHES = {"dash": "6 4", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "longdash": "10
 PADDING = 0.05
 TICKS = 4
 MARKER_PX = 2.6
-# Of a letter, as the browser's side of a figure takes it; what is beside a title goes where there is no room for it.
 # A title that is too long for its figure becomes smaller, but not too small to be read; it is bolder than other words.
 LEAST_SIZE, TITLE_WIDTH = 0.75, 1.3
+# Of a letter, as the browser's side of a figure takes it; what is beside a title goes where there is no room for it.
 LETTER_PX = 5.8
 BESIDE = re.compile(r"<span> .*</span>")
 TAG = re.compile(r"<[^>]*>")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 
 from filelock import FileLock, ReadWriteLock, Timeout
 
 from core.errors import StoreError
-from core.language import N_, _, sentences
+from core.language import _, sentences
+from core.quantities import day_text
 from core.settings import settings
 from core.store.records import RunSummary, Status
 from core.store.sizes import CHECKPOINT, SNAPSHOT, Dropped, size_text
@@ -22,11 +22,6 @@ BUDGET_TIMEOUT_S, READING_TIMEOUT_S = 10.0, 60.0
 # Snapshots of all runs go before the weights of any run's last step.
 ORDER: tuple[Dropped, ...] = ("snapshots", "weights")
 FILES = {"snapshots": f"{SNAPSHOT}*", "weights": f"{CHECKPOINT}*"}
-# Months of a date such as 3 Aug 2026.
-MONTHS = (
-    *(N_("Jan"), N_("Feb"), N_("Mar"), N_("Apr"), N_("May"), N_("Jun")),
-    *(N_("Jul"), N_("Aug"), N_("Sep"), N_("Oct"), N_("Nov"), N_("Dec")),
-)
 
 
 def keep_within(store: Store, budget_gb: float | None = None) -> int:
@@ -94,14 +89,14 @@ def dropped_sentence(run: RunSummary) -> str | None:
     if run.weights_dropped_at is not None:
         return _(
             "Its weights were dropped on {day} to stay within {budget:g} GB; curves and frames are kept.",
-            day=_day(run.weights_dropped_at),
+            day=day_text(run.weights_dropped_at, short=True),
             budget=run.dropped_gb,
         )
     if run.snapshots_dropped_at is not None:
         return _(
             "Its snapshots were dropped on {day} to stay within {budget:g} GB; the weights of its last step, curves "
             "and frames are kept.",
-            day=_day(run.snapshots_dropped_at),
+            day=day_text(run.snapshots_dropped_at, short=True),
             budget=run.dropped_gb,
         )
     return None
@@ -147,9 +142,3 @@ def _drop(store: Store, run: RunSummary, what: Dropped, budget_gb: float) -> int
     finally:
         lock.close()
     return sum(sizes.values())
-
-
-def _day(at: float) -> str:
-    moment = datetime.fromtimestamp(at)
-    # Translators: a date such as 3 Aug 2026.
-    return _("{day} {month} {year}", day=moment.day, month=_(MONTHS[moment.month - 1]), year=moment.year)

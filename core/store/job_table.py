@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from core.language import N_, _
+from core.language import N_, _, reread
 from core.store.database import Database
 from core.store.liveness import from_json, is_alive, to_json
 from core.store.names import new_id
@@ -138,7 +138,7 @@ class JobTable(Database):
             status=status,
             done=row["done"],
             total=row["total"],
-            message=_(MESSAGES.get(status, message)),
+            message=reread(MESSAGES.get(status, message)),
             result=json.loads(row["result"]),
             created_at=row["created_at"],
             updated_at=row["updated_at"],

@@ -13,7 +13,7 @@ from core.config import FILE_TASK, ReadingConfig, TaskConfig
 from core.errors import ConfigError, TaskError, shown
 from core.language import N_, _, listed, ngettext
 from core.tasks.dataset import Note, Split, TaskData
-from core.tasks.files.problems import PROBLEMS
+from core.tasks.files.problems import PROBLEMS, check_drop
 from core.tasks.files.reading import Source, read_file
 from core.tasks.files.sayings import sentence
 from core.tasks.files.together import Together, read_together
@@ -174,9 +174,7 @@ def usable_rows(together: Together, drop: Sequence[str]) -> list[Rows]:
         drop: kinds of problems whose rows may go.
     Raises: TaskError for rows that cannot be used and may not be dropped; ConfigError for a kind that does not exist.
     """
-    for kind in drop:
-        if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, _("choose from {names}.", names=listed(PROBLEMS)))
+    check_drop(drop)
     kinds = [kind for kind in together.counts if PROBLEMS[kind].must_drop and kind not in drop]
     if kinds:
         count = sum(together.counts[kind] for kind in kinds)
@@ -195,11 +193,12 @@ def _refusal(file: str, first: str, more: int, kinds: Sequence[str]) -> str:
             problem=first,
             options=options,
         )
-    return _(
-        "{file}: {problem}, and {count:,} more rows cannot be used: mend the file, or drop such rows ({options}).",
+    return ngettext(
+        "{file}: {problem}, and {count} more row cannot be used: mend the file, or drop such rows ({options}).",
+        "{file}: {problem}, and {count} more rows cannot be used: mend the file, or drop such rows ({options}).",
+        more,
         file=file,
         problem=first,
-        count=more,
         options=options,
     )
 

@@ -175,8 +175,8 @@ def _check_trainable(phase: PhaseConfig, shape: EncoderShape, where: str) -> Non
     learning = {"all": shape.blocks, "last_blocks": trainable.blocks}.get(trainable.part, 0)
     if trainable.reinitialised_blocks > learning:
         remedy = ngettext(
-            "{count} block learns here, and a block that is drawn afresh has to; give at most that.",
-            "{count} blocks learn here, and a block that is drawn afresh has to; give at most that.",
+            "{count} block learns here, and re-initialised blocks must learn; give at most that many.",
+            "{count} blocks learn here, and re-initialised blocks must learn; give at most that many.",
             learning,
         )
         raise ConfigError(f"{where}trainable.reinitialised_blocks", trainable.reinitialised_blocks, remedy)
@@ -212,7 +212,7 @@ def _check_learning(phase: PhaseConfig, plan: Plan, shape: EncoderShape, where: 
 
 
 def inert_terms(phase: PhaseConfig, blocks: int) -> tuple[str, ...]:
-    """Labels of the terms that count in the loss and can move no weight, for all that they contrast is frozen."""
+    """Labels of the terms that count in the loss and can move no weight, because everything they contrast is frozen."""
     frozen = phase.trainable.frozen(blocks)
     plan = plan_phase(phase.objective, blocks)
     return tuple(
@@ -234,7 +234,7 @@ def _check_positives(phase: PhaseConfig, plan: Plan, data: TaskData, where: str)
             next(term.loss for term in phase.objective.terms if term.entry.reads == "triplets"),
             _(
                 "{task} has no triplets: it needs pairs (columns text, text_b, label) with the labels entailment and "
-                "contradiction for one premise, and training rows enough to hold both.",
+                "contradiction for one premise, and enough training rows to hold both.",
                 task=data.name,
             ),
         )

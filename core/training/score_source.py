@@ -12,7 +12,7 @@ from typing import Literal
 from core.config import RunConfig
 from core.config.turns import objective_at
 from core.events import BASELINE, VALIDATION, Evaluation
-from core.language import N_, _, sentences
+from core.language import ENGLISH, N_, _, in_language, sentences
 from core.quantities import percent
 
 # Training rows that the linear probe of a frame is fitted on, those on the map among them.
@@ -80,6 +80,12 @@ def score_notes_of(config: RunConfig, evaluations: Sequence[Evaluation], steps: 
     return tuple(notes.get(step, "") for step in steps)
 
 
+def is_first_note(message: str | None, config: RunConfig) -> bool:
+    """Whether a run's message, or none, is what its worker noted when it began; λ may have been turned since."""
+    with in_language(ENGLISH):
+        return message == classifier_note(config)
+
+
 def classifier_note(config: RunConfig, *, over: bool = False) -> str | None:
     """A few words about a prepared run that does not train its classifier from the first step; else None.
 
@@ -138,7 +144,7 @@ def _by_nothing(learned: int | None) -> str:
     if learned is None:
         return _("The classifier of this run has learned nothing: its predictions, confidence and loss mean nothing.")
     return _(
-        "The classifier had before step {step:,} learned nothing: its predictions, confidence and loss mean nothing.",
+        "Before step {step:,} the classifier had learned nothing: its predictions, confidence and loss mean nothing.",
         step=learned,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core.config.objective import ObjectiveConfig
 from core.events import OfTerm
-from core.language import _
+from core.language import _, sentences
 
 STEPS_IN_A_ROW = 5
 
@@ -37,7 +37,7 @@ def starving_sentences(
     remedy = _("Start a run with class-balanced batches, or a batch larger than {size}.", size=batch_size)
     if sampler == "class_balanced":
         remedy = _("Start a run with more rows of each class, or a batch larger than {size}.", size=batch_size)
-    return tuple(f"{_starves(symbols[key])} {remedy}" for key in starving_terms(recent, objective))
+    return tuple(sentences([_starves(symbols[key]), remedy]) for key in starving_terms(recent, objective))
 
 
 def _starves(loss: str) -> str:

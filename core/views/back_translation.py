@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.encoders.source import LOADING_ERRORS, SMALL_FILES, has_safe_weights, model_folder
-from core.errors import EncoderError, shown
+from core.errors import EncoderError, first_line, shown
 from core.language import N_, _
 from core.lazy import lazy
 from core.parameters import Parameter, number
@@ -303,7 +303,7 @@ def _load(name: str, folder: Path, device: torch.device) -> tuple[Any, Any]:
         )
     # A tokenizer whose files are missing fails with the last two.
     except (*LOADING_ERRORS, TypeError, AssertionError) as error:
-        reason = shown((str(error).strip().splitlines() or [type(error).__name__])[0])
+        reason = shown(first_line(error))
         raise EncoderError(
             _(
                 "Translation model {name} could not be loaded ({problem}): give a Marian model with its weights and "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.errors import EngineError
-from core.language import _
+from core.language import _, ngettext
 from core.settings import settings
 from core.store import Store
 
@@ -22,12 +22,18 @@ def check_waiting(store: Store, owner: str | None) -> None:
     waiting = [run for run in store.line() if not run.background]
     own = sum(run.owner == owner for run in waiting)
     if own >= known.visitor_waiting:
-        message = _(
-            "{count} of your runs wait already, which is the most here: wait until one begins, or stop one.", count=own
+        message = ngettext(
+            "{count} of your runs is waiting already, which is the most here: wait until it begins, or stop it.",
+            "{count} of your runs are waiting already, which is the most here: wait until one begins, or stop one.",
+            own,
         )
         raise EngineError(message)
     if len(waiting) >= known.total_waiting:
-        message = _("{count} runs wait already, which is the most here: try again in a while.", count=len(waiting))
+        message = ngettext(
+            "{count} run is waiting already, which is the most here: try again in a while.",
+            "{count} runs are waiting already, which is the most here: try again in a while.",
+            len(waiting),
+        )
         raise EngineError(message)
 
 

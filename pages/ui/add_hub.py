@@ -10,7 +10,7 @@ import streamlit as st
 from core.config.fields import fields_of
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.language import N_, _, reread
+from core.language import N_, _
 from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
@@ -138,7 +138,7 @@ def _lines(polling: bool) -> None:
 def _active(job: JobRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{escaped(job.label)}**", width="content")
-        st.caption(escaped(reread(job.message) or _("Starting")), width="stretch")
+        st.caption(escaped(job.message or _("Starting")), width="stretch")
         if st.button(_("Cancel"), key=f"cancel.{job.id}", icon=":material/close:"):
             reads.jobs().cancel(job.id)
             st.rerun()
@@ -161,7 +161,7 @@ def _ended(job: JobRecord) -> None:
                 Data.TASK.put(str(job.result["task"]))
                 st.rerun()
         else:
-            st.caption(escaped(reread(job.message or str(job.status))), width="stretch")
+            st.caption(escaped(job.message or _(str(job.status))), width="stretch")
             if job.status != "cancelled" and st.button(
                 _("Try again"), key=f"again.{job.id}", icon=":material/refresh:"
             ):

@@ -46,8 +46,8 @@ def batch_audit(config: RunConfig, data: TaskData) -> None:
         if len(config.phases) > 1:
             heading = _("Positives in a batch, phase {number}", number=place + 1)
         st.markdown(f"**{heading}**", help=card("positive"))
-        counted = [t for t in audited if t.term.weight > 0] or audited[:1]
-        for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in counted}.values():
+        weighted = [t for t in audited if t.term.weight > 0] or audited[:1]
+        for term in {(t.views, t.term.entry.reads, t.term.entry.uses_labels): t for t in weighted}.values():
             _audit_term(config, phase, data, term)
         st.caption(_readings(plan))
         for label in inert_terms(phase, blocks):

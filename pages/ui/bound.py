@@ -164,7 +164,7 @@ def bound_segments(label: str, item: Item[str], choices: Mapping[str, str], defa
     """
     value, tied = bound(item, list(choices), default)
     st.segmented_control(
-        _(label),
+        label,
         list(choices),
         format_func=lambda one: _(choices[one]),
         label_visibility="collapsed",

@@ -220,7 +220,7 @@ def _table(task_id: str, listing: Listing) -> None:
     rows = _filtered(task_id, listing)
     st.caption(_found(len(rows), len(listing.texts)))
     if not rows:
-        st.info(_("No row fits. Take a word out of the search, or a filter away."))
+        st.info(_("No row fits. Remove a word from the search, or a filter."))
         return
     picked = st.dataframe(
         _frame(listing, rows[:MAX_SHOWN]),

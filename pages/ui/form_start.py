@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from core.config import RunConfig, TaskConfig, parse_config
@@ -31,7 +33,7 @@ def form_start(engine: Engine) -> tuple[RunConfig, str]:
     given = tuple(state.texts_in_url(FineTune.SET.name))
     if given and given not in state.remembered("form.links", set[tuple[str, ...]]):
         state.remembered("form.links", set[tuple[str, ...]]).add(given)
-        _begin(_from_link(given), f"link.{hash(given)}")
+        _begin(draft_of_link(FineTune.SET.name, given), f"link.{hash(given)}")
         _forget(FineTune.FROM, FineTune.AS)
     origin = state.remembered("form.origin", str)
     if not given or not origin:
@@ -49,15 +51,15 @@ def _begin(config: RunConfig, origin: str) -> None:
     state.remember("form.origin", origin)
 
 
-def _from_link(texts: tuple[str, ...]) -> RunConfig:
-    """The draft of a link; what cannot be used is named and left out."""
+def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
+    """The draft of a link's settings; what cannot be used is named and left out. Args: item: theirs in the address."""
     used: list[str] = []
     config = RunConfig()
     for text in texts[:LINK_SETTINGS_MAX]:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:
-            state.complain(FineTune.SET.name, text, escaped(str(error).rstrip(".。")))
+            state.complain(item, text, escaped(str(error).rstrip(".。")))
         else:
             used.append(text)
     return config

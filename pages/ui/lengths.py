@@ -14,7 +14,7 @@ from core.encoders.counting import TokenCounts, token_counter
 from core.encoders.source import BUNDLED, tokenizer_file
 from core.errors import PlaygroundError
 from core.figures.bars import LengthMark, histogram_figure
-from core.language import N_, _, reread, sentences
+from core.language import N_, _, sentences
 from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
@@ -22,7 +22,7 @@ from core.workers import JobRecord
 from pages.ui import reads
 from pages.ui.caching import cached
 from pages.ui.live_figure import live_figure
-from pages.ui.parts import escaped, job_status
+from pages.ui.parts import escaped
 
 JOB = "tokens"
 POLL_S = 1.0
@@ -111,7 +111,7 @@ def _pending(job: JobRecord) -> None:
     if job.active:
         st.fragment(_wait, run_every=POLL_S)(job.id)
         return
-    st.caption(escaped(reread(job.message) or _("Counting was {status}.", status=job_status(job.status))))
+    st.caption(escaped(job.message or _("Counting was {status}.", status=_(str(job.status)))))
     if st.button(_("Try again"), icon=":material/refresh:", key="lengths.again"):
         reads.jobs().dismiss(job.id)
         st.rerun()
@@ -121,7 +121,7 @@ def _wait(job_id: str) -> None:
     job = reads.jobs().job(job_id)
     if not job.active:
         st.rerun()
-    st.caption(f"{escaped(reread(job.message) or _('Starting'))} …")
+    st.caption(f"{escaped(job.message or _('Starting'))} …")
     if st.button(_("Cancel"), icon=":material/close:", key="lengths.cancel"):
         reads.jobs().cancel(job_id)
         st.rerun()

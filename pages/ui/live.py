@@ -32,6 +32,7 @@ from core.training.score_source import (
     classifier_learned,
     classifier_learns_from,
     classifier_note,
+    is_first_note,
     outcome_sentence,
     scored,
 )
@@ -228,7 +229,7 @@ def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
         st.error(escaped(reread(run.message) if run.message else _("The run failed: its log has the details.")))
     elif run.status == Status.INTERRUPTED:
         st.warning(_interrupted(run))
-    elif run.message and run.message not in (*shown, _first_note(run.config)):
+    elif run.message and run.message not in shown and not is_first_note(run.message, run.config):
         st.info(escaped(reread(run.message)))
     if dropped := dropped_sentence(run):
         st.info(escaped(dropped))
@@ -240,18 +241,14 @@ def _message(run: RunRecord, config: RunConfig, shown: Sequence[str]) -> None:
 def _interrupted(run: RunRecord) -> str:
     if not run.checkpoint_step:
         return _(
-            "The worker is gone. Nothing that was written is lost; Resume goes on from the start, on the same curve."
+            "The worker stopped unexpectedly. Nothing that was saved is lost; Resume continues from the start, on the "
+            "same curve."
         )
     return _(
-        "The worker is gone. Nothing that was written is lost; Resume goes on from step {step}, on the same curve.",
+        "The worker stopped unexpectedly. Nothing that was saved is lost; Resume continues from step {step}, on the "
+        "same curve.",
         step=f"{run.checkpoint_step:,}",
     )
-
-
-def _first_note(config: RunConfig) -> str | None:
-    """What the worker noted when the run began, which λ may have changed since."""
-    with in_language(ENGLISH):
-        return classifier_note(config)
 
 
 def _waiting(engine: Engine, run: RunRecord) -> str:

@@ -15,11 +15,19 @@ import streamlit as st
 
 from core.figures.map_data import Arrow, Bundle, OwnPoint
 from core.figures.map_script import data_component, map_style, view_component
-from core.language import N_, _, script_messages
+from core.language import N_, _, listed, script_messages, with_more
+from core.representation.projections import MapSpec
 from pages.ui import state
 
 MAX_PANELS = 6
 FIELDS = ("selected", "frame", "clicked", "view")
+
+
+def map_name(spec: MapSpec, name: str) -> str:
+    """A map's name with the settings that it was made with, as people read them."""
+    labels = {one.name: _(one.label).lower() for one in spec.entry.parameters}
+    settings = listed(f"{labels[setting]} {value:g}" for setting, value in spec.parameters)
+    return with_more(name, settings) if settings else name
 
 
 @dataclass(frozen=True, slots=True)

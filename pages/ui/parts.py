@@ -10,11 +10,10 @@ from typing import Literal
 import streamlit as st
 
 from core.events import Probe
-from core.language import N_, _, with_more
+from core.language import _, with_more
 from core.quantities import counted
 from core.store import LibraryTask, RunSummary, Status
 from core.store.budget import missing_sentence
-from core.store.job_table import JobStatus
 from core.tasks import TASKS
 
 BadgeColour = Literal["gray", "blue", "green", "red", "orange", "violet", "yellow"]
@@ -28,24 +27,6 @@ STATUS_COLOURS: Mapping[Status, BadgeColour] = {
     Status.STOPPED: "gray",
     Status.FAILED: "red",
     Status.FINISHED: "green",
-}
-STATUS_WORDS: Mapping[Status, str] = {
-    Status.QUEUED: N_("queued"),
-    Status.STARTING: N_("starting"),
-    Status.RUNNING: N_("running"),
-    Status.PAUSED: N_("paused"),
-    Status.STOPPING: N_("stopping"),
-    Status.INTERRUPTED: N_("interrupted"),
-    Status.STOPPED: N_("stopped"),
-    Status.FAILED: N_("failed"),
-    Status.FINISHED: N_("finished"),
-}
-JOB_WORDS: Mapping[JobStatus, str] = {
-    "running": N_("running"),
-    "done": N_("done"),
-    "failed": N_("failed"),
-    "cancelled": N_("cancelled"),
-    "interrupted": N_("interrupted"),
 }
 
 
@@ -78,17 +59,7 @@ def missing_weights(run: RunSummary) -> None:
 
 
 def status_badge(run: RunSummary) -> None:
-    st.badge(run_status(run.status), color=STATUS_COLOURS[run.status])
-
-
-def run_status(status: Status) -> str:
-    """The status of a run, for people."""
-    return _(STATUS_WORDS[status])
-
-
-def job_status(status: JobStatus) -> str:
-    """The status of a job, for people."""
-    return _(JOB_WORDS[status])
+    st.badge(_(str(run.status)), color=STATUS_COLOURS[run.status])
 
 
 def duration(seconds: float) -> str:

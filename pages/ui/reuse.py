@@ -33,8 +33,7 @@ def template_settings(run: RunRecord) -> tuple[RunConfig, str]:
         turned=escaped(turned),
     )
     st.markdown(question)
-    choices = {name: _(label) for name, label in CHOICES.items()}
-    chosen = bound_segments(_("Settings"), FineTune.AS, choices)
+    chosen = bound_segments(_("Settings"), FineTune.AS, CHOICES)
     st.caption(_about(run, chosen))
     return (ended if chosen == "ended" else launched), f"{run.id}.{chosen}"
 

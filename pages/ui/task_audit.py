@@ -54,7 +54,7 @@ def _language(config: RunConfig, data: TaskData) -> None:
         return
     # Translators: languages, such as Korean and English; below are buttons with the names of encoders.
     problem = _(
-        "These texts are {language}, and {encoder} was trained on {trained_on}. Choose:",
+        "These texts are {language}, and {encoder} was trained on {trained_on}. Choose another encoder:",
         language=_(language),
         encoder=escaped(listed.name),
         trained_on=_(listed.language),

@@ -10,7 +10,7 @@ import streamlit as st
 from core.encoders.counting import token_strings
 from core.encoders.source import tokenizer_file
 from core.errors import PlaygroundError, shown
-from core.language import N_, _, reread, sentences
+from core.language import N_, _, sentences
 from core.parameters import Value
 from core.tasks.dataset import Input
 from core.views.preview import text_views
@@ -19,7 +19,7 @@ from core.views.segments import Mark, Segment, ViewPreview, segments_of
 from core.workers import JobRecord
 from pages.ui import reads, state
 from pages.ui.parameter_widget import parameter_widget
-from pages.ui.parts import escaped, job_status
+from pages.ui.parts import escaped
 
 POLL_S = 1.0
 TRANSLATE = "back_translation"
@@ -126,7 +126,7 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
     except PlaygroundError:
         st.rerun()  # it ended long ago and was forgotten: it is offered again
     if job.active:
-        st.caption(f"{escaped(reread(job.message) or _('Starting'))} …")
+        st.caption(f"{escaped(job.message or _('Starting'))} …")
         if st.button(_("Cancel"), key="views.cancel"):
             reads.jobs().cancel(job_id)
             st.rerun()
@@ -135,7 +135,7 @@ def _follow(job_id: str, texts: Sequence[str]) -> None:
         sides = [segments_of(*both) for both in zip(texts, job.result["texts"], strict=True)]
         st.html("<br>↔ ".join("".join(map(_piece, side)) for side in sides))
         return
-    st.warning(escaped(reread(job.message) or _("The translation was {status}.", status=job_status(job.status))))
+    st.warning(escaped(job.message or _("The translation was {status}.", status=_(str(job.status)))))
     if st.button(_("Try again"), key="views.again"):
         reads.jobs().dismiss(job_id)
         st.rerun()

@@ -74,9 +74,7 @@ def greet() -> None:
 def require_own(owner: str | None) -> None:
     """Raises: EngineError for what belongs to somebody else: a page may be older than the rule."""
     if not visitor().may_change(owner):
-        raise EngineError(
-            _("This belongs to somebody else, and only they or an admin can change it: start one of yours.")
-        )
+        raise EngineError(_("This belongs to somebody else, and only they or an admin can change it: start your own."))
 
 
 def whose(store: Store, owner: str | None) -> str:
@@ -127,7 +125,7 @@ def who_am_i(store: Store) -> None:
         _name_form(store, me.id, name)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
-        if state.remembered(ADMIN, bool) and st.button(_("Be an admin no longer"), type="tertiary"):
+        if state.remembered(ADMIN, bool) and st.button(_("Stop being an admin"), type="tertiary"):
             state.remember(ADMIN, False)
             st.rerun()
 

@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from core.errors import PlaygroundError
-from core.language import _, called, reread
+from core.language import ENGLISH, _, called, in_language, reread
 from core.store import RunSummary
 from core.workers import JobRecord
 from pages.ui import reads, state
-from pages.ui.parts import escaped, job_status
+from pages.ui.parts import escaped
 
 POLLING = "explore.polling"
 # Of a page that otherwise draws itself only when something on it is changed.
@@ -45,19 +45,25 @@ def ensure_job(kind: str, request: dict[str, Any], label: str, *, since: float =
         seen.add(job.id)
         return new
     if job.active:
-        _going_on(job, label)
+        _going_on(job, _(label))
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(called(escaped(_(label)), escaped(reread(job.message))), width="stretch")
+        st.caption(called(escaped(_(label)), escaped(job.message)), width="stretch")
         if st.button(_("Try again"), key=f"again.{job.id}", icon=":material/refresh:"):
             reads.jobs().dismiss(job.id)
             st.rerun()
     return False
 
 
-def ask(kind: str, request: dict[str, Any], label: str) -> None:
-    """Start what somebody pressed a button for, and draw the page again; a sentence where it cannot be started."""
-    if _started(kind, request, label):
+def ask(kind: str, request: dict[str, Any], label: str, **values: object) -> None:
+    """Start what somebody pressed a button for, and draw the page again; a sentence where it cannot be started.
+
+    Args:
+        label: marked with `N_`; values: for its places. It is kept in English, for everybody who follows the job.
+    """
+    with in_language(ENGLISH):
+        kept = _(label, **values)
+    if _started(kind, request, kept):
         st.rerun()
 
 
@@ -73,7 +79,7 @@ def is_going_on(kind: str, request: dict[str, Any]) -> bool:
         st.fragment(_follow, run_every=FOLLOW_S)(job.id)
         return True
     if job.status != "done":
-        st.warning(escaped(reread(job.message) or _("This was {status}.", status=job_status(job.status))))
+        st.warning(escaped(job.message or _("This was {status}.", status=_(str(job.status)))))
     return False
 
 
@@ -93,13 +99,13 @@ def _follow(job_id: str) -> None:
         st.rerun()  # it ended and was forgotten: the page says what there is
     if not job.active:
         st.rerun()
-    _going_on(job, job.label)
+    _going_on(job, reread(job.label))
 
 
 def _going_on(job: JobRecord, label: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         share = min(1.0, job.done / job.total) if job.total else 0.0
-        at, label = escaped(reread(job.message) or _("starting")), escaped(_(label))
+        at, label = escaped(job.message or _("starting")), escaped(label)
         said = [called(label, at) if label else at]
         if job.total:
             # Translators: how far a job is.

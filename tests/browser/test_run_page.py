@@ -81,7 +81,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     pause(page)
     page.get_by_role("searchbox", name="Find words").fill("film SCHOOL")
     expect(page.get_by_text("1 found")).to_be_visible()
-    note = page.get_by_text("A word is the darker")
+    note = page.get_by_text("The more [CLS] attends to a word")
     expect(note).to_be_hidden()
     hit = page.locator(".found")
     expect(hit).to_contain_text(re.compile(r"label positive · predicted (positive|negative), \d"))
@@ -101,7 +101,7 @@ def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
     page.get_by_role("slider", name="Step").press("End")
     expect(text).not_to_have_text(before)
     page.get_by_role("searchbox", name="Find words").fill("no such words")
-    expect(page.get_by_text("No text holds these words.")).to_be_visible()
+    expect(page.get_by_text("No text contains these words.")).to_be_visible()
     expect(note).to_be_hidden()
 
 

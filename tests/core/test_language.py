@@ -14,6 +14,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import write_po
 
 import core.language
+from core.errors import ConfigError
 from core.language import (
     ENGLISH,
     LANGUAGES,
@@ -175,6 +176,24 @@ def test_a_sentence_of_another_process_is_recognised_by_its_form(
     finally:
         monkeypatch.undo()
         forget_catalogues()
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_a_sentence_that_was_written_down_is_read_in_every_language(code: str) -> None:
+    """Also the remedy within an error, and two sentences in one text."""
+
+    def written(language: str) -> tuple[str, str]:
+        with in_language(language):
+            error = str(ConfigError("batch_size", 1, _("a contrastive loss compares texts; give at least 2.")))
+            starving = (
+                "{loss} is 0 and moves nothing: in the last {batches} batches no text had a positive to separate "
+            )
+            said = [_(f"{starving}from other texts.", loss="L_out", batches=20)]
+            said.append(_("Start a run with class-balanced batches, or a batch larger than {size}.", size=16))
+            return error, sentences(said)
+
+    with in_language(code):
+        assert tuple(map(reread, written("en"))) == written(code) != written("en")
 
 
 def forget_catalogues() -> None:

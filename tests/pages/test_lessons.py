@@ -144,7 +144,7 @@ def of_margin(answered: dict[str, tuple[int, int]], *, at: str = "", shown: Iter
 
 def test_the_card_of_a_lesson_that_was_left_goes_on(folder: Path) -> None:
     labels = [button.label for button in of_margin({}).button]
-    assert labels.count(f"Go on: part 3 of {len(lessons()['margin'].parts)}") == 1
+    assert labels.count(f"Continue: part 3 of {len(lessons()['margin'].parts)}") == 1
     assert labels.count("Begin") == len(lessons()) - 1
 
 

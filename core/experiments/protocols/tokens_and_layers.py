@@ -6,9 +6,9 @@ from core.experiments.design import Axis, Level
 from core.experiments.protocols.entry import Protocol, Published, varied
 from core.experiments.protocols.rdrop_stages import NOTES
 from core.language import N_
+from core.parameters import RELATIVE_LAYERS
 
 CE = Level(label="CE", settings={"preset": "ce"})
-LAYER_SETS = {"last": N_("Last"), "last_third": N_("Last third"), "every_third": N_("Every third")}
 # Translators: "Run" is a noun: one training of a model.
 OF_VECTORS = (N_("Run"), "SVM", "1-NN", "ARI", "NMI")
 
@@ -38,21 +38,22 @@ TOKEN_VECTORS = Published(
     N_("DeBERTa-v3-base on IMDb with LoRA and 510 tokens, one run each; [CLS] of 20,000 training rows"),
     NOTES,
 )
+SENTENCES, TOKENS = N_("sentences"), N_("tokens")
 LAYER_VECTORS = Published(
-    OF_VECTORS,
+    (N_("Contrast"), N_("Layers"), *OF_VECTORS[1:]),
     (
-        (N_("sentence, 0 1 2 3"), "0.9180", "0.9216", "0.7835", "0.6873"),
-        (N_("sentence, 4 5 6 7"), "0.9232", "0.9228", "0.7857", "0.6920"),
-        (N_("sentence, 8 9 10 11"), "0.9270", "0.9232", "0.7906", "0.6915"),
-        (N_("sentence, 2 5 8 11"), "0.9220", "0.9286", "0.7942", "0.6957"),
-        (N_("sentence, 5 7 9 11"), "0.9272", "0.9254", "0.7913", "0.6923"),
-        (N_("sentence, 11"), "0.9238", "0.9152", "0.7850", "0.6868"),
-        (N_("token, 0 1 2 3"), "0.9070", "0.9032", "0.7409", "0.6466"),
-        (N_("token, 4 5 6 7"), "0.8902", "0.8586", "0.6502", "0.5418"),
-        (N_("token, 8 9 10 11"), "0.9358", "0.9156", "0.7744", "0.6734"),
-        (N_("token, 2 5 8 11"), "0.9200", "0.9080", "0.7395", "0.6344"),
-        (N_("token, 5 7 9 11"), "0.9202", "0.9020", "0.7286", "0.6238"),
-        (N_("token, 11"), "0.9328", "0.9250", "0.7885", "0.6889"),
+        (SENTENCES, "0 1 2 3", "0.9180", "0.9216", "0.7835", "0.6873"),
+        (SENTENCES, "4 5 6 7", "0.9232", "0.9228", "0.7857", "0.6920"),
+        (SENTENCES, "8 9 10 11", "0.9270", "0.9232", "0.7906", "0.6915"),
+        (SENTENCES, "2 5 8 11", "0.9220", "0.9286", "0.7942", "0.6957"),
+        (SENTENCES, "5 7 9 11", "0.9272", "0.9254", "0.7913", "0.6923"),
+        (SENTENCES, "11", "0.9238", "0.9152", "0.7850", "0.6868"),
+        (TOKENS, "0 1 2 3", "0.9070", "0.9032", "0.7409", "0.6466"),
+        (TOKENS, "4 5 6 7", "0.8902", "0.8586", "0.6502", "0.5418"),
+        (TOKENS, "8 9 10 11", "0.9358", "0.9156", "0.7744", "0.6734"),
+        (TOKENS, "2 5 8 11", "0.9200", "0.9080", "0.7395", "0.6344"),
+        (TOKENS, "5 7 9 11", "0.9202", "0.9020", "0.7286", "0.6238"),
+        (TOKENS, "11", "0.9328", "0.9250", "0.7885", "0.6889"),
     ),
     N_("DeBERTa-v3-base on IMDb, [CLS] of 5,000 validation rows, one run each"),
     NOTES,
@@ -88,7 +89,7 @@ ENTRIES = (
                 name=N_("Layers"),
                 levels=tuple(
                     Level(label=label, settings={"objective.terms.0.layers": name})
-                    for name, label in LAYER_SETS.items()
+                    for name, label in RELATIVE_LAYERS.items()
                 ),
             ),
             Axis(

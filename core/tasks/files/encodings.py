@@ -93,7 +93,7 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
     if found is None:
         scan = scan_bytes(stream)
         if scan.empty:
-            raise _empty(name)
+            raise empty_file(name)
         if scan.nul is not None:
             message = _(
                 "{file} holds binary data, not text (a NUL at byte {place:,}): save it as text in UTF-8.",
@@ -115,7 +115,7 @@ def detect_encoding(stream: BinaryIO, name: str = "The file") -> Encoding:
     return found
 
 
-def _empty(name: str) -> TaskError:
+def empty_file(name: str) -> TaskError:
     return TaskError(_("{file} is empty: give a file with texts and labels.", file=name))
 
 
@@ -143,7 +143,7 @@ def _marked(head: bytes, name: str) -> Encoding | None:
         return "utf-8" if head[3:].strip() and b"\0" not in head else None
     if head[:2] in UTF16_CODECS:
         if not head[2:].replace(b"\0", b"").strip():
-            raise _empty(name)
+            raise empty_file(name)
         return "utf-16"
     return None
 

@@ -47,7 +47,7 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x7fELF", N_("a program"), NO_TABLE),
     *((b"\x80" + bytes([version]), N_("a Python pickle, which is never opened"), NO_TABLE) for version in range(2, 6)),
 )
-# What is told by more than its first bytes.
+# Recognised by more than their first bytes.
 SPREADSHEET, TAR_ARCHIVE, WEB_PAGE = N_("a spreadsheet"), N_("a tar archive"), N_("a web page or XML")
 HIDDEN_PARQUET = N_("a Parquet file by what is in it")
 SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".ods"})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.config import ReadingConfig
-from core.errors import shown
-from core.language import N_, _
+from core.errors import ConfigError, shown
+from core.language import N_, _, listed
 from core.tasks.files.columns import NUMBER, SPLITS
 from core.tasks.files.sayings import Saying
 
@@ -22,6 +22,13 @@ LABEL_TOO_LONG = N_("{where} has a label of {chars:,} characters and at most {mo
 
 # A class, or a similarity as a number.
 Label = str | float | None
+
+
+def check_drop(kinds: Iterable[str]) -> None:
+    """Raises: ConfigError for a kind of problem that does not exist."""
+    for kind in kinds:
+        if kind not in PROBLEMS:
+            raise ConfigError("drop", kind, _("choose from {names}.", names=listed(PROBLEMS)))
 
 
 class Cells(NamedTuple):
@@ -95,7 +102,7 @@ class Problem(NamedTuple):
     file: str
 
 
-def listed(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+def fewer(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """At most 10,000 of many problems, in their order: some of every kind, then those that drop rows, then others."""
     seen: Counter[str] = Counter()
     ranks: list[int] = []

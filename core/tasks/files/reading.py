@@ -21,8 +21,7 @@ from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL, SPLITS, guess_columns
 from core.tasks.files.delimited import Dialect, Record, Unread
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
-from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules
-from core.tasks.files.problems import listed as listed_problems
+from core.tasks.files.problems import PROBLEMS, PROBLEMS_LISTED, Problem, Rules, check_drop, fewer
 from core.tasks.files.sayings import Saying, place_words, sentence
 from core.tasks.files.tables import Format, Table, open_table
 from core.tasks.rows import Rows, SplitName
@@ -135,9 +134,7 @@ def kept_rows(name: str, rows: Rows, optional: Mapping[str, Sequence[int]], kind
 
     Raises: ConfigError for a kind that does not exist; TaskError when no row is left.
     """
-    for kind in kinds:
-        if kind not in PROBLEMS:
-            raise ConfigError("drop", kind, _("choose from {names}.", names=listed(PROBLEMS)))
+    check_drop(kinds)
     gone = {row for kind in kinds for row in optional.get(kind, ())}
     if not gone:
         return rows
@@ -200,7 +197,7 @@ def read_rows(table: Table, options: ReadingConfig = GUESS_ALL) -> Reading:
 
 def in_words(dropping: Iterable[Problem], noted: Noted) -> tuple[Problem, ...]:
     """The problems of one file in its order, as many as are listed."""
-    return listed_problems(sorted([*dropping, *noted.problems], key=lambda problem: problem.line))
+    return fewer(sorted([*dropping, *noted.problems], key=lambda problem: problem.line))
 
 
 def _read_all(table: Table, mapping: ReadingConfig, check: Checks, kept: Sampler, *, refuses: bool) -> None:

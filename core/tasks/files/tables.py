@@ -23,7 +23,15 @@ from core.settings import PREFIX, Settings, settings
 from core.tasks.files.columns import GUESS_ALL
 from core.tasks.files.delimited import Dialect, Record, Unread, irregular_rows, records
 from core.tasks.files.dialects import alternatives, find_dialect, is_unsure
-from core.tasks.files.encodings import Encoding, chunks, codec_of, detect_encoding, refused_encoding, undecodable_line
+from core.tasks.files.encodings import (
+    Encoding,
+    chunks,
+    codec_of,
+    detect_encoding,
+    empty_file,
+    refused_encoding,
+    undecodable_line,
+)
 from core.tasks.files.headers import has_header
 from core.tasks.files.json_lines import all_keys, json_lines
 from core.tasks.files.kinds import file_family
@@ -178,7 +186,7 @@ def _check_size(stream: BinaryIO, name: str, limits: Settings) -> None:
         )
         raise TaskError(message)
     if not size:
-        raise TaskError(_("{file} is empty: give a file with texts and labels.", file=name))
+        raise empty_file(name)
 
 
 def _check_width(columns: int, name: str, limits: Settings) -> None:

@@ -210,7 +210,7 @@ def _sentence(request: HubRequest, chain: Sequence[BaseException]) -> str:
         status = next((link.response.status_code for link in chain if hasattr(link, "response")), None)
         if status is None:
             return _(
-                "Data set {name} cannot be fetched, as the Hub answers with the error of its own: try again later.",
+                "Data set {name} cannot be fetched, as the Hub answers with an error of its own: try again later.",
                 name=name,
             )
         return _(

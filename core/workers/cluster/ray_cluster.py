@@ -13,7 +13,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from core.errors import EngineError
+from core.errors import EngineError, first_line
 from core.language import _
 from core.settings import AUTO
 from core.workers.cluster.messages import Message
@@ -63,7 +63,7 @@ class RayCluster:
                 message = _(
                     "The Ray cluster at {address} cannot be joined ({reason}).",
                     address=address,
-                    reason=_first_line(error),
+                    reason=first_line(error).rstrip("."),
                 )
                 raise EngineError(message) from error
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -142,7 +142,3 @@ def _check_answer(address: str) -> None:
         cause = getattr(error, "strerror", None) or error
         message = _("The Ray cluster at {address} does not answer ({reason}).", address=address, reason=cause)
         raise EngineError(message) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

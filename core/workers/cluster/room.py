@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from core.language import _, clauses
+from core.language import _, clauses, ngettext
 
 # Requests are fractions that people write with a few digits.
 TOLERANCE = 1e-6
@@ -26,10 +26,10 @@ class Resources:
         return Resources(self.cpus - taken.cpus, self.gpus - taken.gpus)
 
     def __str__(self) -> str:
-        cores = _("{cpus:g} CPU core", cpus=1) if self.cpus == 1 else _("{cpus:g} CPU cores", cpus=self.cpus)
+        cores = ngettext("{cpus} CPU core", "{cpus} CPU cores", 1 if self.cpus == 1 else 2, cpus=f"{self.cpus:g}")
         if not self.gpus:
             return cores
-        gpus = _("{gpus:g} GPU", gpus=1) if self.gpus == 1 else _("{gpus:g} GPUs", gpus=self.gpus)
+        gpus = ngettext("{gpus} GPU", "{gpus} GPUs", 1 if self.gpus == 1 else 2, gpus=f"{self.gpus:g}")
         return _("{cores} and {gpus}", cores=cores, gpus=gpus)
 
 

@@ -26,7 +26,7 @@ from pages.ui import reads
 from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared
-from pages.ui.compare.words import group_name, with_and
+from pages.ui.compare.words import group_name
 from pages.ui.live_figure import live_figure
 
 PANEL_PX, AROUND_PX = 210, 110
@@ -173,7 +173,7 @@ def _warning(losses: Sequence[str]) -> str:
     return _(
         "{losses}: these runs add up different things (another objective, temperature or batch size), so their heights "
         "do not compare. Compare the course of each curve; validation scores compare.",
-        losses=with_and(named),
+        losses=listed(named),
     )
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
-from core.language import N_, _, listed, sentences, with_more
+from core.language import _, listed, sentences
 from core.representation.projections import PROJECTIONS, MapSpec, Points, still
 from pages.ui.address import Compare
 from pages.ui.bound import bound
@@ -20,19 +20,12 @@ from pages.ui.compare.picking import Shown
 from pages.ui.explore import run_reads
 from pages.ui.explore.colouring import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
-from pages.ui.map_view import Panel
+from pages.ui.map_view import Panel, map_name
 from pages.ui.parts import escaped
 from pages.ui.waiting import complete_since, ensure_job
 
 COLOURS = ("label", "prediction", "correct")
 MOST_IN_A_ROW, LOWER_PX = 3, 340
-# What a map was made with, in words.
-SETTINGS = {
-    "perplexity": N_("perplexity"),
-    "neighbours": N_("neighbours"),
-    # Translators: the minimal distance of points, a parameter of UMAP.
-    "min_dist": N_("min dist"),
-}
 ONE_ROW = "clamp(18rem, 100dvh - 21.5rem, 44rem)"
 
 Maps = Mapping[int, Points]
@@ -108,8 +101,7 @@ def height_of(panels: int) -> str:
 
 def about(runs: Sequence[Shown], spec: MapSpec, wanted: MapSpec, turns: Sequence[Turn], colour: str) -> str:
     """What the maps show and how they are laid beside each other, in a few sentences."""
-    settings = listed(f"{_(SETTINGS.get(name, name))} {value:g}" for name, value in spec.parameters)
-    kind = with_more(_label(spec.method), settings) if settings else _label(spec.method)
+    kind = map_name(spec, _label(spec.method))
     words = [_(COLOURINGS[colour].about), _("{map} of normalised vectors, one scale for all maps.", map=kind)]
     if spec.entry.caution:
         words.append(_(spec.entry.caution))
@@ -124,7 +116,7 @@ def _about_turns(runs: Sequence[Shown], turns: Sequence[Turn]) -> list[str]:
         return []
     apart = [escaped(one.name) for one, turn in others if turn.common == 0]
     if len(apart) == len(others):
-        return [_("These runs have no examples in common, so their maps stand side by side without links.")]
+        return [_("These runs have no examples in common, so their maps are shown side by side, unlinked.")]
     counts = [turn.common for _run, turn in others if turn.common]
     low, high = f"{min(counts):,}", f"{max(counts):,}"
     how = _(

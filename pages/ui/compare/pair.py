@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.events import VALIDATION
-from core.language import _, ngettext
+from core.language import _, ngettext, sentences
 from core.quantities import counted, percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
@@ -128,7 +128,7 @@ def _meaning(found: PairAgreement, a: Shown, b: Shown, count: int) -> str:
         a=f"{a.frames.numbers[-1]:,}",
         b=f"{b.frames.numbers[-1]:,}",
     )
-    return f"{both} {mcnemar_sentence(found)}"
+    return sentences([both, mcnemar_sentence(found)])
 
 
 def _lists(

@@ -125,8 +125,8 @@ def _chosen(store: Store, runs: Sequence[RunSummary]) -> list[str]:
     if len(found) > MOST_RUNS:
         st.warning(
             _(
-                "The address asks for runs = {given}, but at most {most} are compared; showing the first {most}.",
-                given=escaped(shown(_("{count} of them", count=len(found)))),
+                "The address asks for {count} runs, but at most {most} can be compared; showing the first {most}.",
+                count=len(found),
                 most=MOST_RUNS,
             )
         )

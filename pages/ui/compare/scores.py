@@ -22,7 +22,7 @@ from core.training.score_source import PROBE_ROWS, scored
 from pages.ui.address import ON, Compare
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.significance import significance
-from pages.ui.compare.words import group_name, with_and
+from pages.ui.compare.words import group_name
 from pages.ui.waiting import complete_since, ensure_job
 
 BEST = "★ "
@@ -299,7 +299,7 @@ def _legend(found: Scores, runs: Sequence[Compared]) -> str:
         words.append(
             _(
                 "Representation measures are those of the validation texts on the map, at step {steps}.",
-                steps=with_and([f"{step:,}" for step in steps]),
+                steps=listed(f"{step:,}" for step in steps),
             )
         )
     return sentences(words)

@@ -42,7 +42,7 @@ def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str]
     against = _("Each is compared with {run}, the first of the list.", run=found.cells[0].title)
     words = [against, *cautions(found), *notes(found)]
     st.caption(escaped(sentences(words)))
-    st.page_link("pages/experiments.py", label=_("More seeds take an experiment"), icon=":material/science:")
+    st.page_link("pages/experiments.py", label=_("Run an experiment with more seeds"), icon=":material/science:")
 
 
 def paired_results(

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from core.language import _
-
-
-def with_and(texts: Sequence[str]) -> str:
-    """Texts, at least one, as people list them: a and b."""
-    return reduce(lambda first, last: _("{first} and {last}", first=first, last=last), texts)
 
 
 def group_name(names: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ def early_stopping_fields() -> dict[str, int] | None:
         _("End poor runs early"),
         help=_(
             "For a search: runs are compared by validation accuracy at a few steps, and only the better ones go on "
-            "(ASHA, Li et al. 2020). Cells then cannot be compared fairly, only found."
+            "(ASHA, Li et al. 2020). This finds good cells, but does not compare them fairly."
         ),
         **tied.by_value,
     )
@@ -107,7 +107,7 @@ def with_frames(base: RunConfig) -> RunConfig:
         _("Maps over the steps"),
         help=_(
             "As single runs have them. Without, a run has a map at its start and its end alone, which is faster and "
-            "takes a third of the room."
+            "takes a third of the space."
         ),
         **tied.by_value,
     )

@@ -9,13 +9,13 @@ from typing import Any
 import streamlit as st
 
 from core.config import RunConfig
-from core.config.assign import from_settings, settings_text
+from core.config.assign import settings_text
 from core.config.labels import value_text
 from core.config.suggestions import TwinSetting
 from core.config.summary import objective_label
 from core.config.sweepable import sweepable
 from core.config.validation import build
-from core.errors import ConfigError, PlaygroundError
+from core.errors import ConfigError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
 from core.language import ENGLISH, _, called, in_language
 from core.parameters import Parameter, Value
@@ -25,6 +25,7 @@ from pages.ui import state
 from pages.ui.address import Experiments, Item, split
 from pages.ui.bound import bound
 from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, early_stopping_fields, seeds_field, with_frames
+from pages.ui.form_start import draft_of_link
 from pages.ui.number_field import report_problem
 from pages.ui.parts import escaped
 
@@ -198,13 +199,7 @@ def _against(axes: Sequence[Axis], base: RunConfig) -> dict[str, Any]:
 def _from_address() -> RunConfig:
     """The draft of a link, or that of Fine-tune's form."""
     texts = state.texts_in_url(Experiments.SET.name)
-    if not texts:
-        return state.remembered("draft", RunConfig)
-    try:
-        return from_settings(texts)
-    except PlaygroundError as error:
-        state.complain(Experiments.SET.name, texts[0], escaped(str(error).rstrip(".。")))
-        return RunConfig()
+    return draft_of_link(Experiments.SET.name, texts) if texts else state.remembered("draft", RunConfig)
 
 
 def _query(base: RunConfig) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from core.workers.machine import slots
 from pages.ui import state
 from pages.ui.address import Experiments, Item
 from pages.ui.bound import bound, bound_segments, forget
+from pages.ui.compare.words import group_name
 from pages.ui.controls import show_notice
 from pages.ui.experiments.actions import actions
 from pages.ui.experiments.published import published
@@ -124,7 +125,7 @@ def _about(design: Design) -> str:
     length = [
         counted(phase.steps or DEFAULT_STEPS, "step")
         if phase.epochs is None
-        else _("{epochs} epochs", epochs=f"{phase.epochs:g}")
+        else ngettext("{epochs} epoch", "{epochs} epochs", 1 if phase.epochs == 1 else 2, epochs=f"{phase.epochs:g}")
         for phase in base.phases
     ]
     by_preset = any(PRESET in level.settings for axis in design.axes for level in axis.levels)
@@ -206,6 +207,4 @@ def _problems(design: Design, runs: Sequence[ExperimentRun]) -> None:
             title = design.spoken_title(cells[run.cell])
             reasons.setdefault(reason, []).append(_("{cell}, seed {seed}", cell=title, seed=run.seed))
     for reason, where in reasons.items():
-        first, more = where[0], len(where) - 1
-        which = _("{first} and {more} more", first=first, more=more) if more else first
-        st.warning(escaped(called(which, reread(reason))))
+        st.warning(escaped(called(group_name(where), reread(reason))))

@@ -8,7 +8,7 @@ from typing import cast
 
 import streamlit as st
 
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.quantities import counted, percent
 from core.representation.examples import ExampleScores
 from core.representation.neighbours import Metric
@@ -87,7 +87,7 @@ def neighbours(frames: Frames, scores: ExampleScores, found: NearOne | None, sel
         st.caption(_("Of {texts} selected texts, the one that was clicked last, or the first:", texts=f"{selected:,}"))
     st.markdown(_about(frames, scores, anchor))
     same = sum(frames.probe.labels[row] == frames.probe.labels[anchor] for row in rows)
-    st.caption(f"{_how_near(frames, len(rows), stayed, same)} {_out_of(frames, found)}")
+    st.caption(sentences([_how_near(frames, len(rows), stayed, same), _out_of(frames, found)]))
     first_columns: dict[str, Sequence[Cell]] = {
         N_("Cosine") if found.metric == "cosine" else N_("Distance"): found.values,
         # Translators: a column that marks neighbours that were none at the start

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
 from core.figures.map_data import Arrow, Box, Bundle, OwnPoint, box_of, examples_bundle, places_bundle
-from core.language import N_, _, listed, sentences, with_more
+from core.language import _, sentences
 from core.quantities import percent
 from core.representation.projections import PROJECTIONS, MapSpec, Points
 from core.tasks.survey import search
@@ -17,13 +17,11 @@ from pages.ui.explore import run_reads
 from pages.ui.explore.choices import DIMENSIONS, Choices
 from pages.ui.explore.colouring import COLOURINGS, colours
 from pages.ui.explore.run_reads import Frames
-from pages.ui.map_view import MapState, Panel, map_view
+from pages.ui.map_view import MapState, Panel, map_name, map_view
 from pages.ui.waiting import complete_since, ensure_job
 
 # With the page's header, the controls and the player around it the map fills the screen.
 HEIGHT = "max(18rem, 100dvh - 17.5rem)"
-# What a map's settings are called within a sentence; one from outside goes by its name.
-SETTINGS = {"perplexity": N_("perplexity"), "neighbours": N_("neighbours"), "min_dist": N_("min dist")}
 
 
 def maps_for(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Points], bool]:
@@ -108,7 +106,7 @@ def honesty_line(frames: Frames, spec: MapSpec, number: int) -> None:
     """How far the map of a frame can be believed."""
     known = run_reads.honesty(frames, spec, number)
     if known is None:
-        st.caption(_("How far this map can be believed is being measured."))
+        st.caption(_("Measuring how far this map can be trusted."))
         return
     st.caption(
         _(
@@ -134,10 +132,9 @@ def method_line(frames: Frames, spec: MapSpec, wanted: MapSpec, choices: Choices
 
 def _how_made(frames: Frames, spec: MapSpec) -> str:
     """A sentence on the map's method, and why its points move."""
-    settings = listed(f"{_setting(name)} {value:g}" for name, value in spec.parameters)
     # Translators: a name with what is to be said of it, such as: PCA, 2 dimensions.
     name = _("{name}, {detail}", name=_(spec.entry.label), detail=_(DIMENSIONS[str(spec.dims)]))
-    name = with_more(name, settings) if settings else name
+    name = map_name(spec, name)
     if spec.mode == "once":
         return _("{map}, normalised vectors; fitted on the last frame, the others placed.", map=name)
     if frames.layers_at is not None:
@@ -151,10 +148,6 @@ def _how_made(frames: Frames, spec: MapSpec) -> str:
         "moved.",
         map=name,
     )
-
-
-def _setting(name: str) -> str:
-    return _(SETTINGS[name]) if name in SETTINGS else name.replace("_", " ")
 
 
 def _notes(frames: Frames) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 // A slider of the browser goes in equal steps; what is multiplied goes in equal steps of its logarithm.
 const TICKS = 200;
 const KNOBS = [
-  { name: "weight", label: N_("Weight λ"), low: 0, high: 1, log: false, help: "(1 − λ)·CE + λ·loss" },
+  { name: "weight", label: N_("Weight λ"), low: 0, high: 1, log: false, help: N_("(1 − λ)·CE + λ·loss") },
   { name: "temperature", label: N_("Temperature τ"), low: 0.02, high: 2, log: true, help: N_("Divides every similarity before the softmax") },
   { name: "alpha", label: "α", low: 0, high: 1, log: false, help: N_("DSCL: weight of the own other view. R-Drop: weight of the agreement") },
   { name: "learning_rate", label: N_("Learning rate"), low: 0.01, high: 50, log: true, help: N_("How far a step goes along the arrows") },

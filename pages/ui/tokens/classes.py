@@ -192,7 +192,7 @@ def _most_moved(changed: Sequence[WordChange]) -> str:
         said.append(_("Entered more texts' top k: {words}.", words=_quoted(entered)))
     if left:
         # Translators: words that are no longer among the top k of more texts than before
-        said.append(_("Dropped out of more: {words}.", words=_quoted(left)))
+        said.append(_("Dropped out of the top k of more texts: {words}.", words=_quoted(left)))
     return sentences(said)
 
 

@@ -70,7 +70,7 @@ def delete_a_word(place: Place, reading: Reading, chosen: Settings) -> None:
     if found is None:
         _offer(request, reading)
     elif len(found.read.words) != len(reading.words):
-        st.warning(_("This text is split into other words by now, so nothing can be compared."))
+        st.warning(_("The tokenizer now splits this text differently, so nothing can be compared."))
     else:
         _draw(place, reading, chosen, step, found)
 
@@ -93,15 +93,15 @@ def _which_step(step: int, chosen: Settings, kept: list[int]) -> str:
 def _offer(request: dict[str, Any], reading: Reading) -> None:
     st.markdown(
         ngettext(
-            "Which words does the prediction hang on? The model reads the text again without each of its {count} word "
-            "in turn.",
-            "Which words does the prediction hang on? The model reads the text again without each of its {count} words "
-            "in turn.",
+            "Which words does the prediction depend on? The model reads the text again without each of its {count} "
+            "word in turn.",
+            "Which words does the prediction depend on? The model reads the text again without each of its {count} "
+            "words in turn.",
             len(reading.words),
         )
     )
     if st.button(_("Delete each word in turn"), icon=":material/content_cut:", type="primary", key="tokens.delete"):
-        ask("inspect", request, _("Deleting words of {text}", text=shown(request["text"])))
+        ask("inspect", request, N_("Deleting words of {text}"), text=shown(request["text"]))
 
 
 def _draw(place: Place, reading: Reading, chosen: Settings, step: int, found: Deletions) -> None:
@@ -144,7 +144,7 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     said = _("Predicted: **{label}** {share}.", label=escaped(classes[target]), share=percent(found.base[target]))
     flips = changed_predictions(found.base, found.deleted)
     if not flips:
-        return sentences([said, _("No single word turns that when it is deleted.")])
+        return sentences([said, _("Deleting any single word does not change that.")])
     words = listed(
         with_more(f"**{escaped(_short(reading.words[w]))}**", escaped(classes[int(found.deleted[w].argmax())]))
         for w in flips[:FLIPS_SHOWN]
@@ -152,8 +152,8 @@ def _verdict(reading: Reading, found: Deletions, classes: tuple[str, ...]) -> st
     if len(flips) > FLIPS_SHOWN:
         words = _("{words} and {more} more", words=words, more=f"{len(flips) - FLIPS_SHOWN:,}")
     turns = ngettext(
-        "It turns without this word: {words}.",
-        "It turns without any of these {count} words: {words}.",
+        "It changes without this word: {words}.",
+        "It changes without any of these {count} words: {words}.",
         len(flips),
         words=words,
     )
@@ -187,28 +187,28 @@ def _overlap(most: int, shared: int, chance: str) -> str:
     if most == 1:
         said = (
             N_(
-                "Of the word that [CLS] attends to most, 1 is among the one whose deletion matters most ({chance} by "
+                "The word that [CLS] attends to most is also the one whose deletion matters most ({chance} expected by "
                 "chance)."
             )
             if shared
             else N_(
-                "Of the word that [CLS] attends to most, none are among the one whose deletion matters most ({chance} "
-                "by chance)."
+                "The word that [CLS] attends to most is not the one whose deletion matters most ({chance} expected by "
+                "chance)."
             )
         )
         return _(said, chance=chance)
     if not shared:
         return _(
             "Of the {most} words that [CLS] attends to most, none are among the {most} whose deletion matters most "
-            "({chance} by chance).",
+            "({chance} expected by chance).",
             most=most,
             chance=chance,
         )
     return ngettext(
         "Of the {most} words that [CLS] attends to most, {count} is among the {most} whose deletion matters most "
-        "({chance} by chance).",
+        "({chance} expected by chance).",
         "Of the {most} words that [CLS] attends to most, {count} are among the {most} whose deletion matters most "
-        "({chance} by chance).",
+        "({chance} expected by chance).",
         shared,
         most=most,
         chance=chance,

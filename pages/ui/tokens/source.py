@@ -124,9 +124,9 @@ def _own(place: Place) -> Reading | None:
     if found is None:
         return None
     if not all_known(place.run, stamps, dict(zip(found.steps, found.stamps, strict=True))):
-        st.caption(_("This run keeps weights of more steps by now."))
+        st.caption(_("Weights of more steps have been kept since."))
         if st.button(_("Read the text with them too"), icon=":material/refresh:", key="tokens.more_steps"):
-            ask("inspect", request, _("Reading {text}", text=shown(asked[0])))
+            ask("inspect", request, N_("Reading the text {text}"), text=shown(asked[0]))
     if not found.read.words:
         st.info(_("This encoder's tokenizer does not say where words are, so attention cannot be shown word by word."))
         return None
@@ -170,7 +170,7 @@ def _form(place: Place, pair: bool, stamps: Mapping[int, int]) -> tuple[str, str
         request = {"run": place.run.id, "what": "sentence", "text": sides[0], "second": sides[1]}
         job = job_of("inspect", request)
         if job is None or not job.active:
-            ask("inspect", request, _("Reading {text}", text=shown(sides[0])))
+            ask("inspect", request, N_("Reading the text {text}"), text=shown(sides[0]))
     return sides
 
 

@@ -112,7 +112,7 @@ def test_without_the_encoder_layers_keep_the_name_that_the_run_gave_them(layers:
     config = made({"loss": "supcon", "layers": layers})
     assert names_layers(config)
     assert not names_layers(made({"loss": "supcon"}))
-    named = "the last third layers" if layers == "last_third" else "layer 1"
+    named = "the last third of the layers" if layers == "last_third" else "layer 1"
     assert (
         f"of {named}; this is the same loss on those of the last layer"
         in shown_contrast(config, 1, None, None).remarks[0]

@@ -46,7 +46,7 @@ def known(page: str) -> dict[str, Any]:
 
 
 class TestLanguage:
-    @pytest.mark.usefixtures("marked")
+    @pytest.mark.usefixtures("foreign")
     def test_it_is_in_the_language_that_is_spoken(self, store: Store, run: RunRecord) -> None:
         spoken = run_page(store, [run])
         with in_language(ENGLISH):
@@ -98,10 +98,10 @@ class TestWhatItKnows:
     def test_words_are_said_to_be_darkened_only_where_they_can_be(
         self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "A word is the darker" in run_page(store, [run])
+        assert "The more [CLS] attends to a word" in run_page(store, [run])
         monkeypatch.setattr(store, "attention", lambda run_id, step: None)
         page = run_page(store, [run])
-        assert "A word is the darker" not in page
+        assert "The more [CLS] attends to a word" not in page
         assert "What [CLS] attends to was not recorded." in page
 
     def test_frames_without_numbers_are_left_out(

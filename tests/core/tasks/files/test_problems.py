@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from core.tasks.files.problems import PROBLEMS, Problem, is_formula, listed, runs_in_a_spreadsheet, score
+from core.tasks.files.problems import PROBLEMS, Problem, fewer, is_formula, runs_in_a_spreadsheet, score
 
 MUST_DROP = {"fields", "empty_text", "empty_label", "long_text", "long_label", "bad_split", "bad_score"}
 MAY_STAY = {"duplicate", "two_labels", "formula"}
@@ -163,11 +163,11 @@ def found(kinds: list[str]) -> list[Problem]:
 class TestListed:
     def test_few_are_all_listed(self) -> None:
         problems = found(["formula"] * 9_000 + ["fields"] * 1_000)
-        assert listed(problems) == tuple(problems)
+        assert fewer(problems) == tuple(problems)
 
     def test_every_kind_has_room(self) -> None:
         problems = found(["duplicate"] * 10_050 + ["empty_text"] * 50 + ["formula"] * 20_000 + ["fields"])
-        chosen = listed(problems)
+        chosen = fewer(problems)
         assert Counter(problem.kind for problem in chosen) == {
             "duplicate": 10_000 - 1_000 - 50 - 1,
             "empty_text": 50,
@@ -180,7 +180,7 @@ class TestListed:
     def test_those_that_drop_rows_come_first(self, seed: int) -> None:
         rng = random.Random(seed)
         kinds = rng.choices(list(PROBLEMS), weights=[rng.random() ** 4 for _ in PROBLEMS], k=40_000)
-        chosen = listed(found(kinds))
+        chosen = fewer(found(kinds))
         counts, kept = Counter(kinds), Counter(problem.kind for problem in chosen)
         assert len(chosen) == 10_000
         assert all(kept[kind] >= min(1_000, count) for kind, count in counts.items())
