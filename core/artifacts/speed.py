@@ -23,11 +23,13 @@ def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> 
 
 
 def measured_speed(store: Store, config: RunConfig) -> float | None:
-    """Of the newest finished run with this encoder and precision that computed all of it in every step."""
+    """Of the newest run that finished here, with this encoder and precision, and computed all of it in every step."""
     for run in store.runs():
         fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
-        if run.status == Status.FINISHED and fits:
-            return _run_flops(store, run.id, run.begun_attempt)
+        if run.status == Status.FINISHED and fits and not run.adopted:
+            flops = _run_flops(store, run.id, run.begun_attempt)
+            if flops is not None:
+                return flops
     return None
 
 

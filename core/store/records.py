@@ -131,6 +131,7 @@ class RunSummary:
         working_since: since when it works without a break; None where it does not.
         tags: what people sort it under.
         of_experiment: whether an experiment started it.
+        adopted: whether it was carried out elsewhere, and came with a file.
         owner: the visitor whose run it is; None where nobody is known.
         place: the node of a cluster that it runs or ran on; None for this machine, and while it waits for a node.
     """
@@ -161,6 +162,7 @@ class RunSummary:
     working_since: float | None
     tags: tuple[str, ...]
     of_experiment: bool
+    adopted: bool
     place: str | None
     owner: str | None
 

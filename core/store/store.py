@@ -67,7 +67,7 @@ SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
     "keep_weights, snapshots_dropped_at, weights_dropped_at, dropped_gb, worked_s, working_since, tags, "
-    "background, place, owner"
+    "background, place, owner, config_hash"
 )
 
 
@@ -927,6 +927,7 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
         "probe_known",
         "keep_weights",
         "of_experiment",
+        "adopted",
         "tags",
     }
     status = _observed(row)
@@ -934,7 +935,7 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
     if status == Status.INTERRUPTED:
         known["ended_at"] = row["heartbeat_at"]
     flags = {name: bool(row[name]) for name in ("probe_known", "keep_weights")}
-    flags["of_experiment"] = bool(row["background"])
+    flags |= {"of_experiment": bool(row["background"]), "adopted": row["config_hash"] is None}
     configs = {"config": _config(row["config"]), "effective": _effective(row["config"], turns)}
     return known | flags | configs | {"status": status, "tags": tuple(json.loads(row["tags"]))}
 

@@ -11,9 +11,9 @@ import streamlit as st
 from core.artifacts.replay import open_replay
 from core.artifacts.replay_file import BYTES_MAX
 from core.errors import PlaygroundError
-from core.exports.entry import export_bytes, file_stem
+from core.exports.entry import Export, export_bytes, file_stem
 from core.exports.registry import EXPORTS
-from core.language import _
+from core.language import _, in_language, language
 from core.store import RunRecord, Store
 from pages.ui.parts import escaped
 from pages.ui.visitor import visitor
@@ -32,7 +32,7 @@ def export_menu(store: Store, run: RunRecord) -> None:
         st.caption(escaped(why_not or _(chosen.about)))
         st.download_button(
             _("Download"),
-            partial(export_bytes, chosen, store, run.id),
+            partial(_made, language(), chosen, store, run.id),
             f"{chosen.file_name(run)}{'.zip' if chosen.folder else ''}",
             chosen.mime,
             key=f"export.{run.id}.{name}",
@@ -49,7 +49,7 @@ def pair_page(store: Store, first: RunRecord, second: RunRecord) -> None:
     st.download_button(
         # Translators: a button that saves one page about two runs.
         _("Page of both"),
-        partial(export_bytes, page, store, first.id, second.id),
+        partial(_made, language(), page, store, first.id, second.id),
         f"{file_stem(first)}-and-{page.file_name(second)}",
         page.mime,
         key="compare.page",
@@ -79,6 +79,12 @@ def import_menu(store: Store) -> None:
             st.error(escaped(str(error)))
             return
         st.switch_page("pages/fine_tune.py", query_params={"run": run_id})
+
+
+def _made(code: str, export: Export, store: Store, *run_ids: str) -> bytes:
+    """What a download brings. The thread that makes it serves nobody, so it is given the language."""
+    with in_language(code):
+        return export_bytes(export, store, *run_ids)
 
 
 def _safe_name(name: str) -> str:
