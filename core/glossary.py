@@ -54,7 +54,7 @@ GLOSSARY = {
             "dropout",
             N_("Dropout"),
             N_("Sets some numbers inside the encoder to zero, drawn again at every reading while it is trained."),
-            r"h'_k = \frac{m_k}{1 - p} \, h_k, \quad m_k = 0 \text{ with probability } p, \text{ else } 1",
+            r"h'_k = \frac{m_k}{1 - p} \, h_k, \quad m_k \sim \mathrm{Bernoulli}(1 - p)",
             N_("Two columns of points joined by lines; two points are empty, and no line leads to these."),
         ),
         Term(
@@ -79,7 +79,7 @@ GLOSSARY = {
             "nat",
             N_("Nat"),
             N_("The unit of a loss that is a natural logarithm: a share of 1/e, about 37%, costs 1 nat."),
-            r"-\ln p = 1 \text{ nat} \quad \text{for} \quad p = 1/e",
+            r"-\ln p = 1\,\mathrm{nat} \iff p = 1/e",
             N_("A curve that falls to zero, with dashed lines to one point of it."),
         ),
         Term(
@@ -176,8 +176,8 @@ GLOSSARY = {
             "collapse_line",
             N_("Collapse line"),
             N_(
-                "The contrastive loss of vectors that are all alike, whatever τ is: a loss that rests here has "
-                "collapsed."
+                "The contrastive loss of vectors that are all alike, whatever τ is: a loss that stays here may mean a "
+                "collapse; look whether the vectors are still spread out."
             ),
             r"L = \ln(M - 1)",
             N_("A curve that ends on a dashed line."),

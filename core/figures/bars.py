@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, letters_wide, plain_text, short_text
+from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, letters_wide, plain_text, short_text
 from core.language import _
 from core.quantities import counted, percent
 
@@ -85,7 +85,7 @@ def class_balance_figure(classes: Sequence[str], counts: Mapping[str, Sequence[i
         # Room for the numbers at the ends.
         margin={"l": 8, "r": 56, "t": 32 if len(counts) > 1 else 8, "b": 40},
         xaxis={
-            "title": {"text": _("rows")},
+            "title": axis_heading(_("rows")),
             "range": [0, most],
             "tickangle": 0,
             "zeroline": False,
@@ -209,10 +209,10 @@ def histogram_figure(lengths: Sequence[int], unit: str, mark: LengthMark | None 
         hovermode="closest",
         dragmode=False,
         margin={"l": 56, "r": 16, "t": 24 if mark is not None else 8, "b": 40},
-        xaxis={"title": {"text": shown}, "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
+        xaxis={"title": axis_heading(shown), "range": [low, high], "tickangle": 0, "zeroline": False, "showgrid": False}
         | _whole_ticks(low, high, 7)
         | _tail_ticks(bins),
-        yaxis={"title": {"text": _("texts")}, "rangemode": "tozero", "zeroline": False}
+        yaxis={"title": axis_heading(_("texts")), "rangemode": "tozero", "zeroline": False}
         | _whole_ticks(0, max(bins.counts) if bins else 1, 5),
         shapes=shapes,
         annotations=notes,
@@ -354,7 +354,7 @@ def score_figure(scores: Sequence[float]) -> Figure:
         "layout": base_layout(
             height=HISTOGRAM_HEIGHT_PX,
             showlegend=False,
-            xaxis={"title": {"text": _("score")}},
-            yaxis={"title": {"text": _("pairs")}},
+            xaxis={"title": axis_heading(_("score"))},
+            yaxis={"title": axis_heading(_("pairs"))},
         ),
     }

@@ -27,6 +27,7 @@ from core.figures.template import (
     ACCENT,
     QUIET,
     Figure,
+    axis_heading,
     base_layout,
     rounded,
     thinned,
@@ -442,7 +443,7 @@ def _panels(steps: Sequence[Step], evaluations: Sequence[Evaluation], compared: 
 def _axes(panels: Mapping[int, Panel], places: Sequence[Place], total_steps: int) -> dict[str, Any]:
     axes: dict[str, Any] = {
         "xaxis": {
-            "title": {"text": axis_title("step"), "font": {"size": 12}},
+            "title": axis_heading(axis_title("step")),
             "tickfont": {"size": TICK_SIZE},
             "range": [0, total_steps],
             "anchor": f"y{len(PANELS)}",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from core.figures.axes import axis_title, value_at_step
 from core.figures.panels import stacked
-from core.figures.template import CLASS_COLOURS, QUIET, Figure, base_layout
+from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, base_layout
 from core.language import N_, _
 
 # Of the first and the second setting.
@@ -55,7 +55,7 @@ def lab_figure(settings: int, *, measured: bool, height: int) -> Figure:
         margin={"l": 52, "r": 10, "t": 22, "b": 42},
         height=height,
         xaxis={
-            "title": {"text": axis_title("step"), "standoff": 8, "font": {"size": 12}},
+            "title": axis_heading(axis_title("step")),
             "tickformat": ",d",
             "nticks": 6,
             "zeroline": False,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.figures.panels import grid
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, rounded
 from core.language import _
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
@@ -50,7 +50,7 @@ def measures_figure(
     for number, (name, place) in enumerate(zip(drawn, grid(len(drawn), COLUMNS, GAPS), strict=True)):
         label, better = _(names[name][0]), names[name][1]
         last_row = number + COLUMNS >= len(drawn)
-        title = {"text": axis, "standoff": 8, "font": {"size": 12}} if last_row else None
+        title = axis_heading(axis) if last_row else None
         x = {"nticks": 5, "zeroline": False, "title": title}
         ticks = {"tickformat": PERCENT_TICKS} if name in shares else {}
         layout |= place.layout(x, {"nticks": 4, "zeroline": False, **ticks})

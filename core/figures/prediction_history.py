@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.figures.axes import axis_title, value_at_step
-from core.figures.template import QUIET, Figure, base_layout, class_colour, class_symbol, rounded, short_text
+from core.figures.template import (
+    QUIET,
+    Figure,
+    axis_heading,
+    base_layout,
+    class_colour,
+    class_symbol,
+    rounded,
+    short_text,
+)
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -52,7 +61,7 @@ def confidence_figure(
     layout = base_layout(
         uirevision=revision,
         margin={"l": 48, "r": 12, "t": 8, "b": 42},
-        xaxis={"title": {"text": axis_title("step"), "standoff": 8, "font": {"size": 12}}, "rangemode": "tozero"},
+        xaxis={"title": axis_heading(axis_title("step")), "rangemode": "tozero"},
         yaxis={"range": [-0.03, 1.03], "tickformat": PERCENT_TICKS},
         shapes=[
             {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from core.figures.panels import grid
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, rounded
+from core.figures.template import ACCENT, QUIET, Figure, axis_heading, base_layout, rounded
 from core.language import _, pgettext
 from core.quantities import PERCENT_FORMAT, PERCENT_TICKS
 
@@ -66,7 +66,7 @@ def spread_figure(
         x = {
             "type": "log",
             "tickvals": [0.01, 0.03, 0.1, 0.3, 1],
-            "title": {"text": "τ", "standoff": 8, "font": {"size": 12}} if number >= COLUMNS else None,
+            "title": axis_heading("τ") if number >= COLUMNS else None,
         }
         ticks = {"tickformat": PERCENT_TICKS} if panel.percent else {}
         layout |= place.layout(x, {"rangemode": "tozero", "nticks": 5, **ticks})

@@ -14,6 +14,7 @@ from core.figures.panels import Place, axis_name, stacked
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import (
     Figure,
+    axis_heading,
     base_layout,
     class_colour,
     rounded,
@@ -210,7 +211,7 @@ def _faded(colour: str) -> str:
 
 def _axes(panels: Sequence[MeasurePanel], places: Sequence[Place], axis: str) -> dict[str, Any]:
     axes: dict[str, Any] = {
-        "xaxis": {"title": {"text": axis}, "anchor": axis_name("y", max(1, len(panels))), "zeroline": False}
+        "xaxis": {"title": axis_heading(axis), "anchor": axis_name("y", max(1, len(panels))), "zeroline": False}
     }
     for panel, place in zip(panels, places, strict=True):
         made: dict[str, Any] = {"zeroline": False, "nticks": 5, "automargin": False}

@@ -49,6 +49,11 @@ def base_layout(**more: Any) -> Figure:
     return layout | more
 
 
+def axis_heading(text: str) -> Figure:
+    """The title of an axis, clear of its numbers."""
+    return {"text": text, "standoff": 8, "font": {"size": 12}}
+
+
 def panel_title(text: str, x: float, y: float) -> Figure:
     """The annotation above a panel's upper left corner; the text is safe to draw already."""
     return {

@@ -7,7 +7,17 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.figures.template import ACCENT, QUIET, Figure, base_layout, plain_text, rounded, short_text, thinned
+from core.figures.template import (
+    ACCENT,
+    QUIET,
+    Figure,
+    axis_heading,
+    base_layout,
+    plain_text,
+    rounded,
+    short_text,
+    thinned,
+)
 from core.language import N_, _
 from core.quantities import counted, signed
 from core.representation.attention import RankAgreement, entered_and_left
@@ -87,7 +97,7 @@ def word_heatmap_figure(
     axis = {"tickmode": "array", "tickvals": ticks, "ticktext": [str(columns[i]) for i in ticks], "tickangle": 0}
     layout = base_layout(
         **_frame(words, ROW_PX, revision),
-        xaxis={"title": {"text": column}, "showgrid": False, "zeroline": False, "ticks": ""} | axis,
+        xaxis={"title": axis_heading(column), "showgrid": False, "zeroline": False, "ticks": ""} | axis,
     )
     return {"data": [heat] if given.size else [], "layout": layout}
 
@@ -143,7 +153,7 @@ def top_words_figure(
         **_frame([words[place] for place in shown], BARS_PX, revision, [signs.get(place, "") for place in shown]),
         barmode="group",
         bargap=0.25,
-        xaxis={"title": {"text": _(measure)}, "rangemode": "tozero", "zeroline": False},
+        xaxis={"title": axis_heading(_(measure)), "rangemode": "tozero", "zeroline": False},
     )
     return {"data": traces if shown else [], "layout": layout}
 
@@ -208,8 +218,8 @@ def attention_against_effect_figure(
         },
         # Room for the title and, on a phone, a legend of two lines.
         margin={"l": 60, "r": 24, "t": 84, "b": 40},
-        xaxis={"title": {"text": _("attention of [CLS]")}, "zeroline": False},
-        yaxis={"title": {"text": _("drop without the word")}, "zeroline": True, "zerolinecolor": QUIET},
+        xaxis={"title": axis_heading(_("attention of [CLS]")), "zeroline": False},
+        yaxis={"title": axis_heading(_("drop without the word")), "zeroline": True, "zerolinecolor": QUIET},
     )
     return {"data": [trace for trace in traces if trace["x"]], "layout": layout}
 

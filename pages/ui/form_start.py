@@ -59,7 +59,7 @@ def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
         try:
             config = from_settings([*used, text])
         except PlaygroundError as error:
-            state.complain(item, text, escaped(str(error).rstrip(".。")))
+            state.complain_of_error(item, text, error)
         else:
             used.append(text)
     return config

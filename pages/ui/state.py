@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from core.errors import shown
+from core.errors import PlaygroundError, shown
 from core.language import _
 from pages.ui.parts import escaped
 
@@ -87,7 +87,21 @@ def complain(name: str, text: str, problem: str, *, everywhere: bool = False) ->
         value=escaped(shown(text)),
         problem=_(problem),
     )
-    page = EVERY_PAGE if everywhere else _page()
+    _say(name, sentence, EVERY_PAGE if everywhere else _page())
+
+
+def complain_of_error(name: str, text: str, error: PlaygroundError) -> None:
+    """Say on the page what the URL has under a name that cannot be used, and that it is left out."""
+    sentence = _(
+        "The address asks for {name} = {value}, which is left out: {error}",
+        name=name,
+        value=escaped(shown(text)),
+        error=escaped(str(error)),
+    )
+    _say(name, sentence, _page())
+
+
+def _say(name: str, sentence: str, page: str) -> None:
     remembered(COMPLAINTS, dict[str, tuple[str, str, float]])[name] = (sentence, page, time.monotonic())
     st.warning(sentence)
 
