@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import streamlit as st
@@ -10,7 +9,7 @@ import streamlit as st
 from core.config.fields import fields_of
 from core.config.validation import build
 from core.errors import PlaygroundError
-from core.language import N_, _
+from core.language import N_, _, sentences
 from core.quantities import counted
 from core.settings import settings
 from core.tasks.hub.registry import HUB_SETS, HubEntry, HubRequest, request_of
@@ -37,9 +36,6 @@ EXAMPLES = {"text": N_("such as text"), "label": N_("such as label")}
 # As the Hub has it, in every language.
 LITERAL = {"repository": "owner/name", "train": "train"}
 LANGUAGES = {"en": N_("English"), "zh": N_("Chinese"), "ko": N_("Korean")}
-# What may stand between a data set's title and what it is, and behind that, in any of our languages.
-MARKS = " ,:，、："
-QUESTION = re.compile("[?？]$")
 
 
 def add_hub() -> None:
@@ -63,7 +59,7 @@ def add_hub() -> None:
                 columns = st.columns(COLUMNS)
             with columns[place % COLUMNS].container(border=True, height="stretch"):
                 with st.container(horizontal=True, vertical_alignment="center"):
-                    st.markdown(f"**{_title(entry)}**", width="content")
+                    st.markdown(f"**{entry.title}**", width="content")
                     st.space("stretch")
                     if st.button(_("Fetch"), key=f"hub.{entry.name}", icon=":material/download:"):
                         request = request_of(entry)
@@ -72,19 +68,8 @@ def add_hub() -> None:
     _any_other(int(rows))
 
 
-def _title(entry: HubEntry) -> str:
-    """What the data set is called, in any language."""
-    return entry.label.partition(":")[0]
-
-
 def _about(entry: HubEntry) -> str:
-    """What is below its title: its label without that and without its language, and where it is from."""
-    label, language = _(entry.label), _(LANGUAGES[entry.language])
-    what = label.removeprefix(_title(entry)).removesuffix(language).strip(MARKS)
-    values = {"what": escaped(what[:1].upper() + what[1:]), "source": escaped(entry.source)}
-    if QUESTION.search(what):
-        return _("{what} {source}.", **values)
-    return _("{what}. {source}.", **values)
+    return sentences([_(entry.about), f"{escaped(entry.source)}."])
 
 
 def _any_other(rows: int) -> None:

@@ -24,11 +24,9 @@ from core.encoders.source import BUNDLED
 from core.store import LibraryTask, TaskLibrary
 from core.store.job_table import JobStatus, JobTable
 from core.tasks import TASKS
-from core.tasks.hub.registry import HUB_SETS
 from core.tasks.rows import Rows
 from core.workers import Jobs
 from core.workers import job_kinds as kinds
-from pages.ui import add_hub
 from tests.conftest import made_rows
 from tests.pages.test_pages import ROOT, button, options, widget, words
 
@@ -593,22 +591,6 @@ def test_an_empty_name_is_a_sentence(upload: Callable[..., AppTest], library: Ta
 
 
 # Hugging Face Hub
-
-
-@pytest.mark.parametrize(
-    ("label", "language", "about"),
-    [
-        ("SST-2: film reviews, English", "English", "Film reviews."),
-        ("SST-2：影评，英语", "英语", "影评."),
-        ("SST-2: 이것은 문장인가? 영어", "영어", "이것은 문장인가?"),
-    ],
-)
-def test_a_known_data_set_is_described_without_its_title_and_language(
-    label: str, language: str, about: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    translated = {HUB_SETS["sst2"].label: label, "English": language}
-    monkeypatch.setattr(add_hub, "_", lambda text, **values: translated.get(text, text).format(**values))
-    assert add_hub._about(HUB_SETS["sst2"]).startswith(f"{about} Socher et al")
 
 
 @pytest.mark.parametrize("repository", ["", "no such name", "../../etc", "a/b/c", "https://huggingface.co/x/y"])

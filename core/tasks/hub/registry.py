@@ -50,13 +50,15 @@ class HubEntry:
     Attributes:
         config: the repository's configuration (subset), None for its only one.
         revision: a branch, tag or commit, None for the main branch.
-        text, text_b, label_column: columns; `label` is what people read, translated where it is shown.
+        title: what it is called in every language; about: one sentence, translated where it is shown.
+        text, text_b, label_column: columns.
         label_names: what a label is called where the repository has codes.
         source: the paper.
     """
 
     name: str
-    label: str
+    title: str
+    about: str
     repository: str
     text: str
     source: str
@@ -182,10 +184,10 @@ class HubRequest(Section):
         return {ours: theirs for ours in SPLIT_NAMES if (theirs := getattr(self, ours)) is not None}
 
 
-def _glue(name: str, label: str, text: str, text_b: str | None, source: str, **more: HubSplits) -> HubEntry:
+def _glue(name: str, title: str, about: str, text: str, text_b: str | None, source: str, **more: HubSplits) -> HubEntry:
     splits = more.get("splits", HIDDEN_TEST)
     return HubEntry(
-        name, label, "nyu-mll/glue", text, f"{source}; GLUE, Wang et al. 2019", name, None, text_b, splits=splits
+        name, title, about, "nyu-mll/glue", text, f"{source}; GLUE, Wang et al. 2019", name, None, text_b, splits=splits
     )
 
 
@@ -217,23 +219,25 @@ TNEWS_TOPICS = {
 OPINIONS = {"0": "negative", "1": "positive"}
 
 _ENTRIES = (
-    _glue("sst2", N_("SST-2: film reviews, English"), "sentence", None, "Socher et al. 2013"),
-    _glue("cola", N_("CoLA: is it a sentence? English"), "sentence", None, "Warstadt et al. 2019"),
-    _glue("mrpc", N_("MRPC: paraphrase pairs, English"), "sentence1", "sentence2", "Dolan and Brockett 2005"),
-    _glue("qqp", N_("QQP: duplicate questions, English"), "question1", "question2", "Iyer et al. 2017"),
-    _glue("qnli", N_("QNLI: does it answer the question? English"), "question", "sentence", "Rajpurkar et al. 2016"),
+    _glue("sst2", "SST-2", N_("Film reviews."), "sentence", None, "Socher et al. 2013"),
+    _glue("cola", "CoLA", N_("Is it a sentence?"), "sentence", None, "Warstadt et al. 2019"),
+    _glue("mrpc", "MRPC", N_("Paraphrase pairs."), "sentence1", "sentence2", "Dolan and Brockett 2005"),
+    _glue("qqp", "QQP", N_("Duplicate questions."), "question1", "question2", "Iyer et al. 2017"),
+    _glue("qnli", "QNLI", N_("Does it answer the question?"), "question", "sentence", "Rajpurkar et al. 2016"),
     _glue(
         "mnli",
-        N_("MNLI: inference, English"),
+        "MNLI",
+        N_("Inference."),
         "premise",
         "hypothesis",
         "Williams et al. 2018",
         splits=HubSplits(test="validation_matched"),
     ),
-    _glue("rte", N_("RTE: inference, small, English"), "sentence1", "sentence2", "Dagan et al. 2006"),
+    _glue("rte", "RTE", N_("Inference, small."), "sentence1", "sentence2", "Dagan et al. 2006"),
     HubEntry(
         name="imdb",
-        label=N_("IMDb: long film reviews, English"),
+        title="IMDb",
+        about=N_("Long film reviews."),
         repository="stanfordnlp/imdb",
         config="plain_text",
         text="text",
@@ -241,14 +245,16 @@ _ENTRIES = (
     ),
     HubEntry(
         name="ag_news",
-        label=N_("AG News: four topics, English"),
+        title="AG News",
+        about=N_("Four topics."),
         repository="fancyzhx/ag_news",
         text="text",
         source="Zhang et al. 2015, arXiv:1509.01626",
     ),
     HubEntry(
         name="trec",
-        label=N_("TREC: six kinds of question, English"),
+        title="TREC",
+        about=N_("Six kinds of question."),
         repository="CogComp/trec",
         text="text",
         label_column="coarse_label",
@@ -257,7 +263,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="amazon_polarity",
-        label=N_("Amazon polarity: product reviews, English"),
+        title="Amazon polarity",
+        about=N_("Product reviews."),
         repository="fancyzhx/amazon_polarity",
         config="amazon_polarity",
         text="content",
@@ -265,7 +272,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="yelp_polarity",
-        label=N_("Yelp polarity: reviews of places, English"),
+        title="Yelp polarity",
+        about=N_("Reviews of places."),
         repository="fancyzhx/yelp_polarity",
         config="plain_text",
         text="text",
@@ -274,7 +282,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="snli",
-        label=N_("SNLI: inference on captions, English"),
+        title="SNLI",
+        about=N_("Inference on captions."),
         repository="stanfordnlp/snli",
         config="plain_text",
         text="premise",
@@ -284,7 +293,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="stsb",
-        label=N_("STS-B: how alike are two sentences? English"),
+        title="STS-B",
+        about=N_("How alike are two sentences?"),
         repository="sentence-transformers/stsb",
         text="sentence1",
         text_b="sentence2",
@@ -295,7 +305,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="tnews",
-        label=N_("TNEWS: fifteen topics of headlines, Chinese"),
+        title="TNEWS",
+        about=N_("Fifteen topics of headlines."),
         repository="clue/clue",
         config="tnews",
         text="sentence",
@@ -306,7 +317,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="chnsenticorp",
-        label=N_("ChnSentiCorp: hotel, book and computer reviews, Chinese"),
+        title="ChnSentiCorp",
+        about=N_("Hotel, book and computer reviews."),
         repository="lansinuote/ChnSentiCorp",
         text="text",
         splits=ALL_THREE,
@@ -316,7 +328,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="nsmc",
-        label=N_("NSMC: film reviews, Korean"),
+        title="NSMC",
+        about=N_("Film reviews."),
         repository="e9t/nsmc",
         text="document",
         language="ko",
@@ -325,7 +338,8 @@ _ENTRIES = (
     ),
     HubEntry(
         name="klue_nli",
-        label=N_("KLUE-NLI: inference, Korean"),
+        title="KLUE-NLI",
+        about=N_("Inference."),
         repository="klue/klue",
         config="nli",
         text="premise",
@@ -353,5 +367,5 @@ def request_of(entry: HubEntry) -> HubRequest:
         max_rows=settings().max_rows,
         kind=entry.kind,
         label_names=dict(entry.label_names),
-        name=entry.label.partition(":")[0],
+        name=entry.title,
     )

@@ -29,7 +29,8 @@ class TestRegistry:
     def test_an_entry_is_complete(self, name: str) -> None:
         entry = HUB_SETS[name]
         assert entry.name == name
-        assert entry.label
+        assert entry.title
+        assert entry.about.endswith((".", "?"))
         assert entry.source
         assert (entry.text_b is not None) == (name in PAIRS)
         assert (entry.kind == "similarity") == (name == "stsb")
@@ -46,7 +47,7 @@ class TestRegistry:
         assert 0 < len(request.shown_name) <= MAX_NAME_CHARS
 
     def test_names_and_labels_are_told_apart(self) -> None:
-        assert len({entry.label for entry in HUB_SETS.values()}) == len(HUB_SETS)
+        assert len({entry.title for entry in HUB_SETS.values()}) == len(HUB_SETS)
         assert len({request_of(entry).shown_name for entry in HUB_SETS.values()}) == len(HUB_SETS)
 
     def test_hidden_test_labels_are_not_asked_for(self) -> None:
