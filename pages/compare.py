@@ -13,6 +13,7 @@ from pages.ui.compare.picking import pick
 from pages.ui.compare.view import view
 from pages.ui.exports import pair_page
 from pages.ui.head import page_head
+from pages.ui.parts import first_steps
 
 
 def page() -> None:
@@ -37,7 +38,7 @@ def _too_few(engine: Engine, seen: list[RunSummary]) -> None:
     """Nothing to compare yet: how to get a run, or a second one."""
     if not seen:
         st.info(_("There is nothing to compare yet: a comparison takes two runs, each of which takes about a minute."))
-        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
+        first_steps()
         return
     st.page_link("pages/fine_tune.py", label=_("Start another run"), icon=":material/rocket_launch:")
     Compare.RUNS.put([seen[0].id])

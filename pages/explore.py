@@ -14,7 +14,7 @@ from pages.ui.address import Explore
 from pages.ui.bound import forget
 from pages.ui.explore.view import view
 from pages.ui.head import page_head, tab_title
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, first_steps
 from pages.ui.run_picker import pick_run
 
 
@@ -26,7 +26,7 @@ def page() -> None:
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
         st.info(_("There is nothing to explore yet. A run can be explored from its first frame on."))
-        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
+        first_steps()
         return
     with head:
         run = pick_run(store, runs, named, key="explore.run")

@@ -13,7 +13,7 @@ from pages.ui import reads, state
 from pages.ui.address import Tokens
 from pages.ui.bound import bound_segments, forget
 from pages.ui.head import page_head, tab_title
-from pages.ui.parts import escaped
+from pages.ui.parts import escaped, first_steps
 from pages.ui.run_picker import pick_run
 from pages.ui.tokens import reads as token_reads
 from pages.ui.tokens.classes import over_the_classes
@@ -41,7 +41,7 @@ def page() -> None:
     runs = [run for run in store.runs() if run.probe_known]
     if not runs:
         st.info(_("There is nothing to look at yet. A run shows what it attends to from its first frame on."))
-        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
+        first_steps()
         return
     with head:
         run = pick_run(store, runs, named, key="tokens.run")

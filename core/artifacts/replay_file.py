@@ -143,7 +143,7 @@ def read(path: Path) -> Contents:
     except _DamagedError as error:
         why = " ".join(str(error).split())[:CHARS_MAX]
         raise StoreError(
-            _("{file} is damaged, or no replay ({why}): take another file.", file=path.name, why=why)
+            _("{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=why)
         ) from error
     return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
 

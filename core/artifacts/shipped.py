@@ -59,7 +59,7 @@ SHIPPED = {
         Shipped(
             "ce-scl-sharp",
             "CE + SCL, τ 0.05",
-            N_("At a low temperature only the nearest reviews count: the mean cosine ends far higher than at τ 0.3."),
+            N_("At a low temperature only the nearest reviews count: all reviews end much closer than at τ 0.3."),
         ),
         Shipped(
             "r-drop",

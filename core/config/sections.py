@@ -162,7 +162,7 @@ class TaskConfig(Section):
         Field(
             ge=2,
             title=N_("Training rows"),
-            description=N_("Few-shot: a stratified sample of that many rows; with one seed, 20 are among the 100."),
+            description=N_("Few-shot: a stratified sample of that many rows; under one seed 20 are part of 100."),
         ),
         Shown({None: N_("All")}, unit=N_("rows")),
     ] = None

@@ -175,7 +175,7 @@ def _read(path: Path) -> tuple[_About, Design, Mapping[str, NDArray[Any]], str]:
         why = " ".join(str(error).split())[:200]
         raise StoreError(
             _(
-                "{file} is damaged, or no experiment ({reason}): take it from the repository.",
+                "{file} is damaged, or not an experiment ({reason}): take it from the repository.",
                 file=path.name,
                 reason=why,
             )

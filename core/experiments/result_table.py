@@ -133,6 +133,14 @@ def needed_text(comparison: Comparison) -> str:
     return "> 1,000" if comparison.seeds_needed is None else f"{comparison.seeds_needed:,}"
 
 
+def _interval_alone_differs(comparison: Comparison) -> bool:
+    """Whether the interval leaves out 0 and the verdict is that no difference is shown."""
+    low, high = comparison.difference.low, comparison.difference.high
+    if comparison.verdict != "no difference shown" or low is None or high is None:
+        return False
+    return not low <= 0 <= high
+
+
 def cautions(results: Results) -> list[str]:
     """What so few seeds, or runs that are missing, do to the table, a sentence each; nothing where all is well."""
     found = []
@@ -154,6 +162,14 @@ def cautions(results: Results) -> list[str]:
             )
         if seeds < FEW_SEEDS:
             found.append(_("An interval from so few seeds is too narrow: where it and p disagree, believe p."))
+        elif any(_interval_alone_differs(one) for one in comparisons):
+            found.append(
+                _(
+                    "An interval is that of one comparison alone, and p accounts for all {count} (Holm): where they "
+                    "disagree, believe p.",
+                    count=f"{count:,}",
+                )
+            )
     if results.ended_early:
         found.append(
             ngettext(

@@ -10,7 +10,8 @@ from core.figures.template import CLASS_COLOURS, QUIET, Figure, axis_heading, ba
 from core.language import N_, _
 
 # Of the first and the second setting.
-COLOURS = (CLASS_COLOURS[0], CLASS_COLOURS[3])
+# Of the settings side by side: none of them is the colour of a class.
+COLOURS = (CLASS_COLOURS[6], CLASS_COLOURS[7])
 GAP = 0.11
 
 

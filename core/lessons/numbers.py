@@ -20,8 +20,9 @@ from core.experiments.results import CellResult, results
 from core.experiments.shipped_experiments import SHIPPED_EXPERIMENTS
 from core.language import ENGLISH, _, in_language
 from core.quantities import percent, signed
-from core.representation.attention import split_attention, word_attention
+from core.representation.attention import punctuation, split_attention, top_words, word_attention
 from core.representation.metrics import METRICS, frame_measures
+from core.representation.word_statistics import selection_changes
 from core.store import ExperimentTable, Store
 
 Form = Literal["number", "percent", "points", "count", "words"]
@@ -37,7 +38,9 @@ class Number(Section):
         run: a replay of the project; experiment: an experiment of the project.
         step: what a step measured; score: of a split; vectors: a measure of the validation texts at a frame; forces:
             of the batch that Explore's force view shows at first, with another τ, where `temperature` says so; word:
-            the attention that a word of an `example` gets in the last block, as Tokens shows it at first.
+            the attention that a word of an `example` gets in the last block, as Tokens shows it at first; entered: in
+            how many more texts a word, case-folded, is among the `k` of greatest attention at the last frame than at
+            the first, as Tokens counts it over the classes.
         at: the step: the first or last that has it, the one with the highest or lowest value, or its number.
         cell: the levels of a cell, by axis; of: what of it is wanted; measure, split: by which cells are scored.
         form: how it is written; decimals.
@@ -52,6 +55,8 @@ class Number(Section):
     temperature: Annotated[float, Field(gt=0)] | None = None
     word: str | None = None
     example: Annotated[int, Field(ge=0)] = 0
+    entered: str | None = None
+    k: Annotated[int, Field(ge=1)] = 3
     at: At = "last"
     experiment: str | None = None
     cell: dict[str, str] = Field(default_factory=dict)
@@ -62,13 +67,17 @@ class Number(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Number:
-        kinds = [name for name in ("step", "score", "vectors", "forces", "word") if getattr(self, name) is not None]
+        kinds = [
+            name
+            for name in ("step", "score", "vectors", "forces", "word", "entered")
+            if getattr(self, name) is not None
+        ]
         if (self.run is None) == (self.experiment is None):
             raise ConfigError("number", str(kinds), "name a run or an experiment.")
         if self.run is not None and self.run not in SHIPPED:
             raise ConfigError("run", self.run, f"choose one of {', '.join(SHIPPED)}.")
         if self.run is not None and len(kinds) != 1:
-            raise ConfigError("number", self.run, "give one of step, score, vectors, forces and word.")
+            raise ConfigError("number", self.run, "give one of step, score, vectors, forces, word and entered.")
         if self.vectors is not None and self.vectors not in METRICS:
             raise ConfigError("vectors", self.vectors, f"choose one of {', '.join(METRICS)}.")
         if self.experiment is not None and self.experiment not in SHIPPED_EXPERIMENTS:
@@ -121,6 +130,8 @@ def value_of(store: Store, number: Number) -> float | str | None:
         scored = [one for one in store.evaluations(run_id) if one.split == number.split and number.score in one.values]
         return _at([(one.step, one.values[number.score]) for one in scored], number.at)
     frames = store.frame_steps(run_id)
+    if number.entered is not None:
+        return _of_selection(store, run_id, (frames[0], frames[-1]), number)
     step = {"first": frames[0], "last": frames[-1]}.get(str(number.at), number.at)
     if step not in frames:
         raise StoreError(f"{number.run} has no frame at step {step}: choose one of {frames}.")
@@ -190,6 +201,24 @@ def _of_word(store: Store, run_id: str, step: int, number: Number) -> float | No
         float(weight) for word, weight in zip(text.words, weights, strict=True) if text.surface(word) == number.word
     ]
     return sum(named) if named else None
+
+
+def _of_selection(store: Store, run_id: str, steps: tuple[int, int], number: Number) -> float:
+    texts = store.tokens(run_id).texts
+    words = [[text.surface(word) for word in text.words] for text in texts]
+    chosen = []
+    for step in steps:
+        attention = store.attention(run_id, step)
+        assert attention is not None
+        rows = split_attention(attention, [text.length for text in texts])
+        weights = (
+            word_attention(row, [word.places for word in text.words], layer=len(row)).words
+            for row, text in zip(rows, texts, strict=True)
+        )
+        of_texts = zip(weights, words, strict=True)
+        chosen.append([top_words(of_text, number.k, punctuation(read)).words for of_text, read in of_texts])
+    changes = {one.word: one.change for one in selection_changes(words, *chosen, at_least=1)}
+    return float(changes.get(str(number.entered), 0))
 
 
 def _of_experiment(store: Store, number: Number, name: str) -> float | str | None:

@@ -250,7 +250,7 @@ class Store(Database):
         if not matches and len(text) >= SHORTEST_PREFIX:
             matches = [r["id"] for r in rows if r["id"].startswith(text)]
         if not matches:
-            raise RunNotFoundError(_("Run {text} is no run: give an id from the list of runs.", text=shown(text)))
+            raise RunNotFoundError(_("There is no run {text}: give an id from the list of runs.", text=shown(text)))
         if len(matches) > 1:
             message = _("Run {text} fits several runs: give an id from the list of runs.", text=shown(text))
             raise RunNotFoundError(message)

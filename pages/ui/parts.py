@@ -58,6 +58,13 @@ def missing_weights(run: RunSummary) -> None:
         st.caption(escaped(sentence))
 
 
+def first_steps() -> None:
+    """What to do where there is no run yet: make one, or open the finished ones that Home has."""
+    with st.container(horizontal=True):
+        st.page_link("pages/fine_tune.py", label=_("Start a run"), icon=":material/rocket_launch:")
+        st.page_link("pages/home.py", label=_("Open a finished one on Home"), icon=":material/replay:")
+
+
 def status_badge(run: RunSummary) -> None:
     st.badge(_(str(run.status)), color=STATUS_COLOURS[run.status])
 

@@ -63,7 +63,7 @@ HEAD = '''"""A fine-tune of SCL Playground {version} as one script, which repeat
 
 {source}
 
-Licence of the code: Apache-2.0, from SCL Playground. The licences of the encoder and of the texts hold for these.
+Licence of the code: Apache-2.0, from SCL Playground. Encoder and texts have licences of their own.
 """
 '''
 PROMISE = (

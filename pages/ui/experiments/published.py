@@ -14,7 +14,7 @@ def published(protocol: Protocol) -> None:
     """A table for each that somebody published, with its setting and source."""
     if not protocol.published:
         return
-    st.subheader(_("What was published"))
+    st.subheader(_("Figures of the papers and notes"))
     for number, table in enumerate(protocol.published):
         rows = pd.DataFrame([dict(zip(table.header, map(_, row), strict=True)) for row in table.rows])
         columns = {name: st.column_config.Column(_(name)) for name in table.header}

@@ -344,7 +344,8 @@ class Lab {
   }
 
   drawLegend() {
-    const key = `${this.origin} ${this.anchor === null}`;
+    const lines = this.panels.map(({ collapse, bound }) => `${collapse === null} ${bound === null}`);
+    const key = `${this.origin} ${this.anchor === null} ${hasClassVectors(this)} ${lines}`;
     if (this.explained === key) return;
     this.explained = key;
     this.legend.replaceChildren(...legendOf(this));

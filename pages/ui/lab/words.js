@@ -123,6 +123,8 @@ function thinnedSteps(last) {
   return [...steps, last];
 }
 
+const hasClassVectors = ({ space, panels }) => space !== "simplex" && panels.some(({ moment }) => moment?.class_vectors);
+
 // What colours, marks and lines mean.
 function legendOf(lab) {
   const mark = (label) => {
@@ -136,5 +138,11 @@ function legendOf(lab) {
     return make("span", {}, drawing, text);
   };
   const acting = lab.anchor === null ? [] : [stroke(PULL_COLOUR, "", _("pulls the ringed point")), stroke(PUSH_COLOUR, "4 3", _("pushes it"))];
-  return [...lab.data.colours.map((_, label) => mark(label)), ...acting];
+  const rays = hasClassVectors(lab) ? [stroke(lab.colour(0), "", _("from the middle: class vectors"))] : [];
+  const traceOf = (field, panel) => lab.data.figure.data.find(({ meta }) => meta.field === field && meta.panel === panel);
+  const settings = lab.panels.length < 2 ? [] : lab.panels.map((_panel, at) => stroke(traceOf("loss", at).line.color, "", _("curves of {name}", { name: "AB"[at] })));
+  const lines = [["collapse", "6 4", _("collapse line")], ["bound", "1.5 3", _("bound")]]
+    .filter(([field]) => lab.panels.some((panel) => panel[field] !== null && panel[field] !== undefined))
+    .map(([field, dash, text]) => stroke(traceOf(field, 0).line.color, dash, text));
+  return [...lab.data.colours.map((_, label) => mark(label)), ...rays, ...acting, ...settings, ...lines];
 }

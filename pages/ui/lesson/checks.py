@@ -108,13 +108,19 @@ def _ask(key: str, check: Check, number: Number | None) -> float | int | None:
 
 
 def _said(answered: float | str) -> str:
-    return f"{answered:g}" if isinstance(answered, float) else answered
+    return f"{answered:,.10g}".replace("-", "−") if isinstance(answered, float) else answered
 
 
 def _truth(check: Check, numbers: Mapping[str, Number], value: Callable[[str], Value]) -> str:
     """What the runs say, with every number that the question compares."""
     if check.number is not None:
-        return _("The run says {number}.", number=numbers[check.number].written(value(check.number)))
+        number = numbers[check.number]
+        written = number.written(value(check.number))
+        return (
+            _("The runs say {number}.", number=written)
+            if number.run is None
+            else _("The run says {number}.", number=written)
+        )
     if not check.by_number:
         return _("The runs say: {choices}.", choices=" · ".join(right_choices(check, value)))
     return " · ".join(called(label, numbers[name].written(value(name))) for label, name in check.choices.items())

@@ -29,5 +29,6 @@ export default function ({ data: sent, parentElement }) {
 function show(node, behavior) {
   const { top, bottom, height } = node.getBoundingClientRect();
   if (top >= HEADER_PX && bottom <= innerHeight) return;
+  node.style.scrollMarginTop = `${HEADER_PX}px`;
   node.scrollIntoView({ block: height > innerHeight - HEADER_PX ? "start" : "center", behavior });
 }

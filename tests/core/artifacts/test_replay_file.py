@@ -344,7 +344,7 @@ def test_it_is_refused_in_a_sentence_and_nothing_is_created(name: str, untouched
     with pytest.raises(StoreError) as refusal:
         open_replay(untouched, path)
     sentence = str(refusal.value)
-    assert sentence.startswith("hostile.zip is damaged, or no replay (")
+    assert sentence.startswith("hostile.zip is damaged, or not a replay (")
     assert sentence.endswith("): take another file.")
     assert len(sentence) < CHARS_MAX
     assert "\n" not in sentence
@@ -376,7 +376,7 @@ def test_what_it_lacks_and_what_does_not_belong_in_it_are_named(
 ) -> None:
     path = tmp_path / "other.zip"
     path.write_bytes(archive)
-    with pytest.raises(StoreError, match=rf"^other\.zip is damaged, or no replay \({why}\): take another file\.$"):
+    with pytest.raises(StoreError, match=rf"^other\.zip is damaged, or not a replay \({why}\): take another file\.$"):
         open_replay(store, path)
 
 

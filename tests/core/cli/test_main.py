@@ -376,7 +376,7 @@ def test_a_replay_is_imported(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"no archive", "is damaged, or no replay"), (None, "replay.zip is not there: give a file")],
+    [(b"no archive", "is damaged, or not a replay"), (None, "replay.zip is not there: give a file")],
 )
 def test_what_is_no_replay_is_one_line(run: Any, tmp_path: Path, content: bytes | None, problem: str) -> None:
     if content is not None:
@@ -417,7 +417,7 @@ def test_a_queued_run_is_stopped_and_a_finished_one_is_left_alone(run: Any, tmp_
 def test_an_unknown_run_is_one_line(run: Any, command: str) -> None:
     status, out, err = run(command, "../../etc/passwd")
     assert (status, out) == (1, "")
-    assert "'../../etc/passwd' is no run" in err
+    assert "There is no run '../../etc/passwd'" in err
 
 
 def test_every_command_and_option_has_a_help_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -66,6 +67,33 @@ def test_attention_of_the_words_of_a_text_is_less_than_all(store: Store) -> None
     assert all(isinstance(value, float) and value > 0 for value in found)
     assert 0 < sum(float(value or 0) for value in found) < 1
     assert of(store, run="ce-scl", example=8, word="ship") is None
+
+
+def test_words_enter_and_leave_what_attention_selects(store: Store) -> None:
+    """Counted by hand: the three words of greatest attention of each text, at the first and the last frame."""
+    run_id = run_id_of(store, "ce-scl")
+    texts = store.tokens(run_id).texts
+    frames = store.frame_steps(run_id)
+    changes = Counter[str]()
+    for step, sign in ((frames[0], -1), (frames[-1], 1)):
+        attention = store.attention(run_id, step)
+        assert attention is not None
+        begin = 0
+        for text in texts:
+            of_cls = attention[-1, :, begin : begin + text.length].astype(float).mean(0)
+            begin += text.length
+            by_word = {
+                place: sum(of_cls[token] for token in word.places)
+                for place, word in enumerate(text.words)
+                if any(sign.isalnum() for sign in text.surface(word))
+            }
+            best = sorted(by_word, key=lambda place: -by_word[place])[:3]
+            for word in {text.surface(text.words[place]).casefold() for place in best}:
+                changes[word] += sign
+    assert changes["movie"] < -5
+    for word in ("movie", "it", "bad", "t"):
+        assert of(store, run="ce-scl", entered=word, k=3) == changes[word]
+    assert of(store, run="ce-scl", entered="zebra") == 0
 
 
 def test_a_cell_is_the_mean_of_its_runs(store: Store) -> None:
