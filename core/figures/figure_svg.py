@@ -19,6 +19,8 @@ DASHES = {"dash": "6 4", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "longdash": "10
 PADDING = 0.05
 TICKS = 4
 MARKER_PX = 2.6
+# A number below it is written as a power of ten: on an axis 0.0001 would be beside 5 × 10⁻⁵.
+SMALL = 0.001
 # A title that is too long for its figure becomes smaller, but not too small to be read; it is bolder than other words.
 LEAST_SIZE, TITLE_WIDTH = 0.75, 1.3
 # Of a letter, as the browser's side of a figure takes it; what is beside a title goes where there is no room for it.
@@ -57,10 +59,12 @@ class _Axis:
         return [number * step for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
     def text(self, value: float) -> str:
-        shown = f"{100 * value:.3g}%" if "%" in self.form else f"{value:.3g}"
+        if "%" in self.form:
+            return f"{100 * value:.3g}%".replace("-", "−")
+        shown = f"{value:.2e}" if 0 < abs(value) < SMALL else f"{value:.3g}"
         number, power, exponent = shown.partition("e")
         if power:
-            shown = f"{number} × 10{str(int(exponent)).translate(SUPERSCRIPT)}"
+            shown = f"{float(number):g} × 10{str(int(exponent)).translate(SUPERSCRIPT)}"
         return shown.replace("-", "−")
 
 

@@ -180,8 +180,8 @@ def _starving(sampler: str, batch: int, share: float) -> None:
         return
     st.warning(
         _(
-            "In some classes {share} of the texts will find no other of their class in the batch, so nothing pulls "
-            "them. A larger batch or class-balanced batches help.",
+            "Of some classes up to {share} of the texts will find no other of their class in the batch, so nothing "
+            "pulls them. A larger batch or class-balanced batches help.",
             share=percent(share),
         )
     )

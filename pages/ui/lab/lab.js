@@ -13,6 +13,7 @@ class Lab {
   constructor(node) {
     Object.assign(this, { node, panels: [], history: [], at: 0, playing: false, anchor: null, asked: null, wanted: null, numbers: 0 });
     Object.assign(this, { moves: [], pure: true, dragging: null, speed: 1, updates: 0, chartedAt: 0, heardAt: 0 });
+    this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.sizes = new ResizeObserver(() => this.measure());
     this.playButton = iconButton("play", _("Play"), () => this.togglePlay(), "lab-play");
     this.stepButton = iconButton("next", _("One step"), () => this.stepOnce());

@@ -10,6 +10,7 @@ const PULL_COLOUR = "#0072b2";
 const PUSH_COLOUR = "#d55e00";
 const GROW_MS = 160;
 const TURN = 0.01;
+const NUMBER_PX = 12; // how far above a point its number is, and how near two may be
 
 class Picture {
   constructor(act) {
@@ -78,6 +79,7 @@ class Picture {
     this.drawArrows(view, moment, places);
     this.drawClasses(view, panel);
     for (const mark of marks.toSorted((one, other) => one.near - other.near)) this.drawMark(mark, view);
+    if (view.anchor !== null) this.drawNumbers(view, moment, marks);
     this.marks = marks;
   }
 
@@ -270,6 +272,20 @@ class Picture {
     }
     pen.setLineDash([]);
     pen.globalAlpha = 1;
+  }
+
+  // The numbers by which the words below call the anchor and what acts most on it, as far as there is room for them.
+  drawNumbers(view, moment, marks) {
+    const acting = [-1, 1].flatMap((sign) => strongestPulls(moment, sign)).filter(([isClass]) => !isClass);
+    const drawn = [];
+    for (const [, text, second] of [[false, view.anchor, 0], ...acting]) {
+      const mark = marks.find((one) => one.text === text && one.view === second);
+      if (!mark || drawn.some(({ x, y }) => Math.hypot(x - mark.x, y - mark.y) < NUMBER_PX)) continue;
+      drawn.push(mark);
+      // That of the anchor is below its ring, where it has least to do with the lines of pulls.
+      const below = text === view.anchor && !second ? 2.2 * NUMBER_PX : -NUMBER_PX;
+      this.label(`${text + 1}${second ? "′" : ""}`, mark.x, mark.y + below, view);
+    }
   }
 
   nearest(x, y, reach) {

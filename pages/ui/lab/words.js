@@ -56,7 +56,14 @@ function drawShares(bars, pulls, temperature) {
   bars.setAttribute("aria-label", about);
 }
 
-// The strongest of what pulls and pushes the anchor, in words.
+// The strongest of what pulls (-1) or pushes (1) the anchor.
+const strongestPulls = ({ pulls }, sign) =>
+  pulls
+    .filter((pull) => sign * pull[3] > 0.005)
+    .toSorted((one, other) => sign * (other[3] - one[3]))
+    .slice(0, MOST_PULLS);
+
+// The same in words.
 function pullWords(lab, moment, setting) {
   if (lab.anchor === null) return _("Drag a point, or press one to see what pulls and pushes it.");
   const name = _("Point {number} ({name})", { number: lab.anchor + 1, name: lab.className(lab.labels[lab.anchor]) });
@@ -66,10 +73,7 @@ function pullWords(lab, moment, setting) {
     return number === lab.anchor ? _("its other view") : _("point {number}", { number: `${number + 1}${view ? "′" : ""}` });
   };
   const list = (sign) =>
-    moment.pulls
-      .filter((pull) => sign * pull[3] > 0.005)
-      .toSorted((one, other) => sign * (other[3] - one[3]))
-      .slice(0, MOST_PULLS)
+    strongestPulls(moment, sign)
       .map((pull) => _("{name} ({more})", { name: called(pull), more: shortNumber(Math.abs(pull[3])) }));
   const between = _("{first}, {next}", { first: "", next: "" });
   const [pulling, pushing] = [list(-1).join(between) || _("nothing"), list(1).join(between)];

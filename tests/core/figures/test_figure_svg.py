@@ -76,6 +76,7 @@ def test_shares_are_percentages_and_minus_is_a_minus() -> None:
     assert "−0.5" in words(drawn(below))
     small = figure([{"x": [0, 10], "y": [0, 1e-4]}], yaxis={"domain": [0, 1], "range": [0, 1e-4]})
     assert "5 × 10⁻⁵" in words(drawn(small))
+    assert "1 × 10⁻⁴" in words(drawn(small))
 
 
 def test_labels_are_text_whatever_they_hold() -> None:
