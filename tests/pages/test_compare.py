@@ -174,7 +174,7 @@ def test_an_unknown_run_is_a_sentence_and_the_others_are_compared(opened: Callab
 def test_at_most_six_are_compared(opened: Callable[..., AppTest], made: Made) -> None:
     every = [made(f"run {i}", seed=i) for i in range(7)]
     app = opened(runs=",".join(every))
-    assert any("at most 6 are compared" in warning.value for warning in app.warning)
+    assert any("at most 6 can be compared" in warning.value for warning in app.warning)
     assert ids(app) == every[:6]
     app = opened(runs=",".join(every[:6]), show="twin")
     assert button(app, "Launch the twin").disabled
@@ -444,7 +444,7 @@ def test_choosing_a_list_selects_it_on_the_maps(opened: Callable[..., AppTest], 
 def test_runs_without_common_examples_stand_side_by_side(opened: Callable[..., AppTest], made: Made) -> None:
     one, other = made("a"), made("b", texts=[f"other {i}" for i in range(6)])
     text = words(opened(runs=f"{one},{other}", show="maps"))
-    assert "no examples in common, so their maps stand side by side without links" in text
+    assert "no examples in common, so their maps are shown side by side, unlinked" in text
     assert "no validation texts in common" in text
 
 

@@ -144,7 +144,8 @@ class TestSetUp:
     @pytest.mark.parametrize(("name", "text"), [("seeds", "many"), ("steps", "-3"), ("seeds", "0"), ("steps", "1.5")])
     def test_nonsense_in_its_address_is_said(self, opened: Opened, name: str, text: str) -> None:
         app = opened("experiments", new="grid", **{name: text})
-        assert any(f"asks for {name} = " in w.value and f"no number of {name}" in w.value for w in app.warning)
+        said = [one.value for one in app.warning if f"asks for {name} = " in one.value]
+        assert any(f"that number of {name} is not possible" in one for one in said)
         assert metrics(app)["New runs"] == "5"
         assert name not in app.query_params
 

@@ -488,7 +488,7 @@ def test_every_status_has_its_words_and_its_buttons(
     _, gone = made_run(folder, draft(), claim=False)
     store.claim_next(range(1000), DEAD)
     text, buttons = seen(gone)
-    assert "The worker is gone" in text
+    assert "The worker stopped unexpectedly" in text
     assert buttons == {"Resume"}
 
 

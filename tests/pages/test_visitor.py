@@ -137,12 +137,12 @@ class TestLimits:
         engine = LocalEngine(shared, slots=range(0))
         for _ in range(2):
             engine.submit(draft(), "ada")
-        with pytest.raises(EngineError, match="2 of your runs wait already"):
+        with pytest.raises(EngineError, match="2 of your runs are waiting already"):
             engine.submit(draft(), "ada")
         engine.submit(draft(), "bob")
         engine.submit(draft())  # the command line's, of whoever runs the server
         monkeypatch.setenv("SCL_TOTAL_WAITING", "4")
-        with pytest.raises(EngineError, match="4 runs wait already"):
+        with pytest.raises(EngineError, match="4 runs are waiting already"):
             engine.submit(draft(), "eve")
         assert len(shared.runs()) == 4
         monkeypatch.setenv("SCL_SHARED", "0")
@@ -216,7 +216,7 @@ def test_an_admin_sees_whose_a_run_is_and_may_be_none_any_more(
     assert any("Run of visitor" in caption.value for caption in watched.caption)
     assert "Stop" in labels(watched)
     drawn = drawn.switch_page("pages/runs.py").run()
-    drawn = next(button for button in drawn.button if button.label == "Be an admin no longer").click().run()
+    drawn = next(button for button in drawn.button if button.label == "Stop being an admin").click().run()
     assert "Become an admin" in labels(drawn)
     assert not any("an admin:" in caption.value for caption in drawn.caption)
 
