@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -147,6 +148,16 @@ def test_no_sentence_stays_in_english(
         if ENGLISH_WORDS.search(text) and not NATIVE[code].search(text) and not CITATION.search(text)
     }
     assert {one for one in left - STREAMLITS if not any(text in one for text in texts)} == set()
+
+
+def test_a_download_is_in_the_language_that_is_spoken(page: Page, server: Server, runs: tuple[str, str]) -> None:
+    settled(page, f"{server.url}/compare?runs={','.join(runs)}&lang=zh")
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="两次运行的页面").click()
+    text = Path(coming.value.path()).read_text(encoding="utf-8")
+    assert '<html lang="zh">' in text
+    assert "得分" in text
+    assert "Scores" not in text
 
 
 @pytest.mark.parametrize("code", NATIVE)
