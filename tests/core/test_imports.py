@@ -77,7 +77,7 @@ ALLOWED = {
     },
     # Its process is begun as those of jobs are.
     "lab": {"config", "errors", "lazy", "losses", "parameters", "representation", "workers"},
-    "store": {"atomic", "config", "errors", "events", "representation", "settings", "tasks.rows"},
+    "store": {"atomic", "config", "errors", "events", "quantities", "representation", "settings", "tasks.rows"},
     "workers": {
         "atomic",
         "config",
@@ -140,6 +140,8 @@ ALLOWED = {
         "events",
         "figures",
         "losses.entry",
+        # A script leaves out what that loss does from a size on alone.
+        "losses.supcon",
         "parameters",
         "quantities",
         "registry",
