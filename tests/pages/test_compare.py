@@ -263,6 +263,14 @@ def test_scores_of_different_validation_rows_have_no_best(
     assert said in words(app)
 
 
+def test_rows_of_two_files_of_one_name_are_different_rows(opened: Callable[..., AppTest], made: Made) -> None:
+    said = "these runs were scored on different validation rows"
+    runs = [made("a"), made("b", batch_size=4, texts=[f"other {text}" for text in TEXTS])]
+    app = opened(runs=",".join(runs))
+    assert said in words(app)
+    assert "★ 75.0%" not in table(app, "Measure").set_index("Measure").loc["↑ Validation accuracy"].tolist()
+
+
 def test_alignment_alone_is_no_merit(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:
     from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
 

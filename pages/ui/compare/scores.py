@@ -123,9 +123,9 @@ def scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     """What the runs have scored so far."""
     scores = [_scores(store, one) for one in runs]
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
+    sets = _validation_sets(runs)
     scored_rows = {
-        name: {_validation_rows(one) for one, of_run in zip(runs, scores, strict=True) if name in of_run}
-        for name in measures
+        name: {of_rows for of_rows, of_run in zip(sets, scores, strict=True) if name in of_run} for name in measures
     }
     # The best on one set of rows is not the best on another.
     fair = [
@@ -137,6 +137,35 @@ def scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
         for name, (measure, _about) in measures.items()
     )
     return Scores(scores_over_seeds([one.config for one in runs], scores, fair), measures, differ)
+
+
+def _validation_sets(runs: Sequence[Compared]) -> list[int]:
+    """Of each run a number for the validation rows that it was scored on, the same where they are the same."""
+    firsts: list[Compared] = []
+    found = []
+    for one in runs:
+        place = next((place for place, first in enumerate(firsts) if _same_rows(first, one)), len(firsts))
+        if place == len(firsts):
+            firsts.append(one)
+        found.append(place)
+    return found
+
+
+def _same_rows(one: Compared, other: Compared) -> bool:
+    """Whether the settings give the same validation rows, and those that both maps show are the same."""
+    if _validation_rows(one) != _validation_rows(other):
+        return False
+    shown, others = _shown_rows(one), _shown_rows(other)
+    return all(shown[number] == others[number] for number in shown.keys() & others.keys())
+
+
+def _shown_rows(one: Compared) -> dict[int, tuple[str, str]]:
+    """Text and class of the validation rows on a run's map, by their number: files of one name may hold others."""
+    probe = one.run.probe
+    if probe is None:
+        return {}
+    rows = zip(probe.ids, probe.texts, probe.labels, strict=True)
+    return {number: (text, probe.classes[label]) for number, text, label in list(rows)[: probe.held_out]}
 
 
 def _validation_rows(one: Compared) -> str:
