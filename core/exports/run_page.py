@@ -31,9 +31,10 @@ from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe
 from core.exports.entry import Export, file_stem, going_on
 from core.figures.curves import curves_figure
 from core.figures.example_colours import correct_colours, label_colours, prediction_colours
-from core.figures.figure_svg import figure_svg
+from core.figures.figure_svg import figure_svg, with_shared_ranges
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.figures.map_script import map_classes, map_style
+from core.figures.template import Figure
 from core.language import N_, _, joined, language, script_messages, sentences
 from core.quantities import counted, percent
 from core.representation.attention import attention_over_layers, split_attention
@@ -101,9 +102,9 @@ def run_page(store: Store, runs: Sequence[RunRecord], index: str | None = None) 
             {
                 "title": one.run.title,
                 "summary": run_summary(one.run),
-                "curves": Markup(_curves(one)),  # noqa: S704 its labels are escaped where it is made
+                "curves": Markup(_curves(one, figure)),  # noqa: S704 its labels are escaped where it is made
             }
-            for one in shown
+            for one, figure in zip(shown, with_shared_ranges([_figure(one) for one in shown]), strict=True)
         ],
         colourings=[{"name": name, "label": _(label)} for name, label in COLOURINGS.items()],
         scores=_scores(shown),
@@ -226,14 +227,17 @@ def run_summary(run: RunRecord) -> str:
     return " · ".join([*parts, _("seed {number}", number=config.seed), _(str(run.status))])
 
 
-def _curves(one: _Shown) -> str:
+def _figure(one: _Shown) -> Figure:
     store, run = one.store, one.run
-    figure = curves_figure(
+    return curves_figure(
         store.steps(run.id), one.evaluations, store.knob_turns(run.id), run.facts, run.config.phase_ends, revision=""
     )
+
+
+def _curves(one: _Shown, figure: Figure) -> str:
     about = _(
         "Curves of {title}: loss and its parts, accuracy, gradient norm and learning rate over the steps.",
-        title=run.title,
+        title=one.run.title,
     )
     return "".join(
         f'<div class="{kind}">{figure_svg(figure, width=width, height=height, about=about)}</div>'

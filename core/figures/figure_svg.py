@@ -98,7 +98,36 @@ def figure_svg(figure: Figure, *, width: int, height: int, about: str) -> str:
     )
 
 
+def with_shared_ranges(figures: Sequence[Figure]) -> list[Figure]:
+    """The same figures, to be compared side by side: an axis that several have spans what it spans in any of them."""
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for figure in figures:
+        spans.setdefault("xaxis", []).append(figure["layout"]["xaxis"]["range"])
+        for name in {trace["yaxis"] for trace in figure["data"]}:
+            spans.setdefault(f"yaxis{name[1:]}", []).append(_span(name, figure))
+    ranges = {axis: [min(low for low, _ in ends), max(high for _, high in ends)] for axis, ends in spans.items()}
+    return [
+        figure
+        | {
+            "layout": figure["layout"]
+            | {
+                axis: figure["layout"][axis] | {"range": ends}
+                for axis, ends in ranges.items()
+                if axis in figure["layout"]
+            }
+        }
+        for figure in figures
+    ]
+
+
 def _y_axis(name: str, figure: Figure, top: float, bottom: float) -> _Axis:
+    said = figure["layout"][f"yaxis{name[1:]}"]
+    start, end = (bottom - share * (bottom - top) for share in said["domain"])
+    return _Axis(*_span(name, figure), start, end, said.get("type") == "log", str(said.get("tickformat", "")))
+
+
+def _span(name: str, figure: Figure) -> tuple[float, float]:
+    """Lowest and highest value of an axis, powers of ten where it is logarithmic."""
     said = figure["layout"][f"yaxis{name[1:]}"]
     log = said.get("type") == "log"
     values = [
@@ -110,16 +139,13 @@ def _y_axis(name: str, figure: Figure, top: float, bottom: float) -> _Axis:
     ]
     if "range" in said:
         low, high = (float(end) for end in said["range"])
-    else:
-        places = [math.log10(value) for value in values] if log else values
-        low, high = min(places, default=0.0), max(places, default=1.0)
-        if said.get("rangemode") == "tozero":
-            low, high = min(0.0, low), max(0.0, high)
-        room = PADDING * (high - low) or (abs(high) or 1.0) * PADDING
-        low = low if said.get("rangemode") == "tozero" and low == 0 else low - room
-        high += room
-    start, end = (bottom - share * (bottom - top) for share in said["domain"])
-    return _Axis(low, high, start, end, log, str(said.get("tickformat", "")))
+        return low, high
+    places = [math.log10(value) for value in values] if log else values
+    low, high = min(places, default=0.0), max(places, default=1.0)
+    if said.get("rangemode") == "tozero":
+        low, high = min(0.0, low), max(0.0, high)
+    room = PADDING * (high - low) or (abs(high) or 1.0) * PADDING
+    return low if said.get("rangemode") == "tozero" and low == 0 else low - room, high + room
 
 
 def _nice(step: float) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
-from core.figures.figure_svg import figure_svg
+from core.figures.figure_svg import figure_svg, with_shared_ranges
 
 MARGIN = {"l": 60, "r": 40, "t": 10, "b": 30}
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -151,3 +151,25 @@ def test_a_title_that_is_too_long_becomes_smaller_and_loses_its_note() -> None:
     assert first == 13
     assert 13 > longer > longest
     assert longest == pytest.approx(0.75 * 13, abs=0.01)
+
+
+def test_figures_side_by_side_share_the_axes_that_both_have() -> None:
+    free = {"domain": [0, 1]}
+    short = figure([{"x": [0, 10], "y": [0, 1]}], yaxis=free)
+    long = figure([{"x": [0, 20], "y": [-1, 3]}], yaxis=free, xaxis={"range": [0, 20], "title": {"text": "step"}})
+    more = figure(
+        [{"x": [0, 10], "y": [0.01, 100.0], "yaxis": "y2"}],
+        yaxis2={"domain": [0, 1], "type": "log"},
+    )
+    first, second, third = with_shared_ranges([short, long, more])
+    assert first["layout"]["xaxis"]["range"] == second["layout"]["xaxis"]["range"] == [0, 20]
+    low, high = first["layout"]["yaxis"]["range"]
+    assert second["layout"]["yaxis"]["range"] == [low, high]
+    assert (low, high) == pytest.approx((-1.2, 3.2))  # with a twentieth of room
+    assert third["layout"]["yaxis2"]["range"] == pytest.approx([-2.2, 2.2])
+    assert "yaxis2" not in first["layout"]
+    # Nothing was changed in what was given.
+    assert "range" not in short["layout"]["yaxis"]
+    [(left, bottom), (middle, top)] = lines(drawn(first))[0]
+    assert (left, middle) == (60.0, 210.0)
+    assert (bottom, top) == pytest.approx((210 - 200 * 1.2 / 4.4, 210 - 200 * 2.2 / 4.4), abs=0.1)
