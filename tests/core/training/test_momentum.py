@@ -65,7 +65,7 @@ def test_without_a_queue_there_is_nothing_to_say(draft: Draft) -> None:
 
 @pytest.mark.parametrize("given", ["Auto", "fast", True, None, 1.0, -0.1])
 def test_what_is_neither_auto_nor_a_momentum_is_refused(given: Any) -> None:
-    with pytest.raises(ConfigError, match="from 0 below 1 or auto"):
+    with pytest.raises(ConfigError, match="from 0 and below 1 or auto"):
         parse_config({"phases": [{"objective": queued(momentum=given)}]})
 
 

@@ -318,7 +318,7 @@ class TestTriplets:
             prepare(draft(**self.SUPERVISED), gpu=False)
         assert str(caught.value) == (
             "objective = 'simcse_supervised' cannot be used: small.csv has no triplets: it needs pairs (columns text, "
-            "text_b, label) with the labels entailment and contradiction for one premise, and training rows enough to "
+            "text_b, label) with the labels entailment and contradiction for one premise, and enough training rows to "
             "hold both."
         )
 

@@ -120,7 +120,7 @@ def test_whose_predictions_the_frames_hold() -> None:
     assert "linear probe's, fitted on 200" in str(predictions_note(mixed(1.0), [frame(0, 200), frame(10, 200)]))
     assert "Before step 5" in str(predictions_note(run(TWO), [frame(0, 90), frame(4, 90), frame(10)]))
     assert "mean nothing" in str(predictions_note(mixed(1.0), [frame(0), frame(10)]))
-    assert "before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))
+    assert "Before step 5" in str(predictions_note(run(TWO), [frame(0), frame(10)]))
 
 
 def score(step: int, accuracy: float, split: str = "validation", rows: int | None = None) -> Evaluation:
