@@ -74,7 +74,8 @@ def tries(page: Page, part: Part, block: Try) -> None:
         panel(page).get_by_role("button", name=label, exact=True).click()
         for name, value in choice.items():
             if not isinstance(value, list):
-                expect(page).to_have_url(re.compile(rf"[?&]{name}={value}|^(?!.*[?&]{name}=)"))
+                said = f"{value:g}" if isinstance(value, float) else value
+                expect(page).to_have_url(re.compile(rf"[?&]{name}={said}|^(?!.*[?&]{name}=)"))
     assert part.shown.page in page.url
 
 
@@ -129,6 +130,21 @@ def test_answers_outlive_a_reload_and_can_be_forgotten(page: Page, server: Serve
     expect(page.get_by_role("button", name="Bring my answers back")).to_be_visible()
     settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
     expect(panel(page).get_by_role("button", name="Reveal")).to_be_visible()
+
+
+def test_the_way_on_keeps_its_place_while_text_comes(page: Page, server: Server) -> None:
+    """A button that is another one, or elsewhere, between press and release is not pressed."""
+    settled(page, f"{server.url}/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5")
+    button = panel(page).get_by_role("button", name="Next")
+    before = button.bounding_box()
+    button.evaluate("button => { button.mark = true; }")
+    panel(page).get_by_text("Yes, in one place").click()
+    panel(page).get_by_role("button", name="Reveal").click()
+    expect(panel(page).get_by_text("They slow down long before")).to_be_visible()
+    assert button.evaluate("button => button.mark") is True
+    assert button.bounding_box() == before
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    expect(button).to_be_in_viewport()
 
 
 def test_answers_given_in_two_tabs_are_both_kept(page: Page, server: Server) -> None:

@@ -40,11 +40,16 @@ def lesson_panel(page: str) -> None:
     point(at)
     keep_answers()
     with st.container(key="lesson", gap="small"):
-        try:
-            _draw(at)
-        except PlaygroundError as error:
-            st.error(escaped(str(error)))
-        _way_on(at)
+        # The way on keeps its place below the text, however much of that comes: a button that moves away between
+        # press and release is not pressed.
+        text, way = st.container(key="lesson.text", gap="small"), st.container(key="lesson.way", gap="small")
+        with text:
+            try:
+                _draw(at)
+            except PlaygroundError as error:
+                st.error(escaped(str(error)))
+        with way:
+            _way_on(at)
 
 
 def _draw(at: At) -> None:
@@ -148,10 +153,9 @@ def _keep_prediction(key: str) -> None:
 
 def _way_on(at: At) -> None:
     """Back, on, and out."""
-    st.space("small")
     if at.is_last and _following(at) is not None and (still := _open_checks(at.lesson)):
         st.caption(ngettext("{count} check is still open.", "{count} checks are still open.", still))
-    with st.container(horizontal=True, key="lesson.way"):
+    with st.container(horizontal=True):
         if at.number > 1:
             # Translators: a button: to the part of the lesson before.
             st.button(_("Back"), icon=":material/arrow_back:", key="lesson.back", on_click=go_to, args=(at.go(-1),))
