@@ -171,8 +171,14 @@ def _way_on(at: At) -> None:
                 args=(at.go(1),),
             )
         elif (following := _following(at)) is not None:
-            label = _("Next lesson: {title}", title=following.lesson.title)
-            st.button(label, type="primary", key="lesson.following", on_click=go_to, args=(following,))
+            st.button(
+                _("Next lesson"),
+                type="primary",
+                help=following.lesson.title,
+                key="lesson.following",
+                on_click=go_to,
+                args=(following,),
+            )
         st.button(
             # Translators: a button: out of the lesson.
             _("Leave"),
