@@ -26,7 +26,7 @@ def first_line(error: BaseException) -> str:
 
 
 class PlaygroundError(Exception):
-    """Anything a person can mend; the message says how."""
+    """Anything a person can fix; the message says how."""
 
 
 class ConfigError(PlaygroundError, ValueError):

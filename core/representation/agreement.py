@@ -1,4 +1,4 @@
-"""Where runs agree on the same examples: what one has mended and what it has broken."""
+"""Where runs agree on the same examples: what one got right that the other got wrong, and the other way round."""
 
 from __future__ import annotations
 

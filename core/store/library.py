@@ -287,7 +287,7 @@ def _task(row: sqlite3.Row) -> LibraryTask:
 
 @lru_cache(maxsize=4)
 def _rows_of(path: Path, stamp: tuple[int, int]) -> Rows:
-    """Rows never change under their name, but a damaged file is mended under it."""
+    """Rows never change under their name, but a damaged file is replaced under it."""
     return read_rows_file(path)[0]
 
 

@@ -188,14 +188,14 @@ def _refusal(file: str, first: str, more: int, kinds: Sequence[str]) -> str:
     options = " ".join(f"--drop {kind}" for kind in kinds)
     if not more:
         return _(
-            "{file}: {problem}: mend the file, or drop such rows ({options}).",
+            "{file}: {problem}: fix the file, or drop such rows ({options}).",
             file=file,
             problem=first,
             options=options,
         )
     return ngettext(
-        "{file}: {problem}, and {count} more row cannot be used: mend the file, or drop such rows ({options}).",
-        "{file}: {problem}, and {count} more rows cannot be used: mend the file, or drop such rows ({options}).",
+        "{file}: {problem}, and {count} more row cannot be used: fix the file, or drop such rows ({options}).",
+        "{file}: {problem}, and {count} more rows cannot be used: fix the file, or drop such rows ({options}).",
         more,
         file=file,
         problem=first,

@@ -111,7 +111,7 @@ class Composer:
 
     def _names_of(self, texts: Mapping[Home, str]) -> dict[Home, str]:
         names = {home: home.name for home in texts}
-        for depth in (1, 2, 3):  # as much of the module behind a name as tells it from others
+        for depth in (1, 2, 3):  # as much of its module behind a name as makes it unique
             counts = Counter(names.values())
             for home, name in names.items():
                 if counts[name] > 1 or name in self.taken:

@@ -86,7 +86,7 @@ def file_family(name: str, shown_name: str, head: bytes) -> Family:
         raise TaskError(message)
     if family == "parquet" and not head.startswith(PARQUET_MAGIC):
         message = _(
-            "{file} is not a Parquet file, or a damaged one: write it again, or mend its suffix.", file=shown_name
+            "{file} is not a Parquet file, or a damaged one: write it again, or fix its suffix.", file=shown_name
         )
         raise TaskError(message)
     return family

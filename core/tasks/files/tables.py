@@ -257,7 +257,7 @@ def _delimited_table(
     columns = named_columns(first[0] if header else [""] * width)
     if not columns:
         message = _(
-            "{file}, line 1, has a quotation mark in the wrong place: mend the names of the columns.", file=shown_name
+            "{file}, line 1, has a quotation mark in the wrong place: fix the names of the columns.", file=shown_name
         )
         raise TaskError(message)
 

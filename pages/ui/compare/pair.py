@@ -1,4 +1,4 @@
-"""Two runs, example by example: what one of them mended and what it broke."""
+"""Two runs, example by example: where one of them is right and the other wrong."""
 
 from __future__ import annotations
 
