@@ -80,8 +80,11 @@ def test_a_map_is_cancelled_and_asked_for_again(page: Page, server: Server, lear
         grow(learning, step)
     learning.end(Status.STOPPED)
     opened(page, server, learning)
-    page.get_by_role("radio", name="t-SNE").or_(page.get_by_text("t-SNE", exact=True)).first.click()
     cancel = page.get_by_role("button", name="Cancel")
+    # How far PCA's map can be trusted is measured by a job too, with a button of the same name.
+    expect(page.get_by_text(re.compile("Trustworthiness"))).to_be_visible(timeout=LOADED_S * 1000)
+    expect(cancel).to_have_count(0)
+    page.get_by_role("radio", name="t-SNE").or_(page.get_by_text("t-SNE", exact=True)).first.click()
     cancel.click(timeout=SOON_S * 1000)
     again = page.get_by_role("button", name="Try again")
     expect(again).to_be_visible(timeout=SOON_S * 1000)
