@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core import language
-from core.config import RunConfig, parse_config
+from core.config import RunConfig, parse_config, sweepable
 from core.language import in_language
 from core.store import Store
 from tests.foreign import Foreign
@@ -39,8 +39,13 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Speak a language whose every message is seen; English stays English."""
     catalogue = language._catalogue
     monkeypatch.setattr(language, "_catalogue", lambda code: catalogue(code) if code == "en" else Foreign())
+    kept = (language._reread, sweepable._sweepable)
+    for one in kept:
+        one.cache_clear()
     with in_language("zh"):
         yield
+    for one in kept:
+        one.cache_clear()
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +110,14 @@ def small_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store(tmp_path / "runs")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Store]:
+    """The store of another machine."""
+    opened = Store(tmp_path / "elsewhere" / "runs")
     yield opened
     opened.close()
 

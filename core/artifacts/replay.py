@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from math import isfinite
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from safetensors.numpy import save
 
 from core import __version__
 from core.artifacts import replay_file
+from core.artifacts.packed import write_members
 from core.artifacts.replay_file import FRAMES, MAPS, RUN, TEST, TOKENS, Contents
 from core.config import RunConfig
+from core.config.folders import without_folders
 from core.errors import StoreError
 from core.events import VALIDATION, Evaluation, Frame, Predictions, Probe, Started, Step
 from core.language import ENGLISH, N_, _, in_language
@@ -131,7 +133,7 @@ def write_replay(store: Store, run_id: str, path: Path) -> None:
         FRAMES: save(arrays),
         TOKENS: tokens_text(tokens),
     }
-    replay_file.write(path, members)
+    write_members(path, members)
 
 
 def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
@@ -152,21 +154,6 @@ def _written(store: Store, run: RunRecord, frames: list[int]) -> dict[str, Any]:
         "steps": [_record(step) for step in store.steps(run.id)],
         "evaluations": [_record(e) | {"split": e.split} for e in scored(run.effective, store.evaluations(run.id))],
     }
-
-
-def without_folders(config: RunConfig) -> RunConfig:
-    """Files of the machine by their names alone: where they lie is nobody else's business."""
-    task = config.task.model_copy(
-        update={
-            field: PureWindowsPath(path).name  # which knows both kinds of slash
-            for field in ("path", "test_path")
-            if (path := getattr(config.task, field)) is not None
-        }
-    )
-    encoder = config.encoder
-    if replay_file.is_path(encoder.id):
-        encoder = encoder.model_copy(update={"id": PureWindowsPath(encoder.id).name})
-    return config.model_copy(update={"task": task, "encoder": encoder})
 
 
 def _record(event: Step | Evaluation) -> dict[str, Any]:

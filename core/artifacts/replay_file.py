@@ -7,22 +7,19 @@ weights and no path of the machine that wrote it.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.numpy import load
+from pydantic import Field
 
-from core.atomic import atomic_write
+from core.artifacts import packed
+from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parsed
 from core.config import RunConfig, parse_config
+from core.config.folders import is_path, named_models
 from core.errors import PlaygroundError, StoreError, shown
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
 from core.language import N_, _, listed
@@ -31,11 +28,6 @@ from core.store.names import NAME_CHARS
 FORMAT = 2
 RUN, MAPS, FRAMES, TOKENS = "run.json", "maps.safetensors", "frames.safetensors", "tokens.json"
 MEMBERS = (RUN, MAPS, FRAMES, TOKENS)
-# What an archive, and what it unpacks to, may take: more is no replay.
-BYTES_MAX = 64 * 2**20
-# Of what is wrong with a file; some of it is the file's own words.
-CHARS_MAX = 300
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 TEST = "test"
 SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
 SCORES = ("accuracy", "macro_f1")
@@ -44,30 +36,20 @@ OF_STEP = N_("{file}: {array} of step {step}")
 # The file of frames holds other arrays than a replay's.
 WITH_ATTENTION = N_("{file}: embeddings and logits and attention of each frame")
 WITHOUT_ATTENTION = N_("{file}: embeddings and logits of each frame")
-# What a damaged archive makes the library raise, besides what it declares.
-UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, ValueError, OverflowError, zipfile.BadZipFile, zlib.error)
 
-Array = NDArray[Any]
-Form = TypeVar("Form", bound=BaseModel)
 Values = dict[Annotated[str, Field(max_length=120)], float]
 Step = Annotated[int, Field(ge=0)]
 Row = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class _Form(BaseModel):
-    """A part of `run.json` or `tokens.json`: frozen, of exactly these fields and types, and of finite numbers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class StepForm(_Form):
+class StepForm(StrictForm):
     """What one step measured."""
 
     step: Annotated[int, Field(ge=1)]
     values: Values
 
 
-class ScoresForm(_Form):
+class ScoresForm(StrictForm):
     """What one split scored at one step."""
 
     step: Step
@@ -75,7 +57,7 @@ class ScoresForm(_Form):
     values: Values
 
 
-class ProbeForm(_Form):
+class ProbeForm(StrictForm):
     """The examples on the map, as `Probe` has them."""
 
     ids: tuple[Row, ...]
@@ -85,7 +67,7 @@ class ProbeForm(_Form):
     splits: tuple[Literal["train", "validation"], ...]
 
 
-class RunForm(_Form):
+class RunForm(StrictForm):
     """All of `run.json`."""
 
     format: Literal[2]
@@ -102,7 +84,7 @@ class RunForm(_Form):
     evaluations: tuple[ScoresForm, ...]
 
 
-class TokensForm(_Form):
+class TokensForm(StrictForm):
     """All of `tokens.json`, as `core.store.frames` writes it."""
 
     rows: tuple[Row, ...]
@@ -131,100 +113,35 @@ class Contents:
 def read(path: Path) -> Contents:
     """Read and check a replay. Raises: StoreError in one sentence for what is none, or is damaged."""
     try:
-        members = _members(path)
-        run = _parsed(RunForm, members[RUN], RUN)
-        _demand(not run.title.isspace(), N_("title is empty"))
+        members = packed.read_members(path, MEMBERS)
+        run = parsed(RunForm, members[RUN], RUN)
+        demand(not run.title.isspace(), N_("title is empty"))
         config, probe = _config(run), _probe(run)
         _check_order(run, config)
-        maps, arrays = _arrays(members, MAPS), _arrays(members, FRAMES)
+        maps, arrays = (packed.arrays(members[name], name) for name in (MAPS, FRAMES))
         tokens = _tokens(members, probe)
         _check_maps(run, probe, maps)
         _check_frames(run, probe, arrays, tokens)
-    except _DamagedError as error:
-        why = " ".join(str(error).split())[:CHARS_MAX]
+    except DamagedError as error:
         raise StoreError(
-            _("{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=why)
+            _("{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=error.why)
         ) from error
     return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
-
-
-def write(path: Path, members: Mapping[str, str | bytes]) -> None:
-    """Write members, packed: the same give the same bytes. Raises: StoreError where the file cannot be written."""
-    try:
-        with (
-            atomic_write(path) as partial,
-            zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file,
-        ):
-            for name, content in members.items():
-                # Without a time of writing.
-                file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
-    except OSError as error:
-        raise StoreError(
-            _(
-                "{file} could not be written ({error}): give another place.",
-                file=path.name,
-                error=error.strerror,
-            )
-        ) from error
-
-
-class _DamagedError(Exception):
-    """What is wrong with a replay, in a few words."""
-
-
-def _demand(condition: bool, otherwise: str, **values: object) -> None:
-    """Args: otherwise: what is wrong, marked to be translated; values: for its places."""
-    if not condition:
-        raise _DamagedError(_(otherwise, **values))
-
-
-def _members(path: Path) -> dict[str, bytes]:
-    try:
-        _demand(path.stat().st_size <= BYTES_MAX, N_("it takes more than {most} MB"), most=BYTES_MAX // 2**20)
-        with zipfile.ZipFile(path) as file:
-            infos = file.infolist()
-            names = [info.filename for info in infos]
-            lacking = [name for name in MEMBERS if name not in names]
-            _demand(not lacking, N_("it lacks {files}"), files=listed(lacking))
-            foreign = next((name for name in names if name not in MEMBERS), None)
-            _demand(foreign is None, N_("{file} does not belong in it"), file=shown(foreign))
-            _demand(len(names) == len(MEMBERS), N_("a file is in it twice"))
-            unpacked = sum(info.file_size for info in infos)
-            _demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
-            _demand(all(info.compress_type in PACKED for info in infos), N_("it is not packed as replays are"))
-            members = {info.filename: file.read(info) for info in infos}
-            _demand(all(len(members[info.filename]) == info.file_size for info in infos), N_("a size is wrong"))
-            return members
-    except UNREADABLE as error:
-        raise _DamagedError(str(error) or _("it cannot be unpacked")) from error
-
-
-def _parsed(form: type[Form], text: bytes, name: str) -> Form:
-    try:
-        return form.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise _DamagedError(f"{name}{', ' if place else ''}{place}: {first['msg']}") from error
 
 
 def _config(run: RunForm) -> RunConfig:
     try:
         config = parse_config(run.config)
     except (PlaygroundError, RecursionError) as error:
-        raise _DamagedError(str(error).rstrip(".")) from error
+        raise DamagedError(str(error).rstrip(".")) from error
     ready = all(phase.steps is not None for phase in config.phases) and config.probe.frame_steps is not None
-    _demand(ready, N_("its config is a draft"))
-    _demand(max(config.probe.frame_steps or (0,)) <= config.steps, N_("config.probe.frame_steps: steps of the run"))
+    demand(ready, N_("its config is a draft"))
+    demand(max(config.probe.frame_steps or (0,)) <= config.steps, N_("config.probe.frame_steps: steps of the run"))
     for field, value in (("task.path", config.task.path), ("task.test_path", config.task.test_path)):
-        _demand(value is None or _is_name(value), N_("{field} names a folder"), field=field)
-    _demand(not is_path(config.encoder.id), N_("{field} names a folder"), field="encoder.id")
+        demand(value is None or _is_name(value), N_("{field} names a folder"), field=field)
+    for name in named_models(config):
+        demand(not is_path(name), N_("{name} is a path, and no model's name"), name=shown(name))
     return config
-
-
-def is_path(encoder_id: str) -> bool:
-    """Whether an encoder's id is a place on a disk, and no name of the Hub."""
-    return encoder_id.startswith(("/", "\\", "~", ".")) or ":" in encoder_id or ".." in encoder_id
 
 
 def _is_name(text: str) -> bool:
@@ -234,102 +151,92 @@ def _is_name(text: str) -> bool:
 def _probe(run: RunForm) -> Probe:
     probe = run.probe
     points = len(probe.ids)
-    _demand(points > 0, N_("no text is on its map"))
-    _demand(len(probe.texts) == len(probe.labels) == points, N_("probe: ids, texts and labels differ in number"))
-    _demand(len(probe.splits) in (0, points), N_("probe: splits and ids differ in number"))
-    _demand(len(set(probe.ids)) == points, N_("probe: ids repeat"))
-    _demand(
+    demand(points > 0, N_("no text is on its map"))
+    demand(len(probe.texts) == len(probe.labels) == points, N_("probe: ids, texts and labels differ in number"))
+    demand(len(probe.splits) in (0, points), N_("probe: splits and ids differ in number"))
+    demand(len(set(probe.ids)) == points, N_("probe: ids repeat"))
+    demand(
         len(set(probe.classes)) == len(probe.classes) and all(probe.classes), N_("probe: classes repeat or are empty")
     )
-    _demand(max(probe.labels) < len(probe.classes), N_("probe: a label is none of the classes"))
+    demand(max(probe.labels) < len(probe.classes), N_("probe: a label is none of the classes"))
     held_out = probe.splits.count(VALIDATION)
-    _demand(probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, N_("probe: training rows come last"))
+    demand(probe.splits[held_out:].count(TRAIN) == len(probe.splits) - held_out, N_("probe: training rows come last"))
     return Probe(probe.ids, probe.texts, probe.labels, probe.classes, probe.splits)
 
 
 def _check_order(run: RunForm, config: RunConfig) -> None:
     last = config.steps
-    _demand(_ascends(run.frames) and run.frames[-1] <= last, N_("frames: steps of the run, in order"))
+    demand(_ascends(run.frames) and run.frames[-1] <= last, N_("frames: steps of the run, in order"))
     steps = [one.step for one in run.steps]
-    _demand(_ascends(steps) and max(steps, default=0) <= last, N_("steps: steps of the run, in order"))
-    _demand(all("loss" in one.values for one in run.steps), N_("steps: one has no loss"))
-    _demand(all(one.step <= last for one in run.evaluations), N_("evaluations: a step is none of the run's"))
-    _demand(
+    demand(_ascends(steps) and max(steps, default=0) <= last, N_("steps: steps of the run, in order"))
+    demand(all("loss" in one.values for one in run.steps), N_("steps: one has no loss"))
+    demand(all(one.step <= last for one in run.evaluations), N_("evaluations: a step is none of the run's"))
+    demand(
         all(one.split in SPLITS for one in run.evaluations),
         N_("evaluations: splits are {splits}"),
         splits=listed(SPLITS),
     )
     places = [(one.step, one.split) for one in run.evaluations]
-    _demand(len(set(places)) == len(places), N_("evaluations: one is there twice"))
+    demand(len(set(places)) == len(places), N_("evaluations: one is there twice"))
     for one in run.evaluations:
         there = all(0 <= one.values.get(name, -1.0) <= 1 for name in SCORES)
-        _demand(there, N_("evaluations: {first} and {last} are shares"), first=SCORES[0], last=SCORES[1])
+        demand(there, N_("evaluations: {first} and {last} are shares"), first=SCORES[0], last=SCORES[1])
 
 
 def _ascends(steps: Sequence[int]) -> bool:
     return all(one < other for one, other in pairwise(steps))
 
 
-def _arrays(members: Mapping[str, bytes], name: str) -> dict[str, Array]:
-    try:
-        return load(members[name])
-    # Of a type that NumPy does not have, the library raises what its own look-up does.
-    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _DamagedError(f"{name}: {error}") from error
-
-
 def _check_maps(run: RunForm, probe: Probe, maps: Mapping[str, Array]) -> None:
-    _demand(set(maps) == {str(step) for step in run.frames}, N_("{file}: one for each frame"), file=MAPS)
+    demand(set(maps) == {str(step) for step in run.frames}, N_("{file}: one for each frame"), file=MAPS)
     for step, points in maps.items():
         whole = points.shape == (len(probe.ids), 2) and points.dtype == np.float32 and np.isfinite(points).all()
-        _demand(bool(whole), N_("{file}: that of step {step}"), file=MAPS, step=step)
+        demand(bool(whole), N_("{file}: that of step {step}"), file=MAPS, step=step)
 
 
 def _check_frames(run: RunForm, probe: Probe, arrays: Mapping[str, Array], tokens: Tokens) -> None:
     kinds = ("embeddings", "logits", "attention") if tokens.rows else ("embeddings", "logits")
     names = {f"{kind}.{step}" for kind in kinds for step in run.frames}
     test = {f"{TEST}.logits", f"{TEST}.labels"}
-    _demand(set(arrays) in (names, names | test), WITH_ATTENTION if tokens.rows else WITHOUT_ATTENTION, file=FRAMES)
+    demand(set(arrays) in (names, names | test), WITH_ATTENTION if tokens.rows else WITHOUT_ATTENTION, file=FRAMES)
     points, classes, first = len(probe.ids), len(probe.classes), run.frames[0]
     read = sum(text.length for text in tokens.texts)
     for step in run.frames:
         vectors = arrays[f"embeddings.{step}"]
-        _demand(vectors.ndim == 2 and vectors.shape[1] > 0, OF_STEP, file=FRAMES, array="embeddings", step=step)
+        demand(vectors.ndim == 2 and vectors.shape[1] > 0, OF_STEP, file=FRAMES, array="embeddings", step=step)
         width = arrays[f"embeddings.{first}"].shape[1]
         _check_array(arrays, f"embeddings.{step}", (points, width))
         _check_array(arrays, f"logits.{step}", (points, classes))
         if tokens.rows:
             weights, shape = arrays[f"attention.{step}"], arrays[f"attention.{first}"].shape
-            _demand(len(shape) == 3 and shape[0] > 0, OF_STEP, file=FRAMES, array="attention", step=step)
+            demand(len(shape) == 3 and shape[0] > 0, OF_STEP, file=FRAMES, array="attention", step=step)
             _check_array(arrays, f"attention.{step}", (shape[0], 1, read))
             shares = bool((weights >= 0).all() and (weights <= 1).all())
-            _demand(shares, OF_STEP, file=FRAMES, array="attention", step=step)
+            demand(shares, OF_STEP, file=FRAMES, array="attention", step=step)
     if test <= set(arrays):
         labels = arrays[f"{TEST}.labels"]
-        known = labels.ndim == 1 and labels.dtype == np.int32 and bool(((labels >= 0) & (labels < classes)).all())
-        _demand(known, N_("{file}: labels of the test split"), file=FRAMES)
+        demand(are_labels(labels, classes), N_("{file}: labels of the test split"), file=FRAMES)
         _check_array(arrays, f"{TEST}.logits", (len(labels), classes))
 
 
 def _check_array(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> None:
-    array = arrays[name]
-    whole = array.shape == shape and array.dtype in (np.float16, np.float32) and bool(np.isfinite(array).all())
     kind, _dot, step = name.partition(".")
-    _demand(whole, "{file}: {name}" if kind == TEST else OF_STEP, file=FRAMES, name=name, array=kind, step=step)
+    wrong = "{file}: {name}" if kind == TEST else OF_STEP
+    demand(is_whole(arrays[name], shape), wrong, file=FRAMES, name=name, array=kind, step=step)
 
 
 def _tokens(members: Mapping[str, bytes], probe: Probe) -> Tokens:
-    form = _parsed(TokensForm, members[TOKENS], TOKENS)
-    _demand(len(form.rows) == len(form.texts), N_("{file}: rows and texts differ in number"), file=TOKENS)
-    _demand(len(set(form.rows)) == len(form.rows), N_("{file}: rows repeat"), file=TOKENS)
-    _demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is none of the examples"), file=TOKENS)
+    form = parsed(TokensForm, members[TOKENS], TOKENS)
+    demand(len(form.rows) == len(form.texts), N_("{file}: rows and texts differ in number"), file=TOKENS)
+    demand(len(set(form.rows)) == len(form.rows), N_("{file}: rows repeat"), file=TOKENS)
+    demand(all(row < len(probe.ids) for row in form.rows), N_("{file}: a row is none of the examples"), file=TOKENS)
     texts = []
     for sides, words, length in form.texts:
-        _demand(len(sides) in (1, 2) and length > 0, N_("{file}: a text is empty, or more than a pair"), file=TOKENS)
+        demand(len(sides) in (1, 2) and length > 0, N_("{file}: a text is empty, or more than a pair"), file=TOKENS)
         for side, start, end, places in words:
             inside = 0 <= side < len(sides) and 0 <= start < end <= len(sides[side])
-            _demand(inside and bool(places), N_("{file}: a word lies outside of its text"), file=TOKENS)
-            _demand(
+            demand(inside and bool(places), N_("{file}: a word lies outside of its text"), file=TOKENS)
+            demand(
                 _ascends(places) and places[-1] < length, N_("{file}: a word has tokens that are not read"), file=TOKENS
             )
         texts.append(TokenText(sides, tuple(Word(*word) for word in words), length))

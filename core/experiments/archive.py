@@ -1,6 +1,6 @@
 """An experiment as one small file: its design, and of every run the curves, the scores and the test predictions.
 
-It holds no weights, no frames and no path of the machine that wrote it, so it is opened to be read, not to go on.
+It holds no weights, no frames and no folder that a config names, so it is opened to be read, not to go on.
 """
 
 from __future__ import annotations
@@ -9,23 +9,24 @@ import hashlib
 import json
 import math
 import platform
-import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from pydantic import Field
+from safetensors.numpy import save
 
 from core import __version__
-from core.artifacts import replay_file
+from core.artifacts import packed
 from core.artifacts.measures import FrameMeasures, measures_folder, write_measures
-from core.artifacts.replay import ID_CHARS, MADE_WITH, TAG, without_folders
-from core.config import parse_config
+from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parsed
+from core.artifacts.replay import ID_CHARS, MADE_WITH, TAG
+from core.config import RunConfig, parse_config
+from core.config.folders import without_folders
 from core.errors import PlaygroundError, StoreError
 from core.events import Predictions, Step
 from core.experiments.design import Design, parse_design
@@ -36,6 +37,7 @@ from core.store import ExperimentRun, ExperimentTable, Status, Store
 
 FORMAT = 1
 ABOUT, PREDICTIONS = "experiment.json", "predictions.safetensors"
+MEMBERS = (ABOUT, PREDICTIONS)
 MESSAGE = N_("Carried out elsewhere: it has curves and scores, but no map and no weights.")
 # Of what a step measured, what is kept.
 KEPT = ("loss", "grad_norm", "learning_rate")
@@ -43,17 +45,13 @@ KEPT = ("loss", "grad_norm", "learning_rate")
 Values = dict[str, float]
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class _Scores(_Form):
+class _Scores(StrictForm):
     step: Annotated[int, Field(ge=0)]
     split: str
     values: Values
 
 
-class _Run(_Form):
+class _Run(StrictForm):
     """Attributes: steps: what each measured, by name; vectors: measures of the last frame's."""
 
     cell: int
@@ -67,12 +65,29 @@ class _Run(_Form):
     vectors: Values
 
 
-class _About(_Form):
+class _About(StrictForm):
     format: Literal[1]
     name: Annotated[str, Field(min_length=1, max_length=80)]
     design: dict[str, Any]
     made_with: dict[str, str]
     runs: list[_Run]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """An archive whose every part was checked against the others.
+
+    Attributes:
+        configs: one for each run, in their order.
+        arrays: "<cell>.<seed>", test logits [N, C], and "labels.<cell>.<seed>" [N].
+        digest: of the whole file.
+    """
+
+    about: _About
+    design: Design
+    configs: list[RunConfig]
+    arrays: Mapping[str, Array]
+    digest: str
 
 
 def write_archive(store: Store, experiment_id: str, path: Path) -> None:
@@ -100,13 +115,13 @@ def write_archive(store: Store, experiment_id: str, path: Path) -> None:
     about = {
         "format": FORMAT,
         "name": experiment.title,
-        "design": json.loads(design.to_json()),
+        "design": json.loads(design.model_copy(update={"base": without_folders(design.base)}).to_json()),
         "made_with": {"scl-playground": __version__, "python": platform.python_version()}
         | {name: version(name) for name in MADE_WITH},
         "runs": [_written(store, run) for run in runs],
     }
     text = json.dumps(about, ensure_ascii=False, allow_nan=False)
-    replay_file.write(path, {ABOUT: text, PREDICTIONS: save(arrays)})
+    packed.write_members(path, {ABOUT: text, PREDICTIONS: save(arrays)})
 
 
 def _written(store: Store, one: ExperimentRun) -> dict[str, Any]:
@@ -148,45 +163,64 @@ def open_archive(store: Store, path: Path) -> str:
     Returns: the experiment's id.
     Raises: StoreError for a file that is damaged, or none of these.
     """
-    about, design, arrays, digest = _read(path)
-    experiment_id = digest[:ID_CHARS]
-    ExperimentTable(store.folder).adopt(experiment_id, about.name, design.to_json())
-    for run in about.runs:
-        place = f"{run.cell}.{run.seed}"
-        run_id = hashlib.sha256(f"{digest}.{place}".encode()).hexdigest()[:ID_CHARS]
+    contents = _read(path)
+    experiment_id = contents.digest[:ID_CHARS]
+    ExperimentTable(store.folder).adopt(experiment_id, contents.about.name, contents.design.to_json())
+    for run, config in zip(contents.about.runs, contents.configs, strict=True):
+        run_id = hashlib.sha256(f"{contents.digest}.{_place(run)}".encode()).hexdigest()[:ID_CHARS]
         if not store.bring_back(run_id):
-            _adopt(store, run_id, run, experiment_id, arrays[place], arrays[f"labels.{place}"])
+            _adopt(store, run_id, run, config, experiment_id, contents.arrays)
     return experiment_id
 
 
-def _read(path: Path) -> tuple[_About, Design, Mapping[str, NDArray[Any]], str]:
+def _place(run: _Run) -> str:
+    return f"{run.cell}.{run.seed}"
+
+
+def _read(path: Path) -> _Contents:
     try:
-        with zipfile.ZipFile(path) as file:
-            about = _About.model_validate_json(file.read(ABOUT))
-            arrays = load(file.read(PREDICTIONS))
-        design = parse_design(about.design)
-        places = {f"{run.cell}.{run.seed}" for run in about.runs}
-        whole = set(arrays) == places | {f"labels.{place}" for place in places}
-        cells = {cell.number for cell in (*design.source_cells, *design.cells)}
-        if not whole or any(run.cell not in cells or run.seed not in design.seeds for run in about.runs):
-            raise StoreError(_("its runs are not those of its design"))
-        return about, design, arrays, hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, KeyError, zipfile.BadZipFile, ValidationError, SafetensorError, PlaygroundError) as error:
-        why = " ".join(str(error).split())[:200]
+        members = packed.read_members(path, MEMBERS)
+        about = parsed(_About, members[ABOUT], ABOUT)
+        arrays = packed.arrays(members[PREDICTIONS], PREDICTIONS)
+        try:
+            design, configs = parse_design(about.design), [parse_config(run.config) for run in about.runs]
+        except PlaygroundError as error:
+            raise DamagedError(str(error).rstrip(".")) from error
+        _check(about, design, arrays)
+        return _Contents(about, design, configs, arrays, hashlib.sha256(path.read_bytes()).hexdigest())
+    except DamagedError as error:
         raise StoreError(
             _(
                 "{file} is damaged, or not an experiment ({reason}): take it from the repository.",
                 file=path.name,
-                reason=why,
+                reason=error.why,
             )
         ) from error
 
 
+def _check(about: _About, design: Design, arrays: Mapping[str, Array]) -> None:
+    """Refuse runs that are not those of the design, and parts of a run that do not belong together."""
+    places = [_place(run) for run in about.runs]
+    cells = {cell.number for cell in (*design.source_cells, *design.cells)}
+    of_design = all(run.cell in cells and run.seed in design.seeds for run in about.runs)
+    demand(of_design and len(set(places)) == len(places), N_("its runs are not those of its design"))
+    demand(
+        set(arrays) == {*places, *(f"labels.{place}" for place in places)},
+        N_("{file}: logits and labels of each run"),
+        file=PREDICTIONS,
+    )
+    for run, place in zip(about.runs, places, strict=True):
+        logits, labels = arrays[place], arrays[f"labels.{place}"]
+        whole = labels.ndim == 1 and logits.ndim == 2 and is_whole(logits, (len(labels), logits.shape[1]))
+        demand(whole and are_labels(labels, logits.shape[1]), "{file}: {name}", file=PREDICTIONS, name=place)
+        columns = {len(column) for column in run.steps.values()}
+        demand(len(columns) <= 1, N_("{file}: steps of run {name} differ in number"), file=ABOUT, name=place)
+
+
 def _adopt(
-    store: Store, run_id: str, run: _Run, experiment_id: str, logits: NDArray[Any], labels: NDArray[Any]
+    store: Store, run_id: str, run: _Run, config: RunConfig, experiment_id: str, arrays: Mapping[str, Array]
 ) -> None:
     """Have a run of the archive among the runs."""
-    config = parse_config(run.config)
     attempt = store.adopt(run_id, config, run.title, run.seconds, cell=(experiment_id, run.cell, run.seed))
     try:
         count = len(next(iter(run.steps.values()), []))
@@ -194,7 +228,8 @@ def _adopt(
             attempt.steps([Step(i + 1, {name: column[i] for name, column in run.steps.items()}) for i in range(count)])
         for scores in run.scores:
             attempt.evaluation(scores.step, scores.split, scores.values)
-        attempt.predictions(Predictions(TEST, logits.astype(np.float32), tuple(map(int, labels))))
+        logits, labels = arrays[_place(run)].astype(np.float32), arrays[f"labels.{_place(run)}"]
+        attempt.predictions(Predictions(TEST, logits, tuple(map(int, labels))))
         if run.vectors:
             folder = measures_folder(store.run_folder(run_id), store.run(run_id).begun_attempt)
             write_measures(folder, count, FrameMeasures(run.vectors, np.zeros(0, np.int64)))

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from core import __version__
-from core.artifacts.replay import without_folders
 from core.config.describe import settings
+from core.config.folders import without_folders
 from core.events import BASELINE_TEST, VALIDATION, Evaluation
 from core.exports.entry import file_stem
 from core.language import ENGLISH, in_language

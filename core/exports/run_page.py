@@ -22,9 +22,9 @@ from markupsafe import Markup
 from scipy.special import softmax
 
 from core import __version__
-from core.artifacts.replay import without_folders
 from core.artifacts.shared_examples import example_keys, find_turn, linked_ids, matched
 from core.config.describe import Setting, settings
+from core.config.folders import without_folders
 from core.config.summary import objective_label
 from core.errors import StoreError
 from core.events import BASELINE_TEST, VALIDATION, Evaluation, FloatArray, Probe

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from core.artifacts.projector import spread, write_projector
-from core.artifacts.replay import without_folders
+from core.config.folders import without_folders
 from core.exports.config_file import config_json
 from core.exports.entry import Export
 from core.language import ENGLISH, N_, in_language

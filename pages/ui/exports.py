@@ -8,8 +8,8 @@ from pathlib import Path, PureWindowsPath
 
 import streamlit as st
 
+from core.artifacts.packed import BYTES_MAX
 from core.artifacts.replay import open_replay
-from core.artifacts.replay_file import BYTES_MAX
 from core.errors import PlaygroundError
 from core.exports.entry import Export, export_bytes, file_stem
 from core.exports.registry import EXPORTS

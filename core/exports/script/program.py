@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from core import __version__
-from core.artifacts.replay import without_folders
 from core.config import RunConfig
 from core.config.describe import settings
+from core.config.folders import without_folders
 from core.config.labels import in_phase
 from core.encoders.source import BUNDLED, BUNDLED_PACKAGE, BUNDLED_REPOSITORY, BUNDLED_REVISION, is_local
 from core.exports.script.composing import Composer, import_lines

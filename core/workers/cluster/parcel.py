@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.config import RunConfig
+from core.config.folders import translation_models
 from core.encoders.source import (
     SAFE_WEIGHTS,
     SMALL_FILES,
@@ -89,9 +90,8 @@ class Parcel:
 def models_of(config: RunConfig) -> list[Model]:
     """The models that a run loads. Raises: EncoderError where one cannot be had."""
     found = [_model(config.encoder.id, encoder_folder(config.encoder.id))]
-    if config.task.back_translation is not None:
-        for name in config.task.translators:
-            found.append(_model(name, model_folder(name, what=N_("Translation model"), check=lambda _: None)))
+    for name in translation_models(config):
+        found.append(_model(name, model_folder(name, what=N_("Translation model"), check=lambda _: None)))
     return found
 
 
@@ -119,7 +119,7 @@ def packed(store: Store, attempt: Attempt, models: Sequence[Model]) -> Parcel:
         weights={path.name: path.read_bytes() for path in weight_files(attempt.folder)},
         start=None if start is None else start.read_bytes(),
         known=known_predictions(store, attempt.run_id),
-        translations=_translations(store.cache_folder / TRANSLATIONS) if config.task.back_translation else None,
+        translations=_translations(store.cache_folder / TRANSLATIONS) if translation_models(config) else None,
         models={model.name: model.key for model in models},
     )
 

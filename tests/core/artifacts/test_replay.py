@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,6 @@ def ended_run(store: Store, frames: tuple[int, ...] = FRAMES, status: Status = S
     return run_id
 
 
-@pytest.fixture
-def other(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "elsewhere")
-    yield opened
-    opened.close()
-
-
 class TestWrite:
     def test_a_run_is_written_and_read_back(self, store: Store, tmp_path: Path) -> None:
         write_replay(store, ended_run(store), tmp_path / "replay.zip")
@@ -69,9 +63,13 @@ class TestWrite:
         assert replay.maps[1] == pytest.approx(np.array([[2, 0.12341], [0, -2]]))
         assert replay.maps[1].dtype == np.float32
 
-    def test_the_same_run_gives_the_same_bytes(self, store: Store, tmp_path: Path) -> None:
+    def test_the_same_run_gives_the_same_bytes(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         run_id = ended_run(store)
         write_replay(store, run_id, tmp_path / "one.zip")
+        later = time.time() + 100
+        monkeypatch.setattr(time, "time", lambda: later)
         write_replay(store, run_id, tmp_path / "two.zip")
         assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
@@ -85,26 +83,34 @@ class TestWrite:
         assert run.config["seed"] == 0
 
     def test_folders_of_the_machine_stay_out(
-        self, store: Store, draft: Callable[..., RunConfig], tiny_encoder: Path, small_csv: Path, tmp_path: Path
+        self,
+        store: Store,
+        draft: Callable[..., RunConfig],
+        tiny_encoder: Path,
+        small_csv: Path,
+        tmp_path: Path,
     ) -> None:
-        run = recorded(store, draft(more=MORE))
+        translators = [str(tmp_path / "models" / "there"), str(tmp_path / "models" / "back")]
+        # They are named, and loaded by nobody.
+        run = recorded(store, draft(task={"translators": translators}, more=MORE))
         write_replay(store, run.id, tmp_path / "replay.zip")
         with zipfile.ZipFile(tmp_path / "replay.zip") as file:
-            text = file.read("run.json").decode()
-        assert str(tiny_encoder.parent) not in text
-        assert str(small_csv.parent) not in text
+            texts = [file.read(name) for name in file.namelist()]
+        for place in (tiny_encoder, small_csv, *translators, store.folder):
+            assert not any(str(Path(place).parent).encode() in text for text in texts)
         config = replay_file.read(tmp_path / "replay.zip").config
         assert (config.task.path, config.encoder.id) == (small_csv.name, tiny_encoder.name)
+        assert config.task.translators == ("there", "back")
 
-    def test_turned_knobs_stay_turned(self, store: Store, other: Store, tmp_path: Path) -> None:
+    def test_turned_knobs_stay_turned(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
         run_id, attempt = begun_run(store)
         attempt.frame(Frame(0, np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
         attempt.knob_turned(2, "lambda", 0.25)
         attempt.steps([Step(step, {"loss": 0.5}) for step in (1, 2, 3, 4)])
         attempt.end(Status.FINISHED)
         write_replay(store, run_id, tmp_path / "replay.zip")
-        opened = open_replay(other, tmp_path / "replay.zip")
-        assert other.knob_turns(opened) == store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.25)]
+        opened = open_replay(elsewhere, tmp_path / "replay.zip")
+        assert elsewhere.knob_turns(opened) == store.knob_turns(run_id) == [KnobTurn(step=2, name="lambda", value=0.25)]
 
     def test_a_run_that_does_not_exist_is_refused(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(RunNotFoundError):
@@ -141,14 +147,14 @@ class TestWrite:
         assert run.frames == (0,)
         assert [dict(step.values) for step in run.steps] == [{"loss": 0.5}, {"loss": 0.5}]
 
-    def test_numbers_beyond_half_precision_keep_theirs(self, store: Store, other: Store, tmp_path: Path) -> None:
+    def test_numbers_beyond_half_precision_keep_theirs(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
         run_id, attempt = begun_run(store)
         vectors = np.array([[1e6, 1, 0], [0, 2, -3e5]], np.float32)
         attempt.frame(Frame(0, vectors, np.ones((2, 2), np.float32)), np.ones((2, 2), np.float32))
         attempt.end(Status.STOPPED)
         write_replay(store, run_id, tmp_path / "replay.zip")
-        opened = open_replay(other, tmp_path / "replay.zip")
-        assert np.array_equal(other.embeddings(opened, 0), vectors)
+        opened = open_replay(elsewhere, tmp_path / "replay.zip")
+        assert np.array_equal(elsewhere.embeddings(opened, 0), vectors)
 
 
 class TestOpen:
@@ -159,84 +165,86 @@ class TestOpen:
         return run.id, tmp_path / "replay.zip"
 
     def test_it_is_a_finished_run_with_all_that_was_recorded(
-        self, store: Store, other: Store, archive: tuple[str, Path]
+        self, store: Store, elsewhere: Store, archive: tuple[str, Path]
     ) -> None:
-        made, opened = store.run(archive[0]), other.run(open_replay(other, archive[1], "somebody"))
+        made, opened = store.run(archive[0]), elsewhere.run(open_replay(elsewhere, archive[1], "somebody"))
         assert (opened.status, opened.message, opened.tags) == (Status.FINISHED, ABOUT, ("replay",))
         assert (opened.title, opened.probe, opened.facts) == (made.title, made.probe, made.facts)
         assert opened.owner == "somebody"
         kept = {"task": None, "encoder": None}
         assert opened.config.model_copy(update=kept) == made.effective.model_copy(update=kept)
         assert opened.elapsed_s == pytest.approx(made.elapsed_s, abs=1)
-        assert [step.step for step in other.steps(opened.id)] == [step.step for step in store.steps(made.id)]
-        for one, same in zip(other.steps(opened.id), store.steps(made.id), strict=True):
+        assert [step.step for step in elsewhere.steps(opened.id)] == [step.step for step in store.steps(made.id)]
+        for one, same in zip(elsewhere.steps(opened.id), store.steps(made.id), strict=True):
             assert one.values == pytest.approx(dict(same.values), rel=1e-5)
-        assert other.frame_steps(opened.id) == store.frame_steps(made.id)
-        step = other.frame_steps(opened.id)[-1]
-        assert other.embeddings(opened.id, step) == pytest.approx(store.embeddings(made.id, step), rel=1e-3, abs=1e-4)
-        assert other.map_points(opened.id, step) == pytest.approx(store.map_points(made.id, step))
-        attention, whole = other.attention(opened.id, step), store.attention(made.id, step)
+        assert elsewhere.frame_steps(opened.id) == store.frame_steps(made.id)
+        step = elsewhere.frame_steps(opened.id)[-1]
+        assert elsewhere.embeddings(opened.id, step) == pytest.approx(
+            store.embeddings(made.id, step), rel=1e-3, abs=1e-4
+        )
+        assert elsewhere.map_points(opened.id, step) == pytest.approx(store.map_points(made.id, step))
+        attention, whole = elsewhere.attention(opened.id, step), store.attention(made.id, step)
         assert attention is not None
         assert whole is not None
         assert attention[:, 0] == pytest.approx(whole.mean(1, dtype=np.float32), abs=1e-3)
-        assert other.tokens(opened.id) == store.tokens(made.id)
-        test, same_test = other.predictions(opened.id), store.predictions(made.id)
+        assert elsewhere.tokens(opened.id) == store.tokens(made.id)
+        test, same_test = elsewhere.predictions(opened.id), store.predictions(made.id)
         assert test is not None
         assert same_test is not None
         assert test.labels == same_test.labels
         assert test.logits == pytest.approx(same_test.logits, rel=1e-3, abs=1e-4)
 
     def test_it_is_opened_once_and_comes_back_when_it_was_deleted(
-        self, other: Store, archive: tuple[str, Path]
+        self, elsewhere: Store, archive: tuple[str, Path]
     ) -> None:
-        run_id = open_replay(other, archive[1])
-        open_replay(other, archive[1])
-        assert len(other.runs()) == 1
-        other.discard(run_id)
-        assert open_replay(other, archive[1]) == run_id
-        other.delete(run_id)
-        assert open_replay(other, archive[1]) == run_id
-        assert other.run(run_id).status == Status.FINISHED
+        run_id = open_replay(elsewhere, archive[1])
+        open_replay(elsewhere, archive[1])
+        assert len(elsewhere.runs()) == 1
+        elsewhere.discard(run_id)
+        assert open_replay(elsewhere, archive[1]) == run_id
+        elsewhere.delete(run_id)
+        assert open_replay(elsewhere, archive[1]) == run_id
+        assert elsewhere.run(run_id).status == Status.FINISHED
 
     def test_a_replay_can_be_written_as_one_again(
-        self, other: Store, archive: tuple[str, Path], tmp_path: Path
+        self, elsewhere: Store, archive: tuple[str, Path], tmp_path: Path
     ) -> None:
-        run_id = open_replay(other, archive[1])
-        write_replay(other, run_id, tmp_path / "again.zip")
+        run_id = open_replay(elsewhere, archive[1])
+        write_replay(elsewhere, run_id, tmp_path / "again.zip")
         one, same = read_replay(archive[1]), read_replay(tmp_path / "again.zip")
         assert (one.probe, one.steps, one.config) == (same.probe, same.steps, same.config)
 
-    def test_a_run_that_was_stopped_says_so(self, store: Store, other: Store, tmp_path: Path) -> None:
+    def test_a_run_that_was_stopped_says_so(self, store: Store, elsewhere: Store, tmp_path: Path) -> None:
         write_replay(store, ended_run(store, frames=(0, 2), status=Status.STOPPED), tmp_path / "replay.zip")
-        run = other.run(open_replay(other, tmp_path / "replay.zip"))
+        run = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
         assert (run.status, run.last_step) == (Status.FINISHED, 2)
         assert run.message == "A replay of a run that ended (stopped) at step 2 of 4: it has no weights to go on from."
 
     def test_a_run_whose_classifier_never_learned_has_the_scores_of_its_probe(
-        self, store: Store, other: Store, tmp_path: Path
+        self, store: Store, elsewhere: Store, tmp_path: Path
     ) -> None:
         write_replay(store, ended_run(store, train_rows=10.0), tmp_path / "replay.zip")
         assert [one.probe_rows for one in read_replay(tmp_path / "replay.zip").scores if one is not None] == [10] * 3
-        run_id = open_replay(other, tmp_path / "replay.zip")
-        assert [e.probe_rows for e in other.evaluations(run_id) if e.split == "validation"] == [10, 10, 10]
+        run_id = open_replay(elsewhere, tmp_path / "replay.zip")
+        assert [e.probe_rows for e in elsewhere.evaluations(run_id) if e.split == "validation"] == [10, 10, 10]
 
     @pytest.mark.parametrize("method", ["evaluation", "frame", "end"])
     def test_what_cannot_be_kept_leaves_nothing(
-        self, other: Store, archive: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, method: str
+        self, elsewhere: Store, archive: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, method: str
     ) -> None:
         def full(*_: Any, **__: Any) -> None:
             raise StoreError("The disk is full: make room.")
 
         monkeypatch.setattr(Attempt, method, full)
         with pytest.raises(StoreError, match="full"):
-            open_replay(other, archive[1])
-        assert other.runs() == []
-        assert [path for path in (other.folder / "files").rglob("*") if path.is_file()] == []
+            open_replay(elsewhere, archive[1])
+        assert elsewhere.runs() == []
+        assert [path for path in (elsewhere.folder / "files").rglob("*") if path.is_file()] == []
         monkeypatch.undo()
-        assert other.run(open_replay(other, archive[1])).status == Status.FINISHED
+        assert elsewhere.run(open_replay(elsewhere, archive[1])).status == Status.FINISHED
 
     def test_one_of_an_earlier_version_is_refused(
-        self, other: Store, archive: tuple[str, Path], tmp_path: Path
+        self, elsewhere: Store, archive: tuple[str, Path], tmp_path: Path
     ) -> None:
         old = tmp_path / "old.zip"
         with zipfile.ZipFile(archive[1]) as whole, zipfile.ZipFile(old, "w") as file:
@@ -244,5 +252,5 @@ class TestOpen:
                 text = whole.read(name)
                 file.writestr(name, json.dumps(json.loads(text) | {"format": 1}) if name == "run.json" else text)
         with pytest.raises(StoreError, match="format"):
-            open_replay(other, old)
-        assert other.runs() == []
+            open_replay(elsewhere, old)
+        assert elsewhere.runs() == []

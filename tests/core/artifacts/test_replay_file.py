@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
 import struct
 import warnings
 import zipfile
@@ -16,7 +17,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from core.artifacts import replay_file
 from core.artifacts.replay import open_replay
 from core.artifacts.replay_file import FRAMES, MAPS, MEMBERS, RUN, TOKENS
 from core.config import parse_config
@@ -109,7 +109,9 @@ RUN_CHANGES: dict[str, tuple[Any, ...]] = {
     "config.probe.frame_steps": (None, [5, 6]),
     "config.task.path": ("/etc/passwd", "../secret", "C:\\secret", "a/b", "\0"),
     "config.task.test_path": ("/etc/passwd", "..", "."),
-    "config.encoder.id": ("/etc", "../../etc", "~/x", "C:\\x", "..", "hub/../../x"),
+    "config.encoder.id": ("/etc", "../../etc", "~/x", "C:\\x", "..", "hub/../../x", "a/b/c", "a\\b"),
+    "config.task.translators": (["/etc", "b"], ["a", "../b"]),
+    "config.phases.0.objective.terms.0.views": ([{"view": "back_translation", "forward": "/etc"}],),
     "config.no_such_field": (1,),
     "made_with": ([], {"a": 1}, {"a": "x" * 81}, {"x" * 41: "a"}, LEFT_OUT),
     "status": ("running", "queued", "", 1, LEFT_OUT),
@@ -193,6 +195,23 @@ MAP_CHANGES: dict[str, tuple[Any, ...]] = {
     "3": (np.zeros((4, 2), np.float32),),
     "x": (np.zeros((4, 2), np.float32),),
 }
+# What the refusal of a change says, where that is not the last name of its place.
+REASONS = {
+    "config": "config",
+    "config.phases.0.steps": "steps|its config is a draft",
+    "config.phases.0.objective": "objective.terms|loss",
+    "config.phases.0.objective.terms.0.views": "'/etc' is a path",
+    "config.probe.frame_steps": "frame_steps|its config is a draft",
+    "config.encoder.id": "is a path, and no model's name",
+    "config.task.translators": "is a path, and no model's name",
+    "probe.ids": "ids|no text is on its map",
+    "probe.labels": "label",
+    "probe.splits": "splits|training rows come last",
+    "frames": "frames|maps.safetensors: one for each frame",
+    "steps.0.values": "steps.0.values|one has no loss",
+    "evaluations.0.step": "step|one is there twice",
+    "evaluations.0.values": "accuracy and macro_f1 are shares",
+}
 
 
 def _changed(given: Any, place: str, value: Any) -> Any:
@@ -214,78 +233,85 @@ def _with(given: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
     return rest if value is LEFT_OUT else rest | {name: np.asarray(value)}
 
 
-def _changes() -> Iterator[tuple[str, bytes]]:
-    """Archives in which one thing is wrong, each with a name."""
+def _changes() -> Iterator[tuple[str, bytes, str]]:
+    """Archives in which one thing is wrong, each with a name, and what is said of it: a regular expression."""
     for place, values in RUN_CHANGES.items():
         for number, value in enumerate(values):
-            yield f"run {place} {number}", _zipped(_members(run=_changed(_run(), place, value)))
+            archive = _zipped(_members(run=_changed(_run(), place, value)))
+            yield f"run {place} {number}", archive, REASONS.get(place, place.rpartition(".")[2])
     for place, values in TOKEN_CHANGES.items():
         for number, value in enumerate(values):
-            yield f"tokens {place} {number}", _zipped(_members(tokens=_changed(_tokens(), place, value)))
+            archive = _zipped(_members(tokens=_changed(_tokens(), place, value)))
+            yield f"tokens {place} {number}", archive, "tokens.json[,:]|attention of step 0"
     for name, values in ARRAY_CHANGES.items():
         for number, value in enumerate(values):
-            yield f"frames {name} {number}", _zipped(_members(arrays=_with(_arrays(), name, value)))
+            archive = _zipped(_members(arrays=_with(_arrays(), name, value)))
+            kind = name.partition(".")[0] or "of each frame"
+            yield f"frames {name} {number}", archive, f"frames.safetensors: .*({kind}|of each frame)"
     maps = load(_members()[MAPS])
     for name, values in MAP_CHANGES.items():
         for number, value in enumerate(values):
-            yield f"maps {name} {number}", _zipped(_members(maps=_with(maps, name, value)))
+            archive = _zipped(_members(maps=_with(maps, name, value)))
+            yield f"maps {name} {number}", archive, "maps.safetensors: (that of step 0|one for each frame)"
     yield from _hostile_texts()
     yield from _hostile_archives()
     yield from _damaged_bytes()
 
 
-def _hostile_texts() -> Iterator[tuple[str, bytes]]:
+def _hostile_texts() -> Iterator[tuple[str, bytes, str]]:
     """Members that are no JSON, no tensors, or more than a reader bears."""
     for member in (RUN, TOKENS):
         texts = {
-            "empty": b"",
-            "deep": b"[" * 200_000,
-            "deep object": b'{"a":' * 200_000,
-            "a number": b"7",
-            "no text": b"\xff\xfe\x00",
-            "a lone surrogate": b'{"title": "\\ud800"}',
-            "a long number": b'{"seconds": ' + b"9" * 5_000 + b"}",
-            "cut": _members()[member][:-9],
+            "empty": (b"", "EOF"),
+            "deep": (b"[" * 200_000, "recursion"),
+            "deep object": (b'{"a":' * 200_000, "recursion"),
+            "a number": (b"7", "an object"),
+            "no text": (b"\xff\xfe\x00", "expected value"),
+            "a lone surrogate": (b'{"title": "\\ud800"}', "escape"),
+            "a long number": (b'{"seconds": ' + b"9" * 5_000 + b"}", "out of range"),
+            "cut": (_members()[member][:-9], "EOF"),
         }
-        for name, text in texts.items():
-            yield f"{member} {name}", _zipped(_members() | {member: text})
+        for name, (text, why) in texts.items():
+            yield f"{member} {name}", _zipped(_members() | {member: text}), f"{member}: .*{why}"
     for member in (MAPS, FRAMES):
         whole = _members()[member]
         tensors = {
-            "empty": b"",
-            "cut": whole[:-1],
-            "longer": whole + b"x",
-            "header beyond the end": struct.pack("<Q", 2**62) + whole[8:],
-            "header of nothing": struct.pack("<Q", 0) + whole[8:],
-            "no JSON": struct.pack("<Q", 8) + b"nonsense",
-            "a type that NumPy lacks": whole.replace(b'"F16"', b'"F8"  ').replace(b'"F32"', b'"F4"  '),
-            "offsets apart": whole.replace(b'"data_offsets":[0,', b'"data_offsets":[1,', 1),
+            "empty": (b"", "header too small"),
+            "cut": (whole[:-1], "incomplete"),
+            "longer": (whole + b"x", "incomplete"),
+            "header beyond the end": (struct.pack("<Q", 2**62) + whole[8:], "header too large"),
+            "header of nothing": (struct.pack("<Q", 0) + whole[8:], "JSON"),
+            "no JSON": (struct.pack("<Q", 8) + b"nonsense", "JSON"),
+            "a type that NumPy lacks": (
+                whole.replace(b'"F16"', b'"F8"  ').replace(b'"F32"', b'"F4"  '),
+                "",
+            ),
+            "offsets apart": (whole.replace(b'"data_offsets":[0,', b'"data_offsets":[1,', 1), "offset"),
         }
-        for name, text in tensors.items():
-            yield f"{member} {name}", _zipped(_members() | {member: text})
+        for name, (text, why) in tensors.items():
+            yield f"{member} {name}", _zipped(_members() | {member: text}), f"{member}: .*{why}"
 
 
-def _hostile_archives() -> Iterator[tuple[str, bytes]]:
-    """Zips that hold other things, too much, or lie about what they hold."""
-    yield "nothing", b""
-    yield "no zip", b"PK but no zip"
-    yield "an empty zip", _zipped({})
+def _hostile_archives() -> Iterator[tuple[str, bytes, str]]:
+    """Zips that hold other things, or are packed in other ways; `test_packed.py` has those that hold too much."""
+    yield "nothing", b"", "not a zip file"
+    yield "no zip", b"PK but no zip", "not a zip file"
+    yield "an empty zip", _zipped({}), f"it lacks {', '.join(MEMBERS)}"
     for member in MEMBERS:
         rest = {name: text for name, text in _members().items() if name != member}
-        yield f"without {member}", _zipped(rest)
+        yield f"without {member}", _zipped(rest), f"it lacks {member}"
         for name in (f"../{member}", f"/{member}", f"a/{member}", f"{member}/", member.upper()):
-            yield f"{name} for {member}", _zipped(rest | {name: _members()[member]})
+            yield f"{name} for {member}", _zipped(rest | {name: _members()[member]}), f"it lacks {member}"
     for name in ("weights.safetensors", "model.pkl", "../../../etc/cron.d/x", "C:\\x"):
-        yield f"also {name!r}", _zipped(_members() | {name: b"x"})
-    yield "a bomb", _zipped(_members() | {RUN: b" " * (replay_file.BYTES_MAX + 1)})
-    yield "many members", _zipped(_members() | {f"{n}.json": b"" for n in range(2_000)})
+        yield f"also {name!r}", _zipped(_members() | {name: b"x"}), "does not belong in it"
+    yield "many members", _zipped(_members() | {f"{n}.json": b"" for n in range(2_000)}), "does not belong in it"
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        yield f"damaged, method {method}", _packed_otherwise(method)
+        yield f"damaged, method {method}", _packed_otherwise(method), "not packed as we pack"
     at = WHOLE.index(b"PK\x01\x02")
-    yield "encrypted", WHOLE[: at + 8] + b"\x01\x00" + WHOLE[at + 10 :]
-    yield "packed as nobody packs", WHOLE[: at + 10] + b"\x63\x00" + WHOLE[at + 12 :]
-    yield "a size that is none", WHOLE[: at + 24] + b"\xff\xff\xff\x00" + WHOLE[at + 28 :]
-    yield "a place beyond the end", WHOLE[: at + 42] + b"\xff\xff\xff\x00" + WHOLE[at + 46 :]
+    yield "encrypted", WHOLE[: at + 8] + b"\x01\x00" + WHOLE[at + 10 :], "encrypted"
+    yield "packed as nobody packs", WHOLE[: at + 10] + b"\x63\x00" + WHOLE[at + 12 :], "not packed as we pack"
+    yield "a size that is none", WHOLE[: at + 24] + b"\xff\xff\xff\x00" + WHOLE[at + 28 :], "a size is wrong"
+    yield "a place beyond the end", WHOLE[: at + 42] + b"\xff\xff\xff\x00" + WHOLE[at + 46 :], "Truncated"
 
 
 def _packed_otherwise(method: int) -> bytes:
@@ -297,10 +323,10 @@ def _packed_otherwise(method: int) -> bytes:
     return _turned(packed.getvalue(), 60)
 
 
-def _damaged_bytes() -> Iterator[tuple[str, bytes]]:
+def _damaged_bytes() -> Iterator[tuple[str, bytes, str]]:
     """A whole archive that was cut, or of which one byte of a member was turned."""
     for share in range(1, 20):
-        yield f"cut after {share} twentieths", WHOLE[: len(WHOLE) * share // 20]
+        yield f"cut after {share} twentieths", WHOLE[: len(WHOLE) * share // 20], "not a zip file"
     with zipfile.ZipFile(io.BytesIO(WHOLE)) as file:
         starts = {
             info.filename: (info.header_offset + 30 + len(info.filename), info.compress_size)
@@ -308,14 +334,15 @@ def _damaged_bytes() -> Iterator[tuple[str, bytes]]:
         }
     for name, (start, size) in starts.items():
         for share in range(1, 10):
-            yield f"{name}, a byte at {share} tenths", _turned(WHOLE, start + size * share // 10)
+            place = start + size * share // 10
+            yield f"{name}, a byte at {share} tenths", _turned(WHOLE, place), f"decompressing|CRC-32 .*'{name}'"
 
 
 def _turned(text: bytes, place: int) -> bytes:
     return text[:place] + bytes([text[place] ^ 0xFF]) + text[place + 1 :]
 
 
-CHANGES = dict(_changes())
+CHANGES = {name: (archive, why) for name, archive, why in _changes()}
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +354,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 def test_there_are_two_hundred_of_them() -> None:
-    assert len(CHANGES) == len(set(CHANGES.values())) > 200
+    assert len(CHANGES) == len({archive for archive, _why in CHANGES.values()}) > 200
 
 
 def test_the_whole_one_opens(store: Store, tmp_path: Path) -> None:
@@ -339,15 +366,14 @@ def test_the_whole_one_opens(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CHANGES)
 def test_it_is_refused_in_a_sentence_and_nothing_is_created(name: str, untouched: Store, tmp_path: Path) -> None:
     path = tmp_path / "hostile.zip"
-    path.write_bytes(CHANGES[name])
+    archive, why = CHANGES[name]
+    path.write_bytes(archive)
     before = {*untouched.folder.parent.rglob("*")}
     with pytest.raises(StoreError) as refusal:
         open_replay(untouched, path)
     sentence = str(refusal.value)
-    assert sentence.startswith("hostile.zip is damaged, or not a replay (")
-    assert sentence.endswith("): take another file.")
+    assert re.fullmatch(rf"hostile\.zip is damaged, or not a replay \(.*({why}).*\): take another file\.", sentence)
     assert len(sentence) < CHARS_MAX
-    assert "\n" not in sentence
     assert untouched.runs() == []
     assert {*untouched.folder.parent.rglob("*")} == before
     assert {*tmp_path.iterdir()} == {path}

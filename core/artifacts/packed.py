@@ -1,0 +1,132 @@
+"""A zip of named members that is written the same from the same, and read as a file that anybody may have made."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from core.atomic import atomic_write
+from core.errors import StoreError, shown
+from core.language import N_, _, listed
+
+# What an archive, and what it unpacks to, may take: more is none of ours.
+BYTES_MAX = 64 * 2**20
+# Of what is wrong with a file; some of it is the file's own words.
+CHARS_MAX = 300
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What a damaged archive makes the library raise, besides what it declares.
+UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, ValueError, OverflowError, zipfile.BadZipFile, zlib.error)
+
+Array = NDArray[Any]
+Form = TypeVar("Form", bound=BaseModel)
+
+
+class StrictForm(BaseModel):
+    """A part of a member of JSON: frozen, of exactly these fields and types, and of finite numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class DamagedError(Exception):
+    """What is wrong with a file, in a few words."""
+
+    @property
+    def why(self) -> str:
+        """On one line, and not longer than a sentence bears."""
+        return " ".join(str(self).split())[:CHARS_MAX]
+
+
+def demand(condition: bool, otherwise: str, **values: object) -> None:
+    """Raises: DamagedError.
+
+    Args:
+        otherwise: what is wrong, marked to be translated; values: for its places.
+    """
+    if not condition:
+        raise DamagedError(_(otherwise, **values))
+
+
+def write_members(path: Path, members: Mapping[str, str | bytes]) -> None:
+    """Write members, packed: the same give the same bytes. Raises: StoreError where the file cannot be written."""
+    try:
+        with (
+            atomic_write(path) as partial,
+            zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file,
+        ):
+            for name, content in members.items():
+                # Without a time of writing.
+                file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
+    except OSError as error:
+        raise StoreError(
+            _(
+                "{file} could not be written ({error}): give another place.",
+                file=path.name,
+                error=error.strerror,
+            )
+        ) from error
+
+
+def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """What an archive of exactly these members holds. Raises: DamagedError."""
+    try:
+        demand(path.stat().st_size <= BYTES_MAX, N_("it takes more than {most} MB"), most=BYTES_MAX // 2**20)
+        with zipfile.ZipFile(path) as file:
+            infos = file.infolist()
+            there = [info.filename for info in infos]
+            lacking = [name for name in names if name not in there]
+            demand(not lacking, N_("it lacks {files}"), files=listed(lacking))
+            foreign = next((name for name in there if name not in names), None)
+            demand(foreign is None, N_("{file} does not belong in it"), file=shown(foreign))
+            demand(len(there) == len(names), N_("a file is in it twice"))
+            unpacked = sum(info.file_size for info in infos)
+            demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
+            demand(all(info.compress_type in PACKED for info in infos), N_("it is not packed as we pack"))
+            members = {info.filename: _unpacked(file, info) for info in infos}
+            demand(all(len(members[info.filename]) == info.file_size for info in infos), N_("a size is wrong"))
+            return members
+    except UNREADABLE as error:
+        raise DamagedError(str(error) or _("it cannot be unpacked")) from error
+
+
+def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """At most the size that is declared: without a bound the library unpacks whatever is there before it looks."""
+    with file.open(info) as member:
+        return member.read(info.file_size + 1)
+
+
+def parsed(form: type[Form], text: bytes, name: str) -> Form:
+    """A member of JSON. Raises: DamagedError."""
+    try:
+        return form.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DamagedError(f"{name}{', ' if place else ''}{place}: {first['msg']}") from error
+
+
+def arrays(text: bytes, name: str) -> dict[str, Array]:
+    """A member of safetensors. Raises: DamagedError."""
+    try:
+        return load(text)
+    # Of a type that NumPy does not have, the library raises what its own look-up does.
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedError(f"{name}: {error}") from error
+
+
+def is_whole(array: Array, shape: Sequence[int]) -> bool:
+    """Whether an array holds finite numbers, in half or single precision, and as many as it should."""
+    return array.shape == tuple(shape) and array.dtype in (np.float16, np.float32) and bool(np.isfinite(array).all())
+
+
+def are_labels(array: Array, classes: int) -> bool:
+    """Whether an array holds the numbers of classes."""
+    return array.ndim == 1 and array.dtype == np.int32 and bool(((array >= 0) & (array < classes)).all())

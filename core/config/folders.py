@@ -1,0 +1,74 @@
+"""Files and folders of a machine that a config names: what leaves the machine has their names alone."""
+
+from __future__ import annotations
+
+from pathlib import PureWindowsPath
+
+from core.config.run import PhaseConfig, RunConfig
+from core.config.term import TermConfig, ViewConfig
+
+
+def is_path(name: str) -> bool:
+    """Whether the name of an encoder or of another model is a place on a disk, and no name of the Hub."""
+    return name.startswith(("/", "~", ".")) or any(sign in name for sign in ("\\", ":", "..")) or name.count("/") > 1
+
+
+def named_models(config: RunConfig) -> list[str]:
+    """Every model that a config names, loaded by the run or not: its encoder, and those that translate."""
+    return [config.encoder.id, *config.task.translators, *_of_views(config)]
+
+
+def translation_models(config: RunConfig) -> list[str]:
+    """The models that a run translates with, each once: for more training texts, and for views of its texts."""
+    made_once = config.task.translators if config.task.back_translation is not None else ()
+    return list(dict.fromkeys([*made_once, *_of_views(config)]))
+
+
+def without_folders(config: RunConfig) -> RunConfig:
+    """Files and models of the machine by their names alone: where they lie is nobody else's business."""
+    task = config.task
+    changed = {
+        "path": None if task.path is None else _last(task.path),
+        "test_path": None if task.test_path is None else _last(task.test_path),
+        "translators": tuple(map(_model, task.translators)),
+    }
+    return config.model_copy(
+        update={
+            "task": task.model_copy(update=changed),
+            "encoder": config.encoder.model_copy(update={"id": _model(config.encoder.id)}),
+            "phases": tuple(map(_phase, config.phases)),
+        }
+    )
+
+
+def _of_views(config: RunConfig) -> list[str]:
+    views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
+    return [str(view.parameters[name]) for view in views for name in _model_parameters(view)]
+
+
+def _phase(phase: PhaseConfig) -> PhaseConfig:
+    objective = phase.objective
+    terms = tuple(map(_term, objective.terms))
+    return phase.model_copy(update={"objective": objective.model_copy(update={"terms": terms})})
+
+
+def _term(term: TermConfig) -> TermConfig:
+    return term.model_copy(update={"views": tuple(map(_view, term.views))})
+
+
+def _view(view: ViewConfig) -> ViewConfig:
+    names = {name: _model(str(view.parameters[name])) for name in _model_parameters(view)}
+    return view.model_copy(update=names)
+
+
+def _model_parameters(view: ViewConfig) -> list[str]:
+    return [one.name for one in view.entry.parameters if one.kind == "name" and view.entry.by_model is not None]
+
+
+def _model(name: str) -> str:
+    # What is left would still be taken for a path: a hidden folder, or a colon in its name.
+    return _last(name).replace(":", "").replace("..", "").lstrip("~.") if is_path(name) else name
+
+
+def _last(path: str) -> str:
+    return PureWindowsPath(path).name  # which knows both kinds of slash
