@@ -17,6 +17,8 @@ from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 STEM_WORDS = 8
+# How the command line begins a sentence on what went wrong.
+ERROR = "error: "
 # A zip file knows no earlier date; with a fixed one the same run gives the same file.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -122,8 +124,14 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
         [*command, "--runs", str(store.folder)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [_("it ended without a message")])[-1]
-        raise StoreError(reread(said.removeprefix("error: ")))
+        said = (done.stderr.strip().splitlines() or [""])[-1]
+        if said.startswith(ERROR):
+            raise StoreError(reread(said.removeprefix(ERROR)))
+        # No sentence of ours: the process was ended, or never came to itself.
+        why = said or _("it ended without a message")
+        raise StoreError(
+            _("{form} could not be written ({why}): try again, or use the command line.", form=_(export.label), why=why)
+        )
 
 
 def _pack(folder: Path, target: Path) -> None:

@@ -33,7 +33,11 @@ def _refusal(store: Store, run: RunRecord) -> str | None:
         return _("{title} is {status}: only a finished run has a model.", title=run.title, status=status)
     if run.steps in weight_steps(store, run):
         return None
-    return missing_sentence(run) or _("{title} has no weights here: only its frames came.", title=run.title)
+    if (dropped := missing_sentence(run)) is not None:
+        return dropped
+    if run.adopted:
+        return _("{title} has no weights here: only its frames came.", title=run.title)
+    return _("The last weights of {title} are missing or damaged: run the same settings again.", title=run.title)
 
 
 def _write(store: Store, run: RunRecord, path: Path) -> None:

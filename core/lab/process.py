@@ -32,10 +32,11 @@ class LabProcess:
         self._warm = threading.Event()
 
     def warm_up(self) -> None:
-        """Begin the process, and return at once."""
+        """Begin the process, and return at once; where that fails, whoever asks is told."""
         if not self._warm.is_set() and self._turn.acquire(blocking=False):
             try:
-                self._begin()
+                with contextlib.suppress(EngineError):
+                    self._begin()
             finally:
                 self._turn.release()
 
@@ -65,22 +66,31 @@ class LabProcess:
             self._end()
 
     def _begin(self) -> None:
-        """Start the process unless it lives."""
+        """Start the process unless it lives. Raises: EngineError where that cannot be."""
         if self._process is not None and self._process.poll() is None:
             return
         self._warm.clear()
         self._lines = queue.Queue()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "core.lab"],
-            cwd=ROOT,
-            env=child_environment(ONE_THREAD),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is for the server, whose end closes the pipe
-            creationflags=DETACHED,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "core.lab"],
+                cwd=ROOT,
+                env=child_environment(ONE_THREAD),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,  # Ctrl-C is for the server, whose end closes the pipe
+                creationflags=DETACHED,
+            )
+        except OSError as error:
+            raise EngineError(
+                _(
+                    "The loss lab's process could not be started ({cause}): close programs that need memory, and try "
+                    "again.",
+                    cause=error.strerror or error,
+                )
+            ) from None
         assert self._process.stdout is not None
         reader = threading.Thread(target=self._read, args=(self._process.stdout, self._lines), daemon=True)
         reader.start()

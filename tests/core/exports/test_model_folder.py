@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from core.artifacts.replay import open_replay, write_replay
 from core.config import RunConfig
@@ -23,6 +26,7 @@ from core.exports.model_card import ACTIVATIONS
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store
 from core.training.weight_files import CHECKPOINT_NAME
+from tests.conftest import write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.encoders.test_model import made
 
@@ -134,6 +138,29 @@ class TestCard:
         assert "# \\<img src=x\\> \\| \\`a\\` \\[b\\](c)\n" in card
         assert HOSTILE not in card
 
+    @pytest.mark.parametrize("pooling", ["cls", "mean"])
+    def test_classes_from_outside_are_plain_text_and_plain_values(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path, pooling: str
+    ) -> None:
+        classes = ['"]; import os; os.mkdir("broken") #', "{x} ``` | <b>"]
+        rows = [(f"a film {word} {n}", classes[n % 2]) for n, word in enumerate(["lovely", "dull"] * 20)]
+        path = write_csv(tmp_path / "`a` | {b} <i>.csv", rows)
+        config = draft(task={"path": str(path)}, more=MORE)
+        encoder = config.encoder.model_copy(update={"pooling": pooling})
+        run = recorded(store, config.model_copy(update={"encoder": encoder}))
+        folder = exported(store, run, tmp_path)
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        prose = card.replace(*re.findall(r"```python\n.*?\n```\n", card, re.DOTALL), "")
+        assert not any(sign in prose for sign in ("<b>", "<i>", " ``` ", "`a`"))
+        assert yaml.safe_load(card.split("---\n")[1])["base_model"] == run.config.encoder.id.rpartition("/")[2]
+        (code,) = re.findall(r"```python\n(.*?)\n```\n", card, re.DOTALL)
+        names: dict[str, Any] = {}
+        exec(compile(re.sub(r'FOLDER = ".*"', f"FOLDER = {str(folder)!r}", code, count=1), "card", "exec"), names)
+        if pooling == "mean":
+            assert run.probe is not None
+            assert names["CLASSES"] == list(run.probe.classes)
+        assert not Path("broken").exists()
+
     def test_no_folder_of_the_machine_is_in_any_file(
         self, store: Store, run_by: Callable[[str], RunRecord], tiny_encoder: Path, small_csv: Path, tmp_path: Path
     ) -> None:
@@ -162,19 +189,22 @@ class TestRefusals:
         with pytest.raises(StoreError, match="only a finished run has a model"):
             exported(store, run, tmp_path)
 
-    def test_a_replay_has_no_model(self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path) -> None:
+    def test_a_replay_has_no_model(
+        self, store: Store, elsewhere: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+    ) -> None:
         write_replay(store, run_by("cls").id, tmp_path / "replay.zip")
-        other = Store(tmp_path / "elsewhere")
-        opened = other.run(open_replay(other, tmp_path / "replay.zip"))
-        assert EXPORTS["model"].refusal(other, opened) == f"{opened.title} has no weights here: only its frames came."
-        other.close()
+        opened = elsewhere.run(open_replay(elsewhere, tmp_path / "replay.zip"))
+        why = f"{opened.title} has no weights here: only its frames came."
+        assert EXPORTS["model"].refusal(elsewhere, opened) == why
 
     def test_weights_that_are_damaged_are_a_sentence_and_leave_nothing(
         self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
     ) -> None:
         run = run_by("cls")
         (store.run_folder(run.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
-        with pytest.raises(StoreError):
+        with pytest.raises(
+            StoreError, match=r"^The last weights of Run 1 are missing or damaged: run the same settings"
+        ):
             exported(store, run, tmp_path)
         assert list(tmp_path.glob("*model*")) == []
 
@@ -195,10 +225,24 @@ def test_a_browser_gets_it_from_a_process_of_its_own(
     assert len(list((tmp_path / "unpacked").rglob("model.safetensors"))) == 1
 
 
-def test_what_goes_wrong_in_that_process_is_a_sentence(
+@pytest.mark.usefixtures("foreign")
+def test_what_goes_wrong_in_that_process_is_said_in_the_language_that_is_spoken(
+    store: Store, run_by: Callable[[str], RunRecord]
+) -> None:
+    run = run_by("cls")
+    checkpoint = store.run_folder(run.id) / CHECKPOINT_NAME
+    kept = load_file(checkpoint)
+    with safe_open(checkpoint, "np") as file:
+        about = file.metadata()
+    save_file({name: weight.flatten()[:1].clone() for name, weight in kept.items()}, checkpoint, about)
+    with pytest.raises(StoreError, match="DAMAGED"):
+        export_bytes(EXPORTS["model"], store, run.id)
+
+
+def test_a_process_that_never_came_to_itself_is_a_sentence(
     store: Store, run_by: Callable[[str], RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_by("cls")
     monkeypatch.setattr("core.exports.entry.ROOT", store.folder)  # where there is no such module
-    with pytest.raises(StoreError, match="core"):
+    with pytest.raises(StoreError, match=r"^Model could not be written \(.*core.*\): try again, or use the command"):
         export_bytes(EXPORTS["model"], store, run.id)

@@ -6,14 +6,13 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from core.errors import EngineError
+from core.errors import ConfigError, EngineError
 from core.lab import __main__ as main
 from core.lab import process as module
 from core.lab.__main__ import _answered
@@ -68,7 +67,12 @@ def test_a_question_that_makes_no_sense_is_refused_and_the_next_is_answered(lab:
 @pytest.mark.parametrize("code", ["en", "zh"])
 def test_it_answers_in_the_language_of_who_asks(code: str, lab: LabProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     with in_language(code):
-        assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
+        with pytest.raises(ConfigError) as here:
+            answer('{"steps": -3}')
+        with pytest.raises(EngineError) as there:
+            lab.ask('{"steps": -3}')
+    assert str(there.value) == str(here.value)
+    assert ("cannot be used" in str(here.value)) == (code == "en")
     monkeypatch.setattr(main, "answer", lambda question: f"{language()}: {question}")
     assert _answered(f"{code} two words") == f"{code}: two words"
 
@@ -83,10 +87,29 @@ def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
 
 def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
     lab.close()
-    began = time.monotonic()
     lab.warm_up()
-    assert time.monotonic() - began < 0.5
+    assert pid(lab)
+    assert not lab._warm.is_set()  # it has not waited until torch is imported
     assert lab.ask(QUESTION)
+
+
+def test_one_that_fails_is_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(question: str) -> str:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(main, "answer", fail)
+    assert json.loads(_answered("en {}"))["error"].startswith("The lab failed on this; the server's log has the")
+    assert "out of memory" in capsys.readouterr().err
+
+
+def test_it_ends_when_nobody_has_asked_for_long() -> None:
+    code = "from core.lab import __main__ as main; main.IDLE_S = 0.2; main.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert process.wait(timeout=60) == 0
 
 
 def test_one_that_does_not_answer_is_ended(lab: LabProcess, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,10 +124,20 @@ def test_one_that_does_not_answer_is_ended(lab: LabProcess, monkeypatch: pytest.
     assert lab.ask(QUESTION)
 
 
-def test_one_that_cannot_begin_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.sys, "executable", "/bin/false")
-    lab = LabProcess()
+def test_one_that_ends_at_once_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failing = tmp_path / "python"
+    failing.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    failing.chmod(0o700)
+    monkeypatch.setattr(module.sys, "executable", str(failing))
     with pytest.raises(EngineError, match="process ended"):
+        LabProcess().ask(QUESTION)
+
+
+def test_one_that_cannot_be_started_is_said_to_who_asks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module.sys, "executable", str(tmp_path / "nowhere"))
+    lab = LabProcess()
+    lab.warm_up()
+    with pytest.raises(EngineError, match=r"^The loss lab's process could not be started \(No such file"):
         lab.ask(QUESTION)
 
 
