@@ -72,11 +72,11 @@ def unit(vectors: Array) -> Array:
 
 
 def _labels(stage: Stage) -> NDArray[np.int64]:
-    """Of equal classes, or of one that has nine tenths of the texts."""
+    """Of equal classes, or of one that has nine tenths of the texts, or all but one of each other class."""
     places = np.arange(stage.points)
     if stage.layout != "imbalanced":
         return places % stage.classes
-    large = round(LARGE_SHARE * stage.points)
+    large = min(round(LARGE_SHARE * stage.points), stage.points - (stage.classes - 1))
     small = 1 + places % (stage.classes - 1)
     return np.where(places < large, 0, small)
 

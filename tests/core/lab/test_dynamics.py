@@ -61,6 +61,8 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                 others = [(j, u) for j in range(n) for u in range(views) if (j, u) != (i, v)]
                 logits = [similarity(points[i, v], points[j, u]) for j, u in others]
                 positives = [k for k, (j, _) in enumerate(others) if labels[j] == labels[i]]
+                if not positives:
+                    continue  # the mean is over the anchors that have some
                 if setting.loss == "out":
                     found.append(-sum(log_p(logits, k) for k in positives) / len(positives))
                 elif setting.loss == "in":
@@ -68,10 +70,11 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
                 else:
                     own = [k for k in positives if others[k][0] == i]
                     rest = [k for k in positives if others[k][0] != i]
-                    alpha = 0.1 if setting.alpha is None else setting.alpha
+                    # Without others of its class an anchor is compared with its own other view alone.
+                    alpha = 1.0 if not rest else 0.1 if setting.alpha is None else setting.alpha
                     found.append(
                         -alpha * sum(log_p(logits, k) for k in own) / len(own)
-                        - (1 - alpha) * sum(log_p(logits, k) for k in rest) / len(rest)
+                        - (1 - alpha) * sum(log_p(logits, k) for k in rest) / max(1, len(rest))
                     )
         return sum(found) / len(found)
 
@@ -89,10 +92,11 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
     return weight * contrast() + ((1 - weight) * ce() if weight < 1 else 0.0)
 
 
+@pytest.mark.parametrize("layout", ["random", "imbalanced"])
 @pytest.mark.parametrize("weight", [1.0, 0.6])
 @pytest.mark.parametrize(("space", "loss"), EVERY)
-def test_loss_and_gradient_are_those_of_a_slow_loop(space: str, loss: str, weight: float) -> None:
-    stage, setting = stage_of(space), Setting(loss=loss, weight=weight, temperature=0.4)
+def test_loss_and_gradient_are_those_of_a_slow_loop(space: str, loss: str, weight: float, layout: str) -> None:
+    stage, setting = stage_of(space, layout), Setting(loss=loss, weight=weight, temperature=0.4)
     vectors = first_vectors(stage, setting)
     (moment,) = play(stage, setting, vectors, 0).moments
     class_vectors = vectors.class_vectors

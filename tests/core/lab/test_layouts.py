@@ -23,7 +23,7 @@ def test_every_start_has_its_size_and_every_class(space: str, layout: str, class
     start = start_of(made)
     assert start.vectors.shape == (points, 2, width(made))
     assert np.isfinite(start.vectors).all()
-    assert set(start.labels.tolist()) == set(range(classes)) or layout == "imbalanced"
+    assert set(start.labels.tolist()) == set(range(classes))
     if space in ("circle", "sphere"):
         np.testing.assert_allclose(np.linalg.norm(start.vectors, axis=-1), 1)
     assert (start.class_vectors is None) == (space == "simplex")
@@ -38,6 +38,8 @@ def test_the_same_stage_gives_the_same_start_and_another_seed_another() -> None:
 def test_nine_tenths_are_of_one_class() -> None:
     labels = start_of(stage("circle", "imbalanced", classes=3, points=60)).labels
     assert np.bincount(labels).tolist() == [54, 3, 3]
+    few = start_of(stage("circle", "imbalanced", classes=4, points=6)).labels
+    assert np.bincount(few).tolist() == [3, 1, 1, 1]
 
 
 def test_a_collapsed_start_is_nearly_one_point() -> None:

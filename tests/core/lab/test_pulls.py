@@ -27,34 +27,41 @@ def anchor_loss(stage: Stage, setting: Setting, z: torch.Tensor, others: torch.T
     candidates = [(j, v) for j in range(n) for v in range(views) if (j, v) != (anchor, 0)]
     log_p = torch.stack([z @ others[j, v] / tau for j, v in candidates]).log_softmax(0)
     positive = [k for k, (j, _) in enumerate(candidates) if labels[j] == labels[anchor]]
+    if not positive:
+        return 0 * z.sum()
     if setting.loss == "in":
         return -(log_p[positive].exp().mean()).log()
     if setting.loss == "out":
         return -log_p[positive].mean()
     own = [k for k in positive if candidates[k][0] == anchor]
     rest = [k for k in positive if candidates[k][0] != anchor]
-    return -0.1 * log_p[own].mean() - 0.9 * log_p[rest].mean()
+    return -log_p[own].mean() if not rest else -0.1 * log_p[own].mean() - 0.9 * log_p[rest].mean()
 
 
 def pulls_at(stage: Stage, setting: Setting, anchor: int) -> tuple[Pull, ...]:
     return tuple(play(stage, setting, first_vectors(stage, setting), 0, anchor).moments[0].pulls)
 
 
+@pytest.mark.parametrize(("layout", "anchor"), [("random", 4), ("imbalanced", 11)])
 @pytest.mark.parametrize(("space", "loss", "weight"), EVERY)
-def test_they_sum_to_the_gradient_of_the_anchors_loss(space: str, loss: str, weight: float) -> None:
-    stage = Stage.model_validate({"space": space, "points": 12})
+def test_they_sum_to_the_gradient_of_the_anchors_loss(
+    space: str, loss: str, weight: float, layout: str, anchor: int
+) -> None:
+    """The last text of an imbalanced start is the only one of its class."""
+    stage = Stage.model_validate({"space": space, "points": 12, "layout": layout})
+    assert (start_of(stage).labels == start_of(stage).labels[anchor]).sum() == (1 if layout == "imbalanced" else 4)
     setting = Setting(loss=loss, weight=weight, temperature=0.3)
     vectors = first_vectors(stage, setting)
     if space == "plane" and loss in ("dscl", "simcse"):
         # These compare by cosine wherever points lie; the coefficients are those of the normalised vectors.
         vectors = vectors._replace(points=vectors.points / np.linalg.norm(vectors.points, axis=-1, keepdims=True))
-    pulls = play(stage, setting, vectors, 0, 4).moments[0].pulls
+    pulls = play(stage, setting, vectors, 0, anchor).moments[0].pulls
     points = torch.tensor(vectors.points)
     class_vectors = torch.tensor(vectors.class_vectors)
-    z = points[4, 0].clone().requires_grad_()
-    ce = torch.nn.functional.cross_entropy(class_vectors @ z, torch.tensor(start_of(stage).labels[4]))
+    z = points[anchor, 0].clone().requires_grad_()
+    ce = torch.nn.functional.cross_entropy(class_vectors @ z, torch.tensor(start_of(stage).labels[anchor]))
     share = weight if LAB_LOSSES[loss].on == "vectors" else 0.0
-    total = (1 - share) * ce + (share * anchor_loss(stage, setting, z, points, 4) if share else 0.0)
+    total = (1 - share) * ce + (share * anchor_loss(stage, setting, z, points, anchor) if share else 0.0)
     (gradient,) = torch.autograd.grad(total, z)
     summed = sum(
         pull.coefficient * (class_vectors[pull.number] if pull.kind == "class" else points[pull.number, pull.view])
