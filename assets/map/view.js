@@ -99,6 +99,8 @@ class MapView {
     if (moved) this.reports.report("view", writeViews(this.panels), VIEW_REST_MS);
     this.showAllOfOtherColours();
     this.player.node.hidden = this.timeline.steps.length < 2;
+    // At once, not when it is drawn: End is pressed for the newest frame.
+    this.player.slider.max = String(this.timeline.steps.length - 1);
     this.player.trails.hidden = !data.trails;
     drawStrip(this);
     drawLegend(this);
