@@ -35,7 +35,7 @@ from core.language import (
 from core.quantities import counted
 from tests.catalogues import KEYWORDS, ROOT, TRANSLATED, code_messages, updated, written
 
-FUNCTIONS = {"_", "N_", "ngettext", "pgettext"}
+FUNCTIONS = {"_", "N_", "ngettext", "pgettext", "counted"}
 # What a call in a script is given first, with the sign behind it where that goes on with the text.
 SCRIPT_CALL = re.compile(r"""(?<![\w.])(?:_|N_)\(\s*("(?:[^"\\]|\\.)*"(?:\s*\+)?|[`'])""")
 
@@ -229,16 +229,46 @@ def calls() -> Iterator[tuple[str, ast.Call]]:
 
 def is_translatable(call: ast.Call) -> bool:
     """A marked message is a constant; one that is shown may have been marked elsewhere, but is never put together."""
-    if any(isinstance(one, ast.JoinedStr | ast.BinOp) for one in call.args):
-        return False
     assert isinstance(call.func, ast.Name)
+    given = call.args[1:] if call.func.id == "counted" else call.args
+    if any(isinstance(one, ast.JoinedStr | ast.BinOp) for one in given):
+        return False
+    # One of two texts, or a text that is filled first, is in no catalogue.
+    either = [part for one in given if isinstance(one, ast.IfExp) for part in (one.body, one.orelse)]
+    filled = [one.func.value for one in given if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in (*either, *filled)):
+        return False
     constants = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     if call.func.id == "N_" and not constants:
         return False
     return all(name and not name.isdecimal() for text in constants for name in places(text) if call.keywords)
 
 
-def test_every_language_has_its_name() -> None:
+@pytest.mark.parametrize(
+    ("call", "translatable"),
+    [
+        ('_("some text")', True),
+        ("_(label)", True),
+        ('_(LABELS.get(name, name.replace("_", " ")))', True),
+        ('_("{count} texts", count=3)', True),
+        ('counted(n - 1, "text")', True),
+        ('_(f"{n} texts")', False),
+        ('_("some " + text)', False),
+        ('_("some" if one else "others")', False),
+        ('_("{} texts".format(3))', False),
+        ('_("{0} texts", count=3)', False),
+        ('counted(n, f"{kind} text")', False),
+        ("N_(label)", False),
+    ],
+)
+def test_the_check_sees_what_is_in_no_catalogue(call: str, translatable: bool) -> None:
+    (expression,) = ast.parse(call).body
+    assert isinstance(expression, ast.Expr)
+    assert isinstance(expression.value, ast.Call)
+    assert is_translatable(expression.value) is translatable
+
+
+def test_every_language_has_a_catalogue() -> None:
     assert next(iter(LANGUAGES)) == ENGLISH
     assert Path(ROOT / "assets" / "languages").is_dir()
     assert sorted(path.stem for path in (ROOT / "assets" / "languages").glob("*.po")) == sorted(TRANSLATED)

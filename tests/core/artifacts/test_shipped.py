@@ -92,6 +92,17 @@ class TestWhatTheyShow:
     def test_cross_entropy_alone_pushes_the_classes_apart(self) -> None:
         assert self.last("ce", "between_cosine") < self.at("ce", 0, "between_cosine") - 0.3
 
+    def test_r_drop_adds_how_far_the_two_answers_part(self) -> None:
+        alpha = read_replay(SHIPPED["r-drop"].path).config.phases[0].objective.terms[0].parameters["alpha"]
+        for step in replay_file.read(SHIPPED["r-drop"].path).run.steps:
+            ce, kl = step.values["loss.rdrop.ce"], step.values["loss.rdrop.kl"]
+            assert kl > 0
+            assert step.values["loss.rdrop"] == pytest.approx(ce + float(str(alpha)) * kl, rel=1e-4)
+
+    def test_the_contrast_is_between_tokens(self) -> None:
+        levels = [term.level for term in read_replay(SHIPPED["token-scl"].path).config.phases[0].objective.terms]
+        assert levels.count("token") == 1
+
     def test_the_collapsed_one_rests_on_its_line(self) -> None:
         run = replay_file.read(SHIPPED["collapsed"].path).run
         assert self.last("collapsed", "mean_cosine") == pytest.approx(1, abs=1e-2)

@@ -19,10 +19,12 @@ from core.config.presets import GROUPS, PRESETS, Preset
 from core.events import Step
 from core.exports.entry import always, file_stem
 from core.exports.registry import EXPORTS
+from core.exports.run_page import run_page
 from core.losses.registry import LOSSES
 from core.store import Status, Store
 from core.store.budget import keep_within
 from core.workers import LocalEngine
+from tests.core.artifacts.made import MORE, recorded
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -346,7 +348,7 @@ def test_a_few_lines_are_printed_or_written(run: Any, tmp_path: Path, form: str)
     status, printed, err = run("export", run_id, "--format", form)
     assert (status, err) == (0, "")
     assert run("export", run_id, "--format", form, "--output", str(tmp_path / "file"))[0] == 0
-    assert (tmp_path / "file").read_text() == printed != ""
+    assert (tmp_path / "file").read_text(encoding="utf-8") == printed != ""
 
 
 def test_other_forms_are_written_under_the_name_of_the_run(
@@ -357,6 +359,25 @@ def test_other_forms_are_written_under_the_name_of_the_run(
     status, out, err = run("export", run_id, "--format", "tensorboard")
     assert (status, out, err) == (0, "", f"Wrote {file_stem(store.run(run_id))}-tensorboard.\n")
     assert (tmp_path / f"{file_stem(store.run(run_id))}-tensorboard").is_dir()
+
+
+def test_two_runs_are_written_side_by_side(run: Any, store: Store, draft: Any, tmp_path: Path) -> None:
+    first, second = (recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1))
+    path = tmp_path / "two.html"
+    status, out, err = run("export", first.id, second.id, "--format", "html", "--output", str(path))
+    assert (status, out, err) == (0, "", f"Wrote {path}.\n")
+    assert path.read_text(encoding="utf-8") == run_page(store, [store.run(first.id), store.run(second.id)])
+
+
+def test_a_second_run_is_refused_where_a_form_is_of_one(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    status, out, err = run("export", run_id, run_id, "--format", "replay", "--output", str(tmp_path / "two.zip"))
+    assert (status, out) == (2, "")
+    assert f"--format replay is of one run: leave {run_id} out" in err
+    status, out, err = run("export", run_id, "nobody", "--format", "html")
+    assert (status, out) == (1, "")
+    assert "There is no run 'nobody'" in err
+    assert not (tmp_path / "two.zip").exists()
 
 
 def test_a_form_that_does_not_exist_names_those_that_do(run: Any, tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from core.experiments.design import Axis, Design, Level, axis_of, axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
 from core.experiments.result_table import SUFFIXES, cautions, notes, table_rows, table_text
-from core.language import in_language, listed
+from core.language import in_language, listed, reread
 from core.quantities import counted
 from core.store import Store
+from tests.catalogues import TRANSLATED
 from tests.core.experiments.conftest import Here, Make
 from tests.core.experiments.instant import InstantEngine
 from tests.core.experiments.test_results import right, shown
@@ -101,15 +102,30 @@ def test_tables_for_papers_are_english_and_the_page_and_the_report_are_not(
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_reason_for_a_missing_run_is_kept_in_english_and_said_in_the_language_that_is_spoken(
-    experiments: Here, design: Make
-) -> None:
-    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
-    made = design(axes=axes, baseline={}, seeds=1)
-    [(title, _reason)] = cost(experiments.engine, made).refused
+def test_a_missing_run_is_named_in_the_language_that_is_spoken(experiments: Here, design: Make) -> None:
+    made = with_a_setting_too_many(design)
+    [(title, reason)] = cost(experiments.engine, made).refused
     assert title == listed(["«CE»", "τ «0.1»"])
-    experiments.begin(made)
+    assert reason == "«temperature = 0.1 cannot be used: «this objective has no contrastive loss; leave it out.»»"
+    assert build(Design, made.model_dump(mode="json")) == made
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_a_reason_for_a_missing_run_is_kept_in_english_and_said_in_the_language_that_is_spoken(
+    experiments: Here, design: Make, code: str
+) -> None:
+    made = with_a_setting_too_many(design)
+    with in_language(code):
+        [(_title, reason)] = cost(experiments.engine, made).refused
+        experiments.begin(made)
     experiment = experiments.table.experiments()[0]
     [problem] = [run.problem for run in experiments.table.runs(experiment.id) if run.problem]
-    assert "«" not in problem
-    assert build(Design, made.model_dump(mode="json")) == made
+    assert problem == "temperature = 0.1 cannot be used: this objective has no contrastive loss; leave it out."
+    with in_language(code):
+        assert reread(problem) == reason != problem
+
+
+def with_a_setting_too_many(design: Make) -> Design:
+    """Of its two cells one varies a setting that its objective has not."""
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1]}]
+    return design(axes=axes, baseline={}, seeds=1)

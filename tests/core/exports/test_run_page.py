@@ -28,6 +28,7 @@ from core.figures.map_script import map_classes
 from core.language import ENGLISH, in_language
 from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Status, Store
+from tests.conftest import write_csv
 from tests.core.artifacts.made import FRAMES, MORE, recorded
 
 HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
@@ -104,6 +105,26 @@ class TestWhatItKnows:
         assert "The more [CLS] attends to a word" not in page
         assert "What [CLS] attends to was not recorded." in page
 
+    def test_of_many_frames_some_are_shown_the_first_and_the_last_among_them(
+        self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.exports.run_page.FRAMES_MAX", 3)
+        page = known(run_page(store, [run]))
+        (of_run,) = page["runs"]
+        assert of_run["steps"] == page["panels"][0]["steps"] == [FRAMES[0], FRAMES[2], FRAMES[-1]]
+        for place, step in enumerate(of_run["steps"]):
+            assert of_run["predicted"][place] == store.logits(run.id, step).argmax(1).tolist()
+
+    def test_runs_without_a_common_example_are_told_apart(
+        self, store: Store, run: RunRecord, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        rows = [(f"another tale {n}", ("left", "right")[n % 2]) for n in range(60)]
+        path = write_csv(tmp_path / "others.csv", rows)
+        other = recorded(store, draft(task={"path": str(path)}, more=MORE))
+        first, second = known(run_page(store, [run, other]))["runs"]
+        assert not set(first["ids"]) & set(second["ids"])
+        assert (first["classes"], second["classes"]) == (list(run.probe.classes), ["left", "right"])
+
     def test_frames_without_numbers_are_left_out(
         self, store: Store, run: RunRecord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -120,8 +141,10 @@ class TestWhatItKnows:
 class TestItIsClosed:
     def test_nothing_in_it_names_another_place(self, store: Store, run: RunRecord) -> None:
         page = run_page(store, [run])
-        addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
+        addresses = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'<>)]*", page))
         assert addresses <= {"http://www.w3.org/2000/svg"}
+        assert not re.findall(r"\b(?:src|srcset|action|data)=\"(?!data:)", page)
+        assert all(place.startswith("#") for place in re.findall(r"url\(([^)]*)\)", page))
         assert str(Path(run.config.encoder.id).parent) not in page
         assert str(Path(run.config.encoder.id).parent) not in json.dumps(known(page))
 

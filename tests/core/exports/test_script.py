@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import json
 import os
@@ -9,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from core.store import RunRecord, Store, TaskLibrary
 from core.tasks.rows import Rows
 from core.training.prepare import prepare
 from core.training.weight_files import checkpoint_path
+from core.views.registry import VIEWS
 from core.workers.run_rows import TaskSource
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts import made
@@ -289,7 +290,7 @@ class TestEncoders:
 
 class TestText:
     HOSTILE = (
-        '"""\nimport os; os.mkdir("broken")\n"""',
+        '"""\nimport builtins; builtins.broken = True\n"""',
         "it's \\ a 'quote' \"quote\" {braces} %s \\n",
         "right \u202e to left \u2066 marks",
         "line one\nline two\r\nline three\u2028four\x00five",
@@ -315,8 +316,8 @@ class TestText:
         names: dict[str, Any] = {}
         exec(compile(text.replace('if __name__ == "__main__":\n    main()', ""), "script", "exec"), names)
         assert set(names["CLASSES"]) == set(classes)
-        assert {row.rsplit(" lovely", 1)[0] for row in names["TEXTS"].values()} <= set(plain)
-        assert not (tmp_path / "broken").exists()
+        assert {row.rsplit(" lovely", 1)[0] for row in names["TEXTS"].values()} == set(plain)
+        assert not hasattr(builtins, "broken")
 
     @pytest.mark.parametrize("text", [*HOSTILE, "\ud800", "", " " * 300, "x" * 300])
     def test_a_literal_is_its_value_and_fits_the_page(self, text: str) -> None:
@@ -401,9 +402,7 @@ class TestWhereTheEncoderIs:
         script.write_text(text.replace(f'"{BUNDLED_PACKAGE}"', '"not_installed_here"'), encoding="utf-8")
         self.refused(self.start(script), BUNDLED_REPOSITORY)
         # Where nothing but the connection is missing, nobody waits for it either.
-        began = time.monotonic()
         self.refused(self.start(script, HF_HUB_OFFLINE="0", HF_ENDPOINT="http://127.0.0.1:9"), BUNDLED_REPOSITORY)
-        assert time.monotonic() - began < 40
 
     def test_a_folder_without_one_is_refused_in_a_sentence(
         self, store: Store, run_of: Make, tmp_path: Path, tiny_encoder: Path
@@ -487,6 +486,15 @@ class TestEnds:
         outside = dataclasses.replace(LOSSES["cross_entropy"], compute=lambda given, labels, _: given.logits[0].mean())
         monkeypatch.setitem(LOSSES, "cross_entropy", outside)
         with pytest.raises(StoreError, match="Cross-entropy is a loss from outside this project"):
+            write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
+
+    def test_a_view_from_outside_is_refused(
+        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = run_of({"objective": objective(SCL | {"views": [{"view": "eda"}]}, CE)})
+        outside = dataclasses.replace(VIEWS["eda"], text=lambda text, _settings, _rng: text)
+        monkeypatch.setitem(VIEWS, "eda", outside)
+        with pytest.raises(StoreError, match=f"{VIEWS['eda'].label} is a view from outside this project"):
             write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
 
     def test_more_drawn_texts_than_a_script_holds_are_refused(

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from core.artifacts.frame_loss import batch_rows
 from core.config.validation import build
 from core.errors import PlaygroundError
 from core.experiments.design import parse_design
@@ -52,20 +53,42 @@ def test_alignment_is_the_mean_over_pairs_of_one_class(store: Store) -> None:
     assert of(store, run="ce", vectors="alignment") == pytest.approx(np.mean(pairs))
 
 
-def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store) -> None:
-    """L_in is never above L_out, and both are below what a batch of equal vectors gives by much less than a nat."""
-    outside = of(store, run="ce-scl", forces="loss", at="first", temperature=100.0)
-    inside = of(store, run="ce-scl", forces="loss_in", at="first", temperature=100.0)
-    assert isinstance(outside, float)
-    assert isinstance(inside, float)
-    assert inside <= outside == pytest.approx(math.log(15), abs=0.01)
+@pytest.mark.parametrize(("at", "tau"), [("first", 0.3), ("last", 0.3), ("last", 0.05)])
+def test_the_loss_of_the_force_view_is_that_of_its_batch(store: Store, at: str, tau: float) -> None:
+    """Pair by pair, over the batch that Forces draws first."""
+    run_id = run_id_of(store, "ce-scl")
+    probe, frames = store.run(run_id).probe, store.frame_steps(run_id)
+    assert probe is not None
+    rows = batch_rows(len(probe.ids), 16)
+    z = store.embeddings(run_id, frames[0 if at == "first" else -1])[rows].astype(np.float64)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    labels = [probe.labels[row] for row in rows]
+    outside, inside = [], []
+    for i in range(len(rows)):
+        exps = {j: math.exp(float(z[i] @ z[j]) / tau) for j in range(len(rows)) if j != i}
+        shares = [exps[j] / sum(exps.values()) for j in exps if labels[j] == labels[i]]
+        outside.append(-np.mean(np.log(shares)))
+        inside.append(-math.log(np.mean(shares)))
+    for name, losses in (("loss", outside), ("loss_in", inside)):
+        found = of(store, run="ce-scl", forces=name, at=at, temperature=tau)
+        assert found == pytest.approx(np.mean(losses), rel=1e-4)
 
 
-def test_attention_of_the_words_of_a_text_is_less_than_all(store: Store) -> None:
-    words = ("The", "boat", "is", "falling", "apart", ",", "and", "so", "movie", ".")
-    found = [of(store, run="ce-scl", example=8, word=word) for word in words]
-    assert all(isinstance(value, float) and value > 0 for value in found)
-    assert 0 < sum(float(value or 0) for value in found) < 1
+def test_attention_to_a_word_is_that_of_its_tokens_in_the_last_block(store: Store) -> None:
+    run_id = run_id_of(store, "ce-scl")
+    probe, tokens = store.run(run_id).probe, store.tokens(run_id)
+    assert probe is not None
+    place = [probe.ids[row] for row in tokens.rows].index(8)
+    begin, text = sum(one.length for one in tokens.texts[:place]), tokens.texts[place]
+    for at, step in (("first", 0), ("last", store.frame_steps(run_id)[-1])):
+        attention = store.attention(run_id, step)
+        assert attention is not None
+        of_cls = attention[-1, :, begin : begin + text.length].astype(float).mean(0)
+        for word in ("boat", "apart", "movie"):
+            spots = [spot for one in text.words if text.surface(one) == word for spot in one.places]
+            assert spots
+            found = of(store, run="ce-scl", example=8, word=word, at=at)
+            assert found == pytest.approx(sum(of_cls[spot] for spot in spots), rel=1e-3)
     assert of(store, run="ce-scl", example=8, word="ship") is None
 
 

@@ -139,3 +139,11 @@ def test_every_language_has_the_same_lessons_in_the_same_order(code: str) -> Non
     assert [(name, one.place) for name, one in translated.items()] == [
         (name, one.place) for name, one in lessons().items()
     ]
+    # A lesson that is not there would be read in English.
+    assert {path.name for path in (FOLDER / code).glob("*.md")} == {path.name for path in FOLDER.glob("*.md")}
+    for name, one in lessons().items():
+        assert translated[name].title != one.title
+        for part, spoken in zip(one.parts, translated[name].parts, strict=True):
+            assert spoken.title != part.title
+            for block, said in zip(part.blocks, spoken.blocks, strict=True):
+                assert block != said, (name, part.title)

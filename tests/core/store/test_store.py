@@ -798,6 +798,47 @@ class TestSameRun:
         assert store.same_as(config()) == gone.run_id
 
 
+class TestAdoption:
+    RUN_ID = "abcdefghijkm"
+
+    def test_one_that_finished_is_there_and_is_brought_back(self, store: Store) -> None:
+        assert not store.bring_back(self.RUN_ID)
+        store.adopt(self.RUN_ID, config(), "Replay", 1.0).end(Status.FINISHED)
+        assert store.bring_back(self.RUN_ID)
+        store.discard(self.RUN_ID)
+        assert store.bring_back(self.RUN_ID)
+        assert store.run(self.RUN_ID).adopted
+
+    def test_one_that_is_being_adopted_is_not_adopted_twice(self, store: Store) -> None:
+        attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
+        with pytest.raises(StoreError, match="is being opened: try again in a moment"):
+            store.bring_back(self.RUN_ID)
+        with pytest.raises(StoreError, match="is here already"):
+            store.adopt(self.RUN_ID, config(), "Replay", 1.0)
+        attempt.end(Status.FINISHED)
+        assert store.bring_back(self.RUN_ID)
+
+    def test_what_was_cut_off_is_cleared_away_and_can_be_adopted_again(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.store.store.liveness_of", lambda: DEAD)
+        kept(store.adopt(self.RUN_ID, config(), "Replay", 1.0), 0)
+        monkeypatch.undo()
+        folder = store.run_folder(self.RUN_ID)
+        assert list(folder.rglob("*"))
+        assert not store.bring_back(self.RUN_ID)
+        assert not folder.exists()
+        assert store.runs() == []
+        store.adopt(self.RUN_ID, config(), "Replay", 1.0).end(Status.FINISHED)
+        assert store.run(self.RUN_ID).status == Status.FINISHED
+
+    @pytest.mark.parametrize("run_id", ["", "../../../x", "ABCDEFGHIJKM", "abcdefghijkm/"])
+    def test_what_is_no_id_is_refused(self, store: Store, run_id: str) -> None:
+        with pytest.raises(StoreError, match="is no run id"):
+            store.adopt(run_id, config(), "Replay", 1.0)
+        assert store.runs() == []
+
+
 class TestStartFromARun:
     def test_it_waits_until_that_run_has_ended(self, store: Store) -> None:
         source = store.create(config())
