@@ -15,29 +15,25 @@ import gc
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.measure import FALLBACK_TASK, in_turn, options, progress, report, sentences, spread
+from benchmarks.measure import in_turn, options, progress, report, sentences_file, spread
 from core.encoders.model import Encoder, Tokenizer, load_encoder
 from core.encoders.packing import Tokens
 from core.encoders.source import BUNDLED
 from core.encoders.taps import Taps
 from core.tasks.files.reading import read_file
-from core.tasks.registry import task_entry
 
 BATCH, MAX_LENGTH, K = 16, 128, 30
 TARGET = "≤ 1.05"
 
 
 def texts(count: int) -> list[str]:
-    """The first real sentences, fewer where there are not enough."""
-    task, _ = sentences()
-    path = Path(task["path"]) if "path" in task else task_entry(FALLBACK_TASK).folder / "train.csv"
-    return list(read_file(path).rows.texts[:count])
+    """The first sentences, fewer where there are not enough."""
+    return list(read_file(sentences_file()).rows.texts[:count])
 
 
 def loaded() -> tuple[Encoder, Tokenizer]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
-from benchmarks.measure import ROOT, in_turn, progress, report, spread
+from benchmarks.measure import ROOT, in_turn, progress, report, sentences_file, spread
 from core.workers.threads import PATIENT
 
 POLICIES = {"ours": PATIENT, "default": {}}
@@ -35,6 +35,7 @@ def main() -> None:
     if given.measure:
         print(own_step_s(given.steps, given.precision))
         return
+    sentences_file()  # says which they are; what the new interpreters print is read here
     found: dict[str, list[float]] = {f"{policy} {place}": [] for policy in POLICIES for place in PLACES}
     for repetition in range(given.repeats):
         now = {}

@@ -1,10 +1,10 @@
-"""Reading files of people: a CSV of 200 MB and a million rows, of which a sample is kept, and one of 100,000 rows.
+"""Reading files of people: a CSV of 200 MiB and a million rows, of which a sample is kept, and one of 100,000 rows.
 
 Each reading is a new Python process, timed from after its imports to the rows with their problems; its peak memory is
 what the system reports of it. The texts are made of words of all lengths, some beyond ASCII, some with a comma or a
 quotation mark.
 
-Targets: 10 s and 1,000 MB for the million rows; 3 s for the 100,000.
+Targets: 10 s for the million rows, 3 s for the 100,000; less than 1,000 MiB for both.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from benchmarks.measure import ROOT, options, progress, report
 
 SEED = 0
 # Rows, characters of a text, and the target in seconds.
-FILES = {"1,000,000 rows, 200 MB": (1_000_000, 203, 10), "100,000 rows, 20 MB": (100_000, 203, 3)}
-MEMORY_MB = 1_000
+FILES = {"1,000,000 rows, 200 MiB": (1_000_000, 203, 10), "100,000 rows, 20 MiB": (100_000, 203, 3)}
+MEMORY_MIB = 1_000
 TIMEOUT_S = 300
 READER = """
 import json, resource, sys, time
@@ -36,7 +36,7 @@ seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({
     "seconds": seconds,
-    "peak_mb": peak / (2**20 if sys.platform == "darwin" else 2**10),
+    "peak_mib": peak / (2**20 if sys.platform == "darwin" else 2**10),
     "reported": reading.source_sentence,
     "problems": sum(reading.counts.values()),
 }))
@@ -60,7 +60,7 @@ def made_rows(rows: int, chars: int) -> Iterator[tuple[str, str]]:
 
 
 def write_file(path: Path, rows: int, chars: int) -> float:
-    """Write a CSV file; returns its size in MB."""
+    """Write a CSV file; returns its size in MiB."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "label"])
@@ -81,19 +81,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as folder:
         for name, (rows, chars, target_s) in FILES.items():
             path = Path(folder) / f"{rows}.csv"
-            size_mb = write_file(path, rows, chars)
-            print(f"{name}: {size_mb:.1f} MB", flush=True)
+            size_mib = write_file(path, rows, chars)
+            print(f"{name}: {size_mib:.1f} MiB", flush=True)
             seconds, peaks = [], []
             for repetition in range(given.repeats + 1):  # number 0 fills the file cache
                 found = read_once(path)
-                progress(repetition, {key: float(found[key]) for key in ("seconds", "peak_mb")}, digits=2)
+                progress(repetition, {key: float(found[key]) for key in ("seconds", "peak_mib")}, digits=2)
                 if repetition:
                     seconds.append(float(found["seconds"]))
-                    peaks.append(float(found["peak_mb"]))
+                    peaks.append(float(found["peak_mib"]))
             print(f"{found['reported']}; {found['problems']:,} problems")
             path.unlink()
             report("seconds", f"read {name}", seconds, f"≤ {target_s}", digits=2)
-            report("MB", f"peak memory, {name}", peaks, f"< {MEMORY_MB:,}", digits=0)
+            report("MiB", f"peak memory, {name}", peaks, f"< {MEMORY_MIB:,}", digits=0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A large encoder on a GPU: throughput of CE and of CE + SCL against `transformers.Trainer`, bf16.
+"""A large encoder on a GPU: throughput of CE and of CE + SCL against `transformers.Trainer`, all in bfloat16.
 
 The encoder has RoBERTa-large's shape and random weights, the texts are 128 tokens of random words, batches of 64.
 Everybody trains all weights with AdamW and clips at 1. Without a GPU the script says so and ends; `--width` and
@@ -37,6 +37,7 @@ from core.tasks import TaskData
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import MemoryCache, VectorCache
+from core.workers.machine import has_bfloat16
 
 TOKENS, WORDS, SPECIAL = 128, 20_000, ["<s>", "<pad>", "</s>", "<unk>"]
 
@@ -82,7 +83,7 @@ def config_of(folder: Path, weight: float, steps: int, batch: int) -> tuple[RunC
         "phases": [{"objective": mixed_objective(weight).model_dump(), "batch_size": batch, "steps": SKIPPED + steps}],
         "probe": {"size": 8, "frame_steps": ()},
     }
-    return prepare(parse_config(draft), gpu=torch.cuda.is_available())
+    return prepare(parse_config(draft), gpu=torch.cuda.is_available(), bfloat16=has_bfloat16("auto"))
 
 
 def our_seconds(config: RunConfig, data: TaskData, cache: VectorCache) -> float:
@@ -106,7 +107,7 @@ class SynchronisedClock(Clock):
 
 
 def trainer_seconds(config: RunConfig, data: TaskData) -> float:
-    """Cross-entropy by `transformers.Trainer`, the texts tokenised beforehand."""
+    """Cross-entropy by `transformers.Trainer`, in the precision of our run, the texts tokenised beforehand."""
     from transformers import AutoTokenizer
 
     folder = config.encoder.id
@@ -118,7 +119,8 @@ def trainer_seconds(config: RunConfig, data: TaskData) -> float:
     with tempfile.TemporaryDirectory(prefix="scl-bench-") as output:
         arguments = TrainingArguments(
             output_dir=output,
-            bf16=torch.cuda.is_available(),
+            use_cpu=not torch.cuda.is_available(),
+            bf16=config.precision == "bfloat16",
             per_device_train_batch_size=config.phases[0].batch_size,
             max_steps=config.steps,
             max_grad_norm=1.0,
@@ -162,7 +164,7 @@ def main() -> None:
                 for side, rate in rates.items():
                     found[side].append(rate)
     for side, values in found.items():
-        print(f"{device}, {side}: {spread(values, 1)} texts/s")
+        print(f"{device}, {config.precision}, {side}: {spread(values, 1)} texts/s")
     for side in ("CE", "CE + SCL"):
         ratios = [ours / other for ours, other in zip(found[side], found["Trainer"], strict=True)]
         report("ratio", f"throughput on {device}, {side} / trainer", ratios, "–")

@@ -1,6 +1,6 @@
 """Cost of the instruments: a step of our loop with everything against the bare step.
 
-Everything: the terms' gradients on a block at every few steps, Step events, their rows in the store, heartbeat and
+Everything: the terms' gradients on a block every few steps, Step events, their rows in the store, heartbeat and
 control polling.
 The bare loop has the same encoder, batches, loss (0.5 CE + 0.5 SCL), clipping and optimiser, and nothing else; that
 both end with the same loss shows that they do the same work.

@@ -1,8 +1,9 @@
-"""From pressing Launch to the first step in the store: a warm process against a new interpreter.
+"""From a submitted draft to the first step in the store: a warm process against a new interpreter.
 
-The clock starts before `LocalEngine.submit` (which checks the draft too) and stops when the store shows a step. Runs
-are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends soon; the two ways take
-turns. A browser shows the list of runs meanwhile, as it does for whoever presses Launch.
+The clock starts before `LocalEngine.submit`, which the button Launch calls too and which checks the draft, and stops
+when the store shows a step. It is called in this process: the button's way through browser and server is left out.
+Runs are tiny (bundled encoder and film reviews, two steps, eight probe points), so that each ends soon; the two ways
+take turns. A browser shows the list of runs meanwhile, as it does for whoever presses Launch.
 
 Target: at most 1.5 s with a warm process.
 """
@@ -14,25 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.browsing import browsing, new_page, served_app
-from benchmarks.measure import in_turn, options, own_folders, progress, report
+from benchmarks.measure import in_turn, options, own_folders, progress, report, warm_engine
 from core.config import RunConfig, parse_config
 from core.store import Status, Store
 from core.workers import LocalEngine
-from core.workers.starters import SpawnStarter, Starter, WarmStarter
+from core.workers.starters import SpawnStarter
 
 POLL_S = 0.005
 TIMEOUT_S = 120.0
 # The process of a run that ended goes on for a moment: it looks for the next run and frees its memory.
 SETTLE_S = 2.0
 PROBE = 8
-
-
-def warm(store: Store) -> Starter:
-    """The warm process and nothing else: a silent fall back to a new interpreter would be measured as warm."""
-    starter = WarmStarter.connected(store)
-    if starter is None:
-        raise RuntimeError("The warm process is gone: it leaves when the code is edited.")
-    return starter
 
 
 def first_step_s(engine: LocalEngine, draft: RunConfig) -> float:
@@ -66,13 +59,7 @@ def measure(folder: Path, repeats: int, steps: int) -> dict[str, list[float]]:
         }
     )
     store = Store(folder)
-    engines = {
-        "warm": LocalEngine(store, starter=warm),
-        "spawned": LocalEngine(store, starter=lambda _: SpawnStarter()),
-    }
-    engines["warm"].warm_up()
-    if not WarmStarter.wait_until_warm(store, TIMEOUT_S):
-        raise RuntimeError("There is no warm process on this system: it needs Linux.")
+    engines = {"warm": warm_engine(store), "spawned": LocalEngine(store, starter=lambda _: SpawnStarter())}
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     # Repetition 0 does not count: the untrained vectors get cached.
     for repetition in range(repeats + 1):

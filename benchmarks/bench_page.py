@@ -1,6 +1,6 @@
 """A run as one HTML file: its size for 200 points × 50 frames with tokens, and how soon it moves, opened from disk.
 
-Targets: at most 3 MB; within a second of setting out for it the map has moved.
+Targets: at most 3 MB; within a second of setting out for it the map has moved. The first time of each does not count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
         store = Store(folder)
         run = store.run(make_run(store, "page", STEPS, FRAMES, POINTS, attention=True))
         written_s = []
-        for _ in range(given.repeats):
+        for _ in range(given.repeats + 1):
             began = time.perf_counter()
             text = run_page(store, [run])
             written_s.append(time.perf_counter() - began)
@@ -43,9 +43,10 @@ def main() -> None:
         path = folder.with_name("page.html")
         path.write_text(text, encoding="utf-8")
         report("MB", f"{POINTS} points, {FRAMES} frames with tokens", [path.stat().st_size / 1e6], "≤ 3", 2)
-        report("seconds", "writing it", written_s, "none", 2)
+        report("seconds", "writing it", written_s[1:], "none", 2)
         with browsing() as browser:
-            report("seconds", "until it moves", [moved_s(browser, path) for _ in range(given.repeats)], "≤ 1", 2)
+            seconds = [moved_s(browser, path) for _ in range(given.repeats + 1)]
+            report("seconds", "until it moves", seconds[1:], "≤ 1", 2)
 
 
 def moved_s(browser: Browser, path: Path) -> float:

@@ -1,11 +1,14 @@
 """1,000 queued runs of 20 visitors on a shared server that is killed three times: is each begun once, and in turn?
 
 The runs are of one step, of an encoder of two narrow blocks that is drawn here, and belong to experiments, so that they
-follow each other in one process. Measured with all of them in the queue: the list of runs, a claim, and a rerun of the
-Runs page. Then they are carried out, while the server is ended by kill −9 three times.
+follow each other in one process. Measured with all of them in the queue and no server: the list of runs, the whole
+line, and a claim that finds no free slot. Then, with the server up, a rerun of the Runs page, which lists all of them;
+opening the page sets the queue going, so that the first runs go on beside its reruns. Then the rest is carried out,
+while the server, which nobody visits meanwhile, is ended by kill −9 three times; the process in which runs follow each
+other was begun by this one.
 
-Limits: each run is begun once and finishes; between two turns of a visitor no other has more than two; the page within
-1 s of its script, which is what a rerun takes.
+Limits: each run is begun once and finishes, and between two turns of a visitor no other has more than two, else the
+script ends with an error; a rerun of the page takes at most 1 s, which is printed beside what it took.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from core.store import ExperimentTable, Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 
-VISITORS, KILLS = 20, 3
+VISITORS, KILLS, MOST_TURNS = 20, 3, 2
 LOOKS = 7
 TIMEOUT_S = 3_000.0
 WORDS = ["good", "bad", "film", "the", "a", "was", "[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -94,7 +97,7 @@ def look_s(store: Store) -> dict[str, list[float]]:
 
 
 def rerun_s(folder: Path) -> list[float]:
-    """The script of the Runs page, all runs of experiments shown."""
+    """The script of the Runs page, all runs of experiments shown; the queue moves meanwhile."""
     os.environ["SCL_RUNS"] = str(folder)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     app.run()
@@ -160,9 +163,10 @@ def main() -> None:
             runs = store.runs()
             print(f"statuses {dict(Counter(str(run.status) for run in runs))}", flush=True)
             print(f"begun more than once: {sum(run.attempt != 1 for run in runs)}", flush=True)
-            print(f"most turns of another visitor between two turns of the same: {unfair(store)}", flush=True)
-            if any(run.status != Status.FINISHED or run.attempt != 1 for run in runs):
-                raise RuntimeError("A run did not finish, or was begun twice.")
+            turns = unfair(store)
+            print(f"most turns of another visitor between two turns of the same: {turns}", flush=True)
+            if turns > MOST_TURNS or any(run.status != Status.FINISHED or run.attempt != 1 for run in runs):
+                raise RuntimeError("A run did not finish, was begun twice, or did not get its turn.")
         finally:
             server.close()
 

@@ -10,13 +10,11 @@ Targets: at least 10 frames/s, at most one WebGL context, at most 2 s.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
-from benchmarks.browsing import TIMEOUT_MS, VIEW, browsing
+from benchmarks.browsing import browsing, new_page, open_map
 from benchmarks.measure import ROOT, in_turn, options, own_folders, progress, report
 from tests.browser.apps.serving import served
 
@@ -60,17 +58,11 @@ PLAY = """async (seconds) => {
 }"""
 
 
-def open_map(browser: Any, address: str) -> tuple[Page, float]:
-    """A new browser session with the map drawn, and how long it took."""
-    page = browser.new_context(viewport=VIEW).new_page()
-    page.set_default_timeout(TIMEOUT_MS)
+def opened(browser: Browser, address: str) -> tuple[Page, float]:
+    """The page of a new visitor with the map drawn, and the seconds that this took."""
+    page = new_page(browser)
     page.add_init_script(COUNT_CONTEXTS)
-    start = time.perf_counter()
-    page.goto(address, wait_until="commit")
-    page.wait_for_selector(".map-view[data-updates]")
-    elapsed = time.perf_counter() - start
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    return page, elapsed
+    return page, open_map(page, address) / 1000
 
 
 def rates(page: Page) -> dict[str, float]:
@@ -79,9 +71,9 @@ def rates(page: Page) -> dict[str, float]:
     return found | {"contexts": float(page.evaluate("window.contexts.size"))}
 
 
-def measure(browser: Any, url: str, repeats: int, frames: int, points: int) -> None:
+def measure(browser: Browser, url: str, repeats: int, frames: int, points: int) -> None:
     for name, shape in SHAPES.items():
-        page, _ = open_map(browser, f"{url}/?{shape}&frames={frames}&points={points}&classes=6")
+        page, _ = opened(browser, f"{url}/?{shape}&frames={frames}&points={points}&classes=6")
         found = [rates(page) for _ in range(repeats + 1)][1:]
         page.context.close()
         for kind in ("dragging", "playing"):
@@ -89,12 +81,12 @@ def measure(browser: Any, url: str, repeats: int, frames: int, points: int) -> N
         report("count", f"WebGL contexts, {name}", [one["contexts"] for one in found], "≤ 1", 0)
 
 
-def opening_s(browser: Any, addresses: dict[str, str], repeats: int) -> dict[str, list[float]]:
+def opening_s(browser: Browser, addresses: dict[str, str], repeats: int) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in addresses}
     for repetition in range(repeats + 1):
         found = {}
         for name in in_turn(repetition, list(addresses)):
-            page, found[name] = open_map(browser, addresses[name])
+            page, found[name] = opened(browser, addresses[name])
             page.context.close()
         progress(repetition, found, 2)
         for name, value in found.items():

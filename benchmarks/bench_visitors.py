@@ -4,10 +4,10 @@ Each visitor is a WebSocket session with the app's server that speaks Streamlit'
 takes every message, and asks again when the page's beat says so, as a browser does. What a browser draws is left out.
 They come one after the other within 10 s, as a class does, and watch for two minutes a fine-tune of the bundled encoder
 with its default frames. A page update is from the question to the end of the answer. The same run is carried out
-unwatched before and after. Memory is that of the server's process, after a first visitor has come and gone, and again
-after all have left.
+unwatched before and after; the ratio is the watched one's pace over the mean of these two. Memory is that of the
+server's process, after a first visitor has come and gone, and again after all have left.
 
-Limits: 95% of the updates within 1 s; the run at 0.85 of its throughput or more; at most 50 MB that stay.
+Limits: 95% of the updates within 1 s; the run at 0.85 of its throughput or more; at most 50 MiB that stay.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from core.config import parse_config
 from core.store import Store
 from core.workers import LocalEngine
 
-MB = 2**20
-ARRIVE_S, LEAVE_S = 10.0, 20.0
+MIB = 2**20
 # Sessions that are gone are kept by Streamlit for a while, so that a browser can come back.
+ARRIVE_S, LEAVE_S = 10.0, 20.0
 LARGEST_MESSAGE = 2**28
 TIMEOUT_S = 120.0
 TRIGGER = "$$STREAMLIT_INTERNAL_KEY_{}__events"
@@ -187,18 +187,18 @@ def main() -> None:
         watched = pace(engine.store, run_id, given.seconds)
         ended(engine, run_id)
         time.sleep(LEAVE_S)
-        stayed = (resident(server) - at_first) / MB
+        stayed = (resident(server) - at_first) / MIB
         after = unwatched(engine, given.steps, given.seconds)
         updates = [seconds for visitor in visitors for seconds in visitor.updates_s]
         problems = [problem for visitor in visitors for problem in visitor.problems]
         if problems:
             raise RuntimeError(f"A page failed: {problems[0]}")
-        heard = median(visitor.heard_bytes for visitor in visitors) / MB
-        print(f"{len(updates)} updates of {given.visitors} visitors, {heard:.1f} MB each", flush=True)
+        heard = median(visitor.heard_bytes for visitor in visitors) / MIB
+        print(f"{len(updates)} updates of {given.visitors} visitors, {heard:.1f} MiB each", flush=True)
         print(f"seconds an update takes: median {median(updates):.2f}, 95% within {quantiles(updates, n=20)[-1]:.2f}")
         report("ratio", "throughput, watched / unwatched", [watched / ((before + after) / 2)], "≥ 0.85")
         print(
-            f"unwatched before {before:.2f} and after {after:.2f} steps/s; stays in the server: {stayed:.0f} MB",
+            f"unwatched before {before:.2f} and after {after:.2f} steps/s; stays in the server: {stayed:.0f} MiB",
             flush=True,
         )
         engine.store.close()

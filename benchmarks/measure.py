@@ -26,8 +26,8 @@ from core.workers import LocalEngine
 from core.workers.starters import WarmStarter
 
 ROOT = Path(__file__).resolve().parents[1]
-# Real film review sentences (SST-2), where this checkout has the shared folder.
-SST2 = ROOT.parent / "shared" / "data" / "sst2" / "train.csv"
+# Names a CSV of sentences, or a folder with its train.csv; columns text and label.
+DATA = "SCL_BENCH_DATA"
 FALLBACK_TASK = "film_reviews"
 END_TIMEOUT_S, WARM_TIMEOUT_S = 10.0, 120.0
 
@@ -58,12 +58,20 @@ def report(kind: str, name: str, values: Sequence[float], target: str, digits: i
 
 
 def warm_engine(store: Store) -> LocalEngine:
-    """An engine with a warm process. Raises: RuntimeError where there is none."""
-    engine = LocalEngine(store, starter=WarmStarter.connected)
+    """An engine with a warm process, by which alone it starts runs. Raises: RuntimeError where there is none."""
+    engine = LocalEngine(store, starter=_warm)
     engine.warm_up()
     if not WarmStarter.wait_until_warm(store, WARM_TIMEOUT_S):
         raise RuntimeError("There is no warm process on this system: it needs Linux.")
     return engine
+
+
+def _warm(store: Store) -> WarmStarter:
+    """The warm process and nothing else: a silent fall back to a new interpreter would be measured as warm."""
+    starter = WarmStarter.connected(store)
+    if starter is None:
+        raise RuntimeError("The warm process is gone: it leaves when the code is edited.")
+    return starter
 
 
 def progress(repetition: int, values: Mapping[str, float], digits: int = 3) -> None:
@@ -78,11 +86,23 @@ def in_turn(repetition: int, names: Sequence[str]) -> list[str]:
     return [*names[turn:], *names[:turn]]
 
 
+@cache
+def sentences_file() -> Path:
+    """The sentences that SCL_BENCH_DATA names, else the bundled film reviews; says once which they are."""
+    given = os.environ.get(DATA)
+    path = Path(given).resolve() if given else task_entry(FALLBACK_TASK).folder
+    path = path / "train.csv" if path.is_dir() else path
+    if not path.is_file():
+        sys.exit(f"{DATA} is {given}: give a CSV file, or a folder with a train.csv.")
+    print(f"sentences: {path}" if given else f"sentences: the bundled film reviews ({DATA} is not set)", flush=True)
+    return path
+
+
 def sentences() -> tuple[dict[str, Any], int]:
-    """The task field of a draft that reads real sentences, and how many rows its training file has."""
-    if SST2.is_file():
-        return {"id": "file", "path": str(SST2)}, len(read_file(SST2).rows)
-    return {"id": FALLBACK_TASK}, len(read_file(task_entry(FALLBACK_TASK).folder / "train.csv").rows)
+    """The task field of a draft that reads those sentences, and how many rows their file has."""
+    path = sentences_file()
+    task = {"id": "file", "path": str(path)} if os.environ.get(DATA) else {"id": FALLBACK_TASK}
+    return task, len(read_file(path).rows)
 
 
 @cache
@@ -94,8 +114,7 @@ def encoded_sentences() -> Any:
     from core.encoders.source import BUNDLED
     from core.training.encode import encode
 
-    path = SST2 if SST2.is_file() else task_entry(FALLBACK_TASK).folder / "train.csv"
-    with path.open(encoding="utf-8", newline="") as file:
+    with sentences_file().open(encoding="utf-8", newline="") as file:
         texts = [row["text"] for row in islice(csv.DictReader(file), 2000)]
     encoder, tokenizer = load_encoder(BUNDLED, classes=("first", "second"), pooling="mean")
     return encode(encoder, tokenizer, texts, autocast=torch.autocast("cpu", enabled=False)).pooled.numpy()
