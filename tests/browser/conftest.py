@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from core.config import RunConfig
 from core.store import Store
@@ -27,6 +27,8 @@ from tests.browser.hostile import carried_out, hostile_draft
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 40
+# A worker, a server and a browser share the machine, and may wait for torch to be imported.
+expect.set_options(timeout=60_000)
 
 
 class Server:
@@ -56,6 +58,7 @@ class Server:
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + START_S
         while not self._healthy():
+            assert self._process.poll() is None, "the server ended"  # another one may have the port
             assert time.monotonic() < deadline, "the server does not answer"
             time.sleep(0.1)
 

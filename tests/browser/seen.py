@@ -19,16 +19,53 @@ THINGS = ("account", "direct debit", "exchange rate", "pending transfer", "virtu
 VERBS = ("block", "open", "change", "dispute")
 WHERE = ("abroad", "online", "by card", "soon")
 DRAWN = ".live-figure, .map-view"
+PLACES = """() => [...document.querySelectorAll("h1, button, canvas, .map-view, .live-figure")].flatMap((node) => {
+    const { left, top, width, height } = node.getBoundingClientRect();
+    return [left, top, width, height].map(Math.round);
+})"""
+
+
+def quiet(page: Page) -> None:
+    """Wait until the page has drawn itself: a press on what moves between press and release is lost."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
 
 def settled(page: Page, address: str) -> None:
     """Go there, and wait until the page and its figures are drawn."""
     page.goto(address)
     page.locator("h1").first.wait_for()
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    quiet(page)
     for place in range(page.locator(DRAWN).count()):
         expect(page.locator(DRAWN).nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
     expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
+
+
+def resized(page: Page, width: int, height: int) -> None:
+    """Have the screen of this size, and wait until everything has its place on it."""
+    page.set_viewport_size({"width": width, "height": height})
+    places: list[float] = []
+    for _ in range(40):
+        page.wait_for_timeout(REFLOW_MS)
+        now = page.evaluate(PLACES)
+        if now == places:
+            return
+        places = now
+    raise AssertionError("the page never comes to rest")
+
+
+def bottom(page: Page, selector: str) -> float:
+    box = page.locator(selector).first.bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
+def fits(page: Page) -> bool:
+    """Whether the page itself does not scroll sideways; a table may, within itself."""
+    wide = page.evaluate(
+        "() => [document.scrollingElement, document.querySelector('[data-testid=stMain]')]"
+        ".filter(Boolean).map(node => [node.scrollWidth, node.clientWidth])"
+    )
+    return all(scrolled <= seen for scrolled, seen in wide)
 
 
 def many_classes_csv(folder: Path) -> Path:

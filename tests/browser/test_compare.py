@@ -13,11 +13,11 @@ from core.config.twins import twin
 from core.store import Status, Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran, wait_for
+from tests.browser.seen import quiet
 from tests.browser.test_live import drag
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 MAP = ".map-view"
 PANELS = "document.querySelector('.map-view').map.panels"
 # The runs' names, of which the second tries to get out of its box.
@@ -42,11 +42,7 @@ def opened(page: Page, server: Server, runs: list[str], query: str = "") -> None
 
 def drawn(page: Page) -> None:
     expect(page.locator(MAP)).to_have_attribute("data-updates", re.compile(r"\d+"))
-    settled(page)
-
-
-def settled(page: Page) -> None:
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    quiet(page)
 
 
 def chosen(page: Page) -> list[int]:
@@ -90,6 +86,7 @@ def test_a_selection_on_one_map_is_that_of_all_and_a_reload_restores_it(
     page.keyboard.press("ArrowLeft")
     page.wait_for_url("**frame=8*")
     expect(page.locator(MAP)).to_have_attribute("data-step", "8")
+    page.locator(f"{MAP}[data-settled=true]").wait_for()
     eighth = [places(page, 0), places(page, 1)]
     assert chosen(page) == ids
 
@@ -157,7 +154,7 @@ def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Ser
     for show in ("scores", "curves", "maps&sel=0-9", "twin"):
         page.goto(f"{server.url}/compare?runs={','.join(pair)}&show={show}")
         expect(page.get_by_role("heading", name="Compare")).to_be_visible()
-        settled(page)
+        quiet(page)
         page.wait_for_timeout(1_000)
         nothing_ran(page)
     assert alerts == []

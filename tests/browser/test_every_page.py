@@ -21,15 +21,25 @@ from core.store import ExperimentTable, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import LIGHT_AND_DARK, PHONE, PLAYER, REFLOW_MS, WIDE, many_classes_csv, settled
+from tests.browser.seen import (
+    LIGHT_AND_DARK,
+    PHONE,
+    PLAYER,
+    REFLOW_MS,
+    WIDE,
+    bottom,
+    fits,
+    many_classes_csv,
+    resized,
+    settled,
+)
 from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 MAPS, LOSSES = ".map-stages", ".live-figure .xy"
 LAUNCH, TABLE = ".st-key-before_launch button", "[data-testid=stDataFrame] canvas"
-# Each page, and what has to be seen of it without scrolling; {0} and {1} are runs.
+# Each page, and what has to be seen of it without scrolling; {0} and {1} are runs, {2} is an experiment.
 EMPTY = {
     "/": (PLAYER,),
     "/fine_tune": (),
@@ -61,10 +71,10 @@ FINISHED: dict[str, tuple[str, ...]] = {
     "/compare?runs={0},{1}&show=maps": (PLAYER, MAPS),
     "/compare?runs={0},{1}&show=twin": (),
     "/experiments": (TABLE,),
-    "/experiments?experiment=1": (".cell-table",),
-    "/experiments?experiment=1&show=chart": (".drawing svg",),
-    "/experiments?experiment=1&show=table": (TABLE,),
-    "/experiments?experiment=1&show=report": (),
+    "/experiments?experiment={2}": (".cell-table",),
+    "/experiments?experiment={2}&show=chart": (".drawing svg",),
+    "/experiments?experiment={2}&show=table": (TABLE,),
+    "/experiments?experiment={2}&show=report": (),
     "/experiments?new=few-shot": (LAUNCH,),
     "/experiments?new=grid&x=phases.0.objective.lambda&y=phases.0.batch_size": (LAUNCH,),
     "/data?task=nli": (),
@@ -80,6 +90,13 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "/compare": (),
 }
 LONG = 100_000  # steps: longer than the tests look at a run
+# Whether the page is drawn in a colour scheme, and nothing fades from one to the other any more.
+IS_IN = """scheme => {
+    const [red, green, blue] = getComputedStyle(document.querySelector("h1")).color.match(/[\\d.]+/g).map(Number);
+    const fading = document.getAnimations().some((one) =>
+        one.playState === "running" && one.effect.getTiming().iterations !== Infinity);
+    return !fading && (red + green + blue > 3 * 127) === (scheme === "dark");
+}"""
 REFUSED = frozenset({"serious", "critical"})
 
 
@@ -103,16 +120,16 @@ def rows(request: pytest.FixtureRequest, small_csv: Path, tmp_path_factory: pyte
 
 @pytest.fixture(scope="module")
 def finished(server: Server, tiny_encoder: Path, rows: Path) -> list[str]:
-    """The ids of two finished runs with words and weights."""
+    """The ids of two finished runs with words and weights, and of their experiment."""
     store = Store(server.store_folder)
     ids = [recorded(store, set_up(tiny_encoder, rows, seed=seed, **MORE)).id for seed in (0, 1)]
-    _experiment(store, set_up(tiny_encoder, rows), ids)
+    experiment_id = _experiment(store, set_up(tiny_encoder, rows), ids)
     store.close()
-    return ids
+    return [*ids, experiment_id]
 
 
-def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> None:
-    """An experiment of one cell with two seeds, whose runs are these, and of another that has none."""
+def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> str:
+    """The id of an experiment of one cell with two seeds, whose runs are these, and of another that has none."""
     axes = [{"setting": "lambda", "values": [0.1, 0.9]}]
     given = {"base": base.model_dump(mode="json"), "axes": axes, "seeds": 2, "baseline": {"Weight λ": "0.1"}}
     table = ExperimentTable(store.folder)
@@ -120,6 +137,7 @@ def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> None:
     table.want(experiment_id, False)
     for seed, run_id in enumerate(ids):
         table.put_run(experiment_id, 0, seed, run_id)
+    return experiment_id
 
 
 @pytest.fixture(scope="module")
@@ -142,23 +160,16 @@ def screen(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def bottom(page: Page, selector: str) -> float:
-    box = page.locator(selector).first.bounding_box()
-    assert box is not None
-    return box["y"] + box["height"]
-
-
 def misfits(page: Page, main: Sequence[str]) -> list[str]:
     """What lies below the fold of a wide screen although it matters, and which screens are too narrow."""
     found = []
     for width, height in (*WIDE, PHONE):
-        page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(REFLOW_MS)
-        if page.evaluate("document.documentElement.scrollWidth") > width:
+        resized(page, width, height)
+        if not fits(page):
             found.append(f"wider than {width}")
         if width > PHONE[0]:
             found += [f"{selector} below {width}×{height}" for selector in main if bottom(page, selector) > height]
-    page.set_viewport_size({"width": WIDE[0][0], "height": WIDE[0][1]})
+    resized(page, *WIDE[0])
     return found
 
 
@@ -167,6 +178,7 @@ def violations(page: Page) -> list[str]:
     found = []
     for scheme in LIGHT_AND_DARK:
         page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(IS_IN, arg=scheme)
         page.wait_for_timeout(REFLOW_MS)
         rules: list[dict[str, Any]] = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
         found += [
@@ -222,8 +234,7 @@ def test_knobs_pause_map_and_loss_of_a_run_are_on_the_screen_together(
     for element in together:
         expect(element.first).to_be_visible(timeout=60_000)
     for width, height in WIDE:
-        screen.set_viewport_size({"width": width, "height": height})
-        screen.wait_for_timeout(REFLOW_MS)
+        resized(screen, width, height)
         for element in together:
             box = element.first.bounding_box()
             assert box is not None
@@ -236,6 +247,7 @@ def test_the_checks_see_what_they_look_for(screen: Page, server: Server) -> None
     screen.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<p style=\"color:#999\">pale</p>')")
     screen.evaluate("document.body.insertAdjacentHTML('beforeend', '<button></button>')")
     assert any("button-name" in found for found in violations(screen))
-    screen.evaluate("document.body.insertAdjacentHTML('beforeend', '<div style=\"width:3000px\">wide</div>')")
+    wide = '<div style="width: 3000px">wide</div>'
+    screen.evaluate("wide => document.querySelector('h1').insertAdjacentHTML('afterend', wide)", wide)
     screen.evaluate("document.querySelector('.map-player').style.marginTop = '900px'")
     assert len(misfits(screen, (PLAYER,))) == 2 * len(WIDE) + 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from core.config import RunConfig
 from core.config.validation import build
@@ -16,6 +16,7 @@ from core.experiments.lifecycle import Experiments
 from core.store import Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
+from tests.browser.seen import quiet
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 CELLS = ".cell-table button"
@@ -43,13 +44,20 @@ def begin(server: Server, draft: Callable[..., RunConfig]) -> Callable[[], str]:
     return begun
 
 
-def test_the_map_fills_while_one_looks_and_a_cell_opens_its_runs(
+def complete(page: Page) -> Locator:
+    """The cells of the table, once it is that of all four runs: it is made anew for each that ends."""
+    expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=90_000)
+    expect(page.locator(CELLS).filter(has_text=re.compile(r"\d of 2"))).to_have_count(0)
+    quiet(page)
+    return page.locator(CELLS)
+
+
+def test_the_map_is_full_at_the_end_and_a_cell_opens_its_runs(
     page: Page, server: Server, begin: Callable[[], str]
 ) -> None:
     experiment_id = begin()
     page.goto(f"{server.url}/experiments?experiment={experiment_id}")
-    expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=90_000)
-    cells = page.locator(CELLS)
+    cells = complete(page)
     expect(cells).to_have_count(2)
     expect(cells.nth(1)).to_contain_text("%")
     cells.nth(1).click()
@@ -63,8 +71,7 @@ def test_the_map_fills_while_one_looks_and_a_cell_opens_its_runs(
 
 def test_cells_are_reached_with_the_keyboard(page: Page, server: Server, begin: Callable[[], str]) -> None:
     page.goto(f"{server.url}/experiments?experiment={begin()}")
-    expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=90_000)
-    cells = page.locator(CELLS)
+    cells = complete(page)
     cells.first.focus()
     page.keyboard.press("ArrowDown")
     expect(cells.nth(1)).to_be_focused()

@@ -12,8 +12,6 @@ from tests.browser.conftest import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
-
 
 def shows(page: Page, pooling: str, seed: str) -> None:
     expect(page.get_by_role("combobox", name=re.compile("One vector per text"))).to_have_value(pooling)

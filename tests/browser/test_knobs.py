@@ -16,7 +16,6 @@ from tests.browser.test_live import launched
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 PRESSES = 8
 
 

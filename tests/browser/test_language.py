@@ -16,11 +16,10 @@ from core.language import in_language
 from core.lessons.lesson import Predict, lessons
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, settled
+from tests.browser.seen import PHONE, fits, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-expect.set_options(timeout=20_000)
 HOME = {"en": "Home", "zh": "首页", "ko": "홈"}
 # What is read on a page, with what says it to those who do not see it; what came from outside, such as a run's texts,
 # is marked by where it stands.
@@ -168,7 +167,7 @@ def test_on_a_phone_the_bar_has_room(page: Page, server: Server, code: str) -> N
     assert switch is not None
     assert link is not None
     assert switch["x"] + switch["width"] <= link["x"] + 1
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert fits(page)
 
 
 def test_a_lesson_goes_on_in_another_language(page: Page, server: Server) -> None:

@@ -12,11 +12,10 @@ from core.store import Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import PHONE, PLAYER, WIDE
+from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 STAGE = ".map-stage"
 
 
@@ -26,12 +25,6 @@ def opened(browser: Browser, address: str, size: tuple[int, int], **more: Any) -
     page.goto(address)
     expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"))
     return page
-
-
-def bottom(page: Page, selector: str) -> float:
-    box = page.locator(selector).first.bounding_box()
-    assert box is not None
-    return box["y"] + box["height"]
 
 
 @pytest.mark.parametrize("size", WIDE)
@@ -44,14 +37,14 @@ def test_the_map_and_its_player_of_a_finished_run_are_on_the_screen(
         stage = page.locator(STAGE).bounding_box()
         assert stage is not None
         assert stage["height"] >= 280, address
-        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        assert fits(page), address
         page.context.close()
 
 
 def test_nothing_is_wider_than_a_phone(browser: Browser, server: Server, hostile_run: str) -> None:
     for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/"):
         page = opened(browser, server.url + address, PHONE)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], address
+        assert fits(page), address
         page.context.close()
 
 

@@ -8,11 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server
-from tests.browser.seen import PHONE, settled
+from tests.browser.seen import PHONE, fits, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 ELSEWHERE = "http://192.168.1.20:8501"
 
 
@@ -86,7 +85,7 @@ def test_it_hides_nothing_on_a_phone(screen: Page, server: Server) -> None:
     screen.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     settled(screen, server.url)
     screen.get_by_role("button", name="Copy link").click()
-    assert screen.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert fits(screen)
     box = screen.locator(".copy-link-box").bounding_box()
     assert box is not None
     assert box["x"] >= 0

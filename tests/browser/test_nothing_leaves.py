@@ -18,7 +18,6 @@ from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 
 # Where the papers are that the interface cites; a link there is followed by a click alone.
 SOURCES = frozenset({"arxiv.org"})

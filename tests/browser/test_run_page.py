@@ -15,12 +15,11 @@ from core.exports.gallery import write_gallery
 from core.exports.run_page import run_page
 from core.store import Store
 from tests.browser.hostile import carried_out, hostile_draft, nothing_ran
-from tests.browser.seen import LIGHT_AND_DARK, PHONE
+from tests.browser.seen import LIGHT_AND_DARK, PHONE, fits, resized
 from tests.browser.test_every_page import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 LATER = re.compile(r"^[1-9]\d+$")
 
 
@@ -53,11 +52,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def show(page: Page, path: Path) -> None:
     page.goto(path.as_uri())
-    expect(page.locator(".map-view")).to_have_attribute("data-step", "0")
-
-
-def step(page: Page) -> int:
-    return int(page.locator(".map-view").get_attribute("data-step") or -1)
+    expect(page.locator(".map-view")).to_have_attribute("data-updates", re.compile(r"\d+"))
 
 
 def pause(page: Page) -> None:
@@ -73,7 +68,7 @@ def test_it_plays_by_itself_and_the_curves_follow(page: Page, pages: Path) -> No
     expect(page.locator(".map-view")).to_have_attribute("data-step", "120")
     svg = page.locator("figure .wide svg")
     expect(cursor).to_have_attribute("x1", svg.get_attribute("data-right") or "")
-    expect(page.get_by_text("Step 120 · validation 88.9%", exact=True)).to_be_visible()
+    expect(page.locator(".map-moment")).to_have_text("Step 120 · validation 88.9%")
 
 
 def test_words_are_found_and_texts_are_read(page: Page, pages: Path) -> None:
@@ -145,9 +140,8 @@ def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(page: Page, pages:
     show(page, pages / name)
     pause(page)
     assert violations(page) == []
-    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    page.wait_for_timeout(400)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    resized(page, *PHONE)
+    assert fits(page)
     expect(page.locator("figure .wide svg").first).to_be_hidden()
     expect(page.locator("figure .narrow svg").first).to_be_visible()
     assert page.evaluate(

@@ -13,11 +13,11 @@ from core.config import RunConfig
 from core.exports.entry import file_stem
 from core.store import Store
 from tests.browser.conftest import Server
+from tests.browser.seen import quiet
 from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 ROW_PX = 35
 
 
@@ -31,8 +31,8 @@ def press(page: Page, x: float, *, row: int) -> None:
     """Click into the table, whose rows are painted, not elements; row 0 is the heading."""
     table = page.locator('[data-testid="stDataFrame"] canvas').first
     table.wait_for()
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    page.wait_for_timeout(500)
+    table.locator("[role=gridcell]").first.wait_for(state="attached")
+    quiet(page)
     box = table.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + x, box["y"] + (row + 0.5) * ROW_PX)
@@ -54,7 +54,7 @@ def test_a_run_is_renamed_tagged_and_found_by_its_tag(
     press(page, 15, row=1)
     rename = page.get_by_role("button", name="Name and tags")
     rename.wait_for()
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    quiet(page)
     rename.click()
     page.get_by_role("textbox", name="Name").fill("<b>Mine</b>")
     page.get_by_role("combobox", name="Tags").fill("thesis")
@@ -72,7 +72,14 @@ def test_a_run_is_renamed_tagged_and_found_by_its_tag(
 
 def opened_on_run(page: Page, server: Server, run_id: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={run_id}")
-    page.get_by_role("button", name="Export").click()
+    export(page)
+
+
+def export(page: Page) -> None:
+    button = page.get_by_role("button", name="Export")
+    button.wait_for()
+    quiet(page)
+    button.click()
 
 
 def choose(page: Page, form: str) -> None:
@@ -100,7 +107,7 @@ def test_a_run_is_exported_and_comes_back_as_a_replay(
     expect(page.get_by_role("heading", name=run.title, exact=True)).to_be_visible()
     (replay,) = [one for one in server_store.runs() if "replay" in one.tags]
     assert page.url.endswith(replay.id)
-    page.get_by_role("button", name="Export").click()
+    export(page)
     choose(page, "Model")
     expect(page.get_by_text("has no weights here: only its frames came.")).to_be_visible()
     expect(page.get_by_role("button", name="Download", exact=True)).to_be_disabled()

@@ -13,12 +13,11 @@ from core.store import Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import settled
+from tests.browser.seen import quiet, settled
 from tests.browser.test_runs import press as tick
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-expect.set_options(timeout=20_000)
 UPDATES = 60
 DRAGGED = 15
 POLL_MS = 2_000
@@ -134,7 +133,10 @@ def test_a_name_is_typed_while_the_list_of_runs_follows_a_run(
 ) -> None:
     settled(page, f"{server.url}/runs")
     tick(page, 15, row=1)
-    page.get_by_role("button", name="Name and tags").click()
+    rename = page.get_by_role("button", name="Name and tags")
+    rename.wait_for()
+    quiet(page)
+    rename.click()
     field = page.get_by_role("textbox", name="Name")
     field.focus()
     page.keyboard.type("My ")

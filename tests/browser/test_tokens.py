@@ -14,13 +14,13 @@ from core.store import RunRecord, Status, Store
 from core.workers import Jobs
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
-from tests.browser.test_data import PHONE, fits, settled
+from tests.browser.seen import fits, quiet
+from tests.browser.test_data import PHONE
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-expect.set_options(timeout=20_000)
 OWN = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) </span></p> lovely scene " + "W" * 2_000
 # A process that loads torch answers the first request.
 JOB_MS = 90_000
@@ -49,7 +49,7 @@ def run(server_store: Store, draft: Callable[..., RunConfig], tmp_path: Path) ->
 def texts(page: Page) -> list[str]:
     """The highlighted texts, once they and every figure are drawn."""
     page.locator(".token-text").first.wait_for(timeout=JOB_MS)
-    settled(page)
+    quiet(page)
     for number in range(page.locator(".live-figure").count()):
         expect(page.locator(".live-figure").nth(number)).to_have_attribute("data-updates", re.compile(r"\d+"))
     return page.locator(".token-text").evaluate_all("nodes => nodes.map(node => node.outerHTML)")
@@ -65,6 +65,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     nothing_ran(page)
 
     page.get_by_text("Your own text").click()
+    expect(page.locator(".token-text")).to_have_count(0)
     page.get_by_label("Your text").fill(OWN)
     page.get_by_role("button", name="Read it").click()
     before, after = texts(page)
@@ -85,7 +86,7 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     phone = other.new_page()
     phone.goto(page.url)
     assert texts(phone) == shown
-    fits(phone)
+    assert fits(phone)
     nothing_ran(phone)
     other.close()
 
@@ -102,6 +103,6 @@ def test_hostile_texts_stay_text_and_the_address_restores_the_view(
     page.get_by_text("Over the classes").click()
     expect(page.get_by_text("Selected words by class, step 8")).to_be_visible()
     expect(page.get_by_test_id("data-grid-canvas")).to_have_count(2)
-    settled(page)
+    quiet(page)
     nothing_ran(page)
     fits(page)

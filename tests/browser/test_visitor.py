@@ -63,7 +63,7 @@ def test_others_watch_and_cannot_stop_until_they_are_an_admin(
     run_id = LocalEngine(store).submit(draft(steps=LONG), owner)
     for page in (ada, bob):
         page.goto(f"{shared_server.url}/fine_tune?run={run_id}")
-        expect(page.get_by_text(re.compile(r"^Step [1-9]"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"^Step [1-9][\d,]* of "))).to_be_visible()
     expect(ada.get_by_role("button", name="Stop")).to_be_visible()
     expect(bob.get_by_text(f"Run of {first}")).to_be_visible()
     expect(bob.get_by_role("button", name="Stop")).to_have_count(0)
