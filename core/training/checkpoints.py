@@ -166,7 +166,10 @@ def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: 
     try:
         with torch.no_grad():
             for name in names:
-                parameters[name].copy_(tensors[f"{WEIGHT}{name}"])
+                parameter, kept = parameters[name], tensors[f"{WEIGHT}{name}"]
+                if kept.shape != parameter.shape:  # a shape that fits by repeating it would be taken too
+                    raise RuntimeError(f"{name} is {list(kept.shape)}, not {list(parameter.shape)}")
+                parameter.copy_(kept)
     except (KeyError, RuntimeError) as error:
         raise TrainingError(_("The checkpoint cannot be used ({problem}): start a new run.", problem=error)) from error
     return names
