@@ -1,4 +1,4 @@
-"""A zip of named members that is written the same from the same, and read as a file that anybody may have made."""
+"""A zip of named members: the same content gives the same bytes, and a file from outside is read without trust."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.atomic import atomic_write
 from core.errors import StoreError, shown
 from core.language import N_, _, listed
 
-# What an archive, and what it unpacks to, may take: more is none of ours.
+# The most that an archive may take, packed or unpacked; nothing written here comes near it.
 BYTES_MAX = 64 * 2**20
 # Of what is wrong with a file; some of it is the file's own words.
 CHARS_MAX = 300
@@ -41,7 +41,7 @@ class DamagedError(Exception):
 
     @property
     def why(self) -> str:
-        """On one line, and not longer than a sentence bears."""
+        """On one line, cut to what fits into a sentence."""
         return " ".join(str(self).split())[:CHARS_MAX]
 
 
@@ -89,7 +89,7 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             demand(len(there) == len(names), N_("a file is in it twice"))
             unpacked = sum(info.file_size for info in infos)
             demand(unpacked <= BYTES_MAX, N_("it unpacks to more than {most} MB"), most=BYTES_MAX // 2**20)
-            demand(all(info.compress_type in PACKED for info in infos), N_("it is not packed as we pack"))
+            demand(all(info.compress_type in PACKED for info in infos), N_("its compression is not supported"))
             members = {info.filename: _unpacked(file, info) for info in infos}
             demand(all(len(members[info.filename]) == info.file_size for info in infos), N_("a size is wrong"))
             return members
@@ -98,7 +98,7 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
 
 
 def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """At most the size that is declared: without a bound the library unpacks whatever is there before it looks."""
+    """At most the declared size: without a bound, the library unpacks everything before it checks."""
     with file.open(info) as member:
         return member.read(info.file_size + 1)
 
@@ -123,7 +123,7 @@ def arrays(text: bytes, name: str) -> dict[str, Array]:
 
 
 def is_whole(array: Array, shape: Sequence[int]) -> bool:
-    """Whether an array holds finite numbers, in half or single precision, and as many as it should."""
+    """Whether an array has this shape and holds finite numbers in half or single precision."""
     return array.shape == tuple(shape) and array.dtype in (np.float16, np.float32) and bool(np.isfinite(array).all())
 
 

@@ -140,7 +140,7 @@ def _config(run: RunForm) -> RunConfig:
     for field, value in (("task.path", config.task.path), ("task.test_path", config.task.test_path)):
         demand(value is None or _is_name(value), N_("{field} names a folder"), field=field)
     for name in named_models(config):
-        demand(not is_path(name), N_("{name} is a path, and no model's name"), name=shown(name))
+        demand(not is_path(name), N_("{name} is a path, not a model name"), name=shown(name))
     return config
 
 

@@ -9,7 +9,7 @@ from core.config.term import TermConfig, ViewConfig
 
 
 def is_path(name: str) -> bool:
-    """Whether the name of an encoder or of another model is a place on a disk, and no name of the Hub."""
+    """Whether the name of an encoder or another model is a place on a disk rather than a name on the Hub."""
     return name.startswith(("/", "~", ".")) or any(sign in name for sign in ("\\", ":", "..")) or name.count("/") > 1
 
 

@@ -17,7 +17,7 @@ from core.store import RunRecord, RunSummary, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 STEM_WORDS = 8
-# How the command line begins a sentence on what went wrong.
+# What the command line puts before an error.
 ERROR = "error: "
 # A zip file knows no earlier date; with a fixed one the same run gives the same file.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
@@ -127,7 +127,7 @@ def _write_apart(export: Export, store: Store, run_id: str, path: Path) -> None:
         said = (done.stderr.strip().splitlines() or [""])[-1]
         if said.startswith(ERROR):
             raise StoreError(reread(said.removeprefix(ERROR)))
-        # No sentence of ours: the process was ended, or never came to itself.
+        # No error of ours: the process was killed, or failed before it could report one.
         why = said or _("it ended without a message")
         raise StoreError(
             _("{form} could not be written ({why}): try again, or use the command line.", form=_(export.label), why=why)

@@ -72,7 +72,7 @@ def unit(vectors: Array) -> Array:
 
 
 def _labels(stage: Stage) -> NDArray[np.int64]:
-    """Of equal classes, or of one that has nine tenths of the texts, or all but one of each other class."""
+    """Equal classes, or one with nine tenths of the texts, less where another class would be left empty."""
     places = np.arange(stage.points)
     if stage.layout != "imbalanced":
         return places % stage.classes

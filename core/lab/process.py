@@ -32,7 +32,7 @@ class LabProcess:
         self._warm = threading.Event()
 
     def warm_up(self) -> None:
-        """Begin the process, and return at once; where that fails, whoever asks is told."""
+        """Start the process and return at once; a failure is reported by the next `ask`."""
         if not self._warm.is_set() and self._turn.acquire(blocking=False):
             try:
                 with contextlib.suppress(EngineError):

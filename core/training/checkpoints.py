@@ -167,7 +167,7 @@ def restore_weights(encoder: nn.Module, tensors: Mapping[str, Tensor], ignored: 
         with torch.no_grad():
             for name in names:
                 parameter, kept = parameters[name], tensors[f"{WEIGHT}{name}"]
-                if kept.shape != parameter.shape:  # a shape that fits by repeating it would be taken too
+                if kept.shape != parameter.shape:  # `copy_` would broadcast a smaller one
                     raise RuntimeError(f"{name} is {list(kept.shape)}, not {list(parameter.shape)}")
                 parameter.copy_(kept)
     except (KeyError, RuntimeError) as error:

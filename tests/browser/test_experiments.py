@@ -45,7 +45,7 @@ def begin(server: Server, draft: Callable[..., RunConfig]) -> Callable[[], str]:
 
 
 def complete(page: Page) -> Locator:
-    """The cells of the table, once it is that of all four runs: it is made anew for each that ends."""
+    """The cells of the table once all four runs have ended: it is drawn again as each one ends."""
     expect(page.get_by_text("4 of 4 runs finished")).to_be_visible(timeout=90_000)
     expect(page.locator(CELLS).filter(has_text=re.compile(r"\d of 2"))).to_have_count(0)
     quiet(page)

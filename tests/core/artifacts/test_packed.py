@@ -1,4 +1,4 @@
-"""A zip of known members: the same bytes from the same, and never more read of it than it may hold."""
+"""A zip of known members: the same content gives the same bytes, and no more is read than the file declares."""
 
 from __future__ import annotations
 

@@ -202,8 +202,8 @@ REASONS = {
     "config.phases.0.objective": "objective.terms|loss",
     "config.phases.0.objective.terms.0.views": "'/etc' is a path",
     "config.probe.frame_steps": "frame_steps|its config is a draft",
-    "config.encoder.id": "is a path, and no model's name",
-    "config.task.translators": "is a path, and no model's name",
+    "config.encoder.id": "is a path, not a model name",
+    "config.task.translators": "is a path, not a model name",
     "probe.ids": "ids|no text is on its map",
     "probe.labels": "label",
     "probe.splits": "splits|training rows come last",
@@ -306,10 +306,14 @@ def _hostile_archives() -> Iterator[tuple[str, bytes, str]]:
         yield f"also {name!r}", _zipped(_members() | {name: b"x"}), "does not belong in it"
     yield "many members", _zipped(_members() | {f"{n}.json": b"" for n in range(2_000)}), "does not belong in it"
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        yield f"damaged, method {method}", _packed_otherwise(method), "not packed as we pack"
+        yield f"damaged, method {method}", _packed_otherwise(method), "compression is not supported"
     at = WHOLE.index(b"PK\x01\x02")
     yield "encrypted", WHOLE[: at + 8] + b"\x01\x00" + WHOLE[at + 10 :], "encrypted"
-    yield "packed as nobody packs", WHOLE[: at + 10] + b"\x63\x00" + WHOLE[at + 12 :], "not packed as we pack"
+    yield (
+        "packed as nobody packs",
+        WHOLE[: at + 10] + b"\x63\x00" + WHOLE[at + 12 :],
+        "its compression is not supported",
+    )
     yield "a size that is none", WHOLE[: at + 24] + b"\xff\xff\xff\x00" + WHOLE[at + 28 :], "a size is wrong"
     yield "a place beyond the end", WHOLE[: at + 42] + b"\xff\xff\xff\x00" + WHOLE[at + 46 :], "Truncated"
 

@@ -13,7 +13,7 @@ THERE, BACK = "/home/somebody/models/there", "C:\\models\\back"
 
 
 def of_views(*, back_translation: float | None = None) -> RunConfig:
-    """Trained in two phases, with two views by translation in each."""
+    """A run in two phases, the first with two views by translation."""
     views = [{"view": "back_translation", "forward": THERE, "backward": BACK}, {"view": "back_translation"}]
     terms = [{"loss": "supcon", "views": views}]
     return parse_config(

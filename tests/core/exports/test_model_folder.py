@@ -239,7 +239,7 @@ def test_what_goes_wrong_in_that_process_is_said_in_the_language_that_is_spoken(
         export_bytes(EXPORTS["model"], store, run.id)
 
 
-def test_a_process_that_never_came_to_itself_is_a_sentence(
+def test_a_process_that_fails_before_it_can_report_is_a_sentence(
     store: Store, run_by: Callable[[str], RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_by("cls")

@@ -89,7 +89,7 @@ def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
     lab.close()
     lab.warm_up()
     assert pid(lab)
-    assert not lab._warm.is_set()  # it has not waited until torch is imported
+    assert not lab._warm.is_set()  # it did not wait for torch to be imported
     assert lab.ask(QUESTION)
 
 
@@ -124,7 +124,7 @@ def test_one_that_does_not_answer_is_ended(lab: LabProcess, monkeypatch: pytest.
     assert lab.ask(QUESTION)
 
 
-def test_one_that_ends_at_once_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_that_ends_at_once_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     failing = tmp_path / "python"
     failing.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     failing.chmod(0o700)
@@ -133,7 +133,9 @@ def test_one_that_ends_at_once_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path
         LabProcess().ask(QUESTION)
 
 
-def test_one_that_cannot_be_started_is_said_to_who_asks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_that_cannot_be_started_is_reported_to_whoever_asks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(module.sys, "executable", str(tmp_path / "nowhere"))
     lab = LabProcess()
     lab.warm_up()
