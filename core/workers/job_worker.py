@@ -53,8 +53,6 @@ def carry_out(table: JobTable, job_id: str) -> bool:
         _log(traceback.format_exc())
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         state.end("failed", message=_("The job ended with an error ({cause}): its log says more.", cause=cause))
-    finally:
-        shutil.rmtree(table.work_folder(job_id), ignore_errors=True)
     return state.status == "done"
 
 
@@ -87,9 +85,10 @@ class _State:
             self._write()
 
     def end(self, status: JobStatus, *, message: str = "", result: Mapping[str, Any] | None = None) -> None:
-        # Whoever reads that it has ended finds its whole log, and how far it came.
+        # Whoever reads that it has ended finds its whole log, how far it came, and none of its temporary files.
         sys.stdout.flush()
         sys.stderr.flush()
+        shutil.rmtree(self._table.work_folder(self._job_id), ignore_errors=True)
         if not self._table.exists():
             return  # the store went away, and nobody is left to read this
         with self._table.transaction():

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.errors import ConfigError
-from core.store.job_table import JobRecord, JobTable
+from core.errors import ConfigError, TaskError
+from core.store.job_table import JobRecord, JobStatus, JobTable
 from core.store.liveness import liveness_of
 from core.workers import Progress, carry_out
 from core.workers import job_kinds as kinds
@@ -53,6 +53,24 @@ class TestCarryOut:
         assert written[0][1] == "going"
         assert len(written) < 20
         assert (found(table, job_id).status, found(table, job_id).done) == ("done", 4999)
+
+    @pytest.mark.parametrize("work_name", ["work_that_leaves_files", "work_that_fails", "work_that_is_cancelled"])
+    def test_its_temporary_files_are_gone_before_it_reads_as_ended(
+        self, table: JobTable, job_id: str, work_name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        left: list[bool] = []
+        end = table.end
+
+        def watched(job_id: str, status: JobStatus, **rest: Any) -> None:
+            left.append(table.work_folder(job_id).exists())
+            end(job_id, status, **rest)
+
+        monkeypatch.setattr(table, "end", watched)
+        monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:{work_name}"})
+        (table.work_folder(job_id) / "half").write_bytes(b"half")
+        carry_out(table, job_id)
+        assert left == [False]
+        assert not found(table, job_id).active
 
     def test_a_job_that_was_cancelled_before_it_began_is_not_begun(self, table: JobTable, job_id: str) -> None:
         table.end(job_id, "cancelled")
@@ -106,6 +124,16 @@ def quick_work(request: dict[str, Any], folder: Path, progress: Progress) -> dic
     for i in range(5000):
         progress(i, 5000, "going")
     return {}
+
+
+def work_that_leaves_files(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
+    table = JobTable(folder)
+    (table.work_folder(table.jobs()[0].id) / "more").write_bytes(b"more")
+    return {}
+
+
+def work_that_fails(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
+    raise TaskError("The file has no rows: add some.")
 
 
 def work_that_is_cancelled(request: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
