@@ -25,6 +25,7 @@ from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER, RUNS
 from core.workers.starters import SpawnStarter, Starter, WarmStarter
 from tests.core.workers.following_runs import curve, going, wait_until
+from tests.core.workers.watching import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S, END_S = 40.0, 20.0
@@ -409,7 +410,8 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
     worker = worker_of(engine.store, second)
     run = wait_until(engine.store, second, lambda r: r.weights_dropped_at is not None)
     assert run.status == Status.FINISHED
-    assert files_of(engine.store, first) == files_of(engine.store, second) == []
+    # The record comes first, and then the files go.
+    wait_for(lambda: files_of(engine.store, first) == files_of(engine.store, second) == [])
     assert engine.store.run(first).weights_dropped_at is not None
     assert engine.store.run(first).dropped_gb == 1e-6
     assert run.message is not None
