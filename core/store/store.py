@@ -881,14 +881,16 @@ def _slots_of(row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
 def _count_time(db: sqlite3.Connection, run_id: str, until: float | None = None) -> None:
     """Add the time since the last change to what a run has worked, and go on counting where it runs.
 
+    One that was adopted has its time from elsewhere.
+
     Args:
         until: when it stopped working; now where None.
     """
     now = time.time()
     db.execute(
         "UPDATE runs SET worked_s = worked_s + coalesce(max(0, ? - working_since), 0), "
-        "working_since = CASE WHEN status IN ('running', 'stopping') AND begun_attempt = attempt THEN ? END "
-        "WHERE id = ?",
+        "working_since = CASE WHEN status IN ('running', 'stopping') AND begun_attempt = attempt "
+        "AND config_hash IS NOT NULL THEN ? END WHERE id = ?",
         (now if until is None else until, now, run_id),
     )
 
