@@ -65,9 +65,9 @@ class Repo:
         return hashlib.sha1(repr((self.kind, self.name, content)).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Served:
-    """A request that was answered."""
+    """A request that is being answered, and the bytes of content that went out so far."""
 
     method: str
     path: str
@@ -260,18 +260,17 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in head.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
+        served = Served(self.command, unquote(self.path), int(status), 0)
+        self.server.hub.served.append(served)
         self.end_headers()
-        sent = 0
-        try:
-            if self.command != "HEAD":
-                for start in range(0, len(data), CHUNK_BYTES):
-                    chunk = data[start : start + CHUNK_BYTES]
-                    if slow and self.server.hub.bytes_per_s is not None:
-                        time.sleep(len(chunk) / self.server.hub.bytes_per_s)
-                    self.wfile.write(chunk)
-                    sent += len(chunk)
-        finally:
-            self.server.hub.served.append(Served(self.command, unquote(self.path), int(status), sent))
+        if self.command != "HEAD":
+            for start in range(0, len(data), CHUNK_BYTES):
+                chunk = data[start : start + CHUNK_BYTES]
+                if slow and self.server.hub.bytes_per_s is not None:
+                    time.sleep(len(chunk) / self.server.hub.bytes_per_s)
+                # Counted before the client has it: it may ask for the count at once.
+                served.bytes += len(chunk)
+                self.wfile.write(chunk)
 
 
 def blob_id(data: bytes) -> str:

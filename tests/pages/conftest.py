@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from core.workers import Jobs, LocalEngine
+from pages.ui import audit
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, an engine and jobs that start no process."""
+    """A store of its own, an engine and jobs that start no process, and memory enough for any run."""
     monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
     monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
     monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    monkeypatch.setattr(audit, "memory_bytes", lambda: 2**40)
     return tmp_path / "runs"

@@ -22,7 +22,7 @@ def script() -> None:
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_function(script)
+    app = AppTest.from_function(script, default_timeout=60)
     app.query_params.update(query)
     return app.run()
 
@@ -101,7 +101,7 @@ def relabelled() -> None:
 
 def test_a_choice_whose_label_changes_stays_chosen() -> None:
     """A browser knows a choice by its label alone, and one that it does not find is lost."""
-    app = AppTest.from_function(relabelled).run()
+    app = AppTest.from_function(relabelled, default_timeout=60).run()
     app.radio[0].set_value("b").run()
     assert app.text[0].value == "it is b"
     app.checkbox[0].check().run()

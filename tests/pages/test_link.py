@@ -16,9 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AppTest]:
-    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
-
+def opened(folder: Path) -> Callable[[str], AppTest]:
     def open_with(version: str) -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         app.query_params["v"] = version

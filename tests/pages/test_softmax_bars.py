@@ -23,7 +23,8 @@ def test_the_caption_says_the_largest_share(temperature: float) -> None:
     similarities, _ = _example()
     terms = [math.exp((s - max(similarities)) / temperature) for s in similarities]
     app = AppTest.from_string(
-        f"from pages.ui.softmax_bars import example_softmax\nexample_softmax({temperature}, key='bars')"
+        f"from pages.ui.softmax_bars import example_softmax\nexample_softmax({temperature}, key='bars')",
+        default_timeout=60,
     ).run()
     assert not app.exception
     assert f"τ {temperature:g}: the most similar text gets {100 / sum(terms):.1f}%" in app.caption[0].value

@@ -58,9 +58,9 @@ def test_behind_what_takes_nobody_knows_how_long_times_are_unknown() -> None:
 
 def test_a_long_line_is_played_through_at_once() -> None:
     line = [waiting(str(i), f"visitor {i % 20}", background=bool(i % 2), at=i) for i in range(3_000)]
-    start = time.perf_counter()
+    start = time.process_time()
     found = played(line, {run.id: 1.0 for run in line}, [], 1, 1)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert sorted(place.before for place in found.values()) == list(range(3_000))
 
 

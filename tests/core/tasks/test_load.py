@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -32,11 +34,15 @@ def numbered(**counts: int) -> list[tuple[str, str]]:
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
     """Writes rows to files and loads them."""
+    seconds = itertools.count(1)
 
     def loaded(
         rows: list[tuple[str, str]], test: list[tuple[str, str]] | None = None, seed: int = 0, **task: Any
     ) -> TaskData:
         path = write_csv(tmp_path / "rows.csv", rows)
+        # Files of one size that are written within one tick of the clock read as unchanged.
+        written = next(seconds)
+        os.utime(path, (written, written))
         test_path = None if test is None else str(write_csv(tmp_path / "held_out.csv", test))
         return load_task(TaskConfig(id="file", path=str(path), test_path=test_path, **task), seed)
 
@@ -442,7 +448,7 @@ class TestProblems:
         path = write_csv(tmp_path / "rows.csv", numbered(cat=60, dog=60))
         assert load_task(TaskConfig(id="file", path=str(path)), 0).notes == ()
         monkeypatch.setenv("SCL_MAX_ROWS", "100")
-        path.touch()
+        os.utime(path, (1, 1))  # a touch within one tick of the clock would change nothing
         data = load_task(TaskConfig(id="file", path=str(path), text_noise=0.1), 0)
         assert data.notes == ("rows.csv: CSV, UTF-8, comma; a sample of 100 of 120 rows.",)
         assert sum(map(len, (data.train, data.validation, data.test))) == 100

@@ -24,6 +24,9 @@ from core.training.prepare import prepare
 from core.workers.processes import ROOT
 from tests.core.training.ranks_program import first_gradients
 
+# The first test waits for all that two processes do.
+pytestmark = pytest.mark.timeout(400)
+
 PROGRAM = Path(__file__).with_name("ranks_program.py")
 STEPS, BATCH = 6, 7  # an odd batch: the parts are of 3 and 4 texts
 TOLERANCE = 1e-5
@@ -108,7 +111,7 @@ def together(drafts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
         env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-9000:]

@@ -27,6 +27,7 @@ TWO = {"repository": "acme/two", "text": "sentence", "label": "topic"}
 # Reads a line, fetches what it asks for, one request after the other, and prints a line with what came of each.
 CLIENT = """
 import json, os, sys, time
+import datasets  # some seconds on a busy machine, which are not those of an answer
 from core.errors import PlaygroundError
 from core.tasks.hub import fetch as hub_fetch
 from core.tasks.hub import read as hub_read
