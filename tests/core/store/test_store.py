@@ -809,6 +809,13 @@ class TestAdoption:
         assert store.bring_back(self.RUN_ID)
         assert store.run(self.RUN_ID).adopted
 
+    def test_its_time_is_that_of_elsewhere(self, store: Store) -> None:
+        attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
+        attempt.started(started())
+        time.sleep(0.01)
+        attempt.end(Status.FINISHED)
+        assert store.run(self.RUN_ID).elapsed_s == 1.0
+
     def test_one_that_is_being_adopted_is_not_adopted_twice(self, store: Store) -> None:
         attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
         with pytest.raises(StoreError, match="is being opened: try again in a moment"):
