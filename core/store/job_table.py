@@ -187,10 +187,11 @@ class JobTable(Database):
 
     def forget(self, job_ids: Sequence[str]) -> None:
         """Delete jobs and their folders."""
-        with self.transaction() as db:
-            db.executemany("DELETE FROM jobs WHERE id = ?", [(job_id,) for job_id in job_ids])
+        # Folders first: nobody would come back for one whose row is gone.
         for job_id in job_ids:
             shutil.rmtree(self.job_folder(job_id), ignore_errors=True)
+        with self.transaction() as db:
+            db.executemany("DELETE FROM jobs WHERE id = ?", [(job_id,) for job_id in job_ids])
 
     # What those write who carry a job out
 

@@ -55,7 +55,8 @@ def _started_at(pid: int) -> float:
 def _is_zombie(pid: int) -> bool:
     """Whether it has ended and only its entry is left. Raises: psutil.NoSuchProcess, psutil.AccessDenied."""
     fields = _stat_fields(pid)
-    return fields[0] == "Z" if fields else bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    # X is what it reads while its entry is being removed.
+    return fields[0] in ("Z", "X") if fields else bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def _stat_fields(pid: int) -> list[str]:

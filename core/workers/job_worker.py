@@ -33,10 +33,11 @@ def carry_out(table: JobTable, job_id: str) -> bool:
     Returns: whether it is done; every failure ends in the job's row as one sentence.
     Raises: ConfigError where there is no such job.
     """
-    if table.job(job_id) is None:
-        raise ConfigError("job", shown(job_id), _("give the id of a job."))
+    # Before anything is read: this waits until whoever starts the job has written its row.
     job = table.register(job_id, liveness_of())
     if job is None:
+        if table.job(job_id) is None:
+            raise ConfigError("job", shown(job_id), _("give the id of a job."))
         return False  # cancelled before anybody could name the process
     state = _State(table, job_id)
     try:

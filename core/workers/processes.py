@@ -29,6 +29,8 @@ KEEPING_GRACE_S = 30.0
 LOOK_EVERY_S = 0.02
 NICENESS = 19
 AUTOGROUP = Path("/proc/self/autogroup")
+# The kernel takes one change in a tenth of a second, of all sessions together, from those without special rights.
+AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 5, 0.11
 
 
 def spawn(command: Sequence[str], log_path: Path, environment: Mapping[str, str]) -> Liveness | None:
@@ -104,6 +106,12 @@ def lower_priority() -> None:
 
 def _lower_session() -> None:
     """Linux may share the processor among sessions first; a process's own niceness then counts only within its own."""
-    if AUTOGROUP.exists() and os.getsid(0) == os.getpid():
-        with contextlib.suppress(OSError):  # many changes in one second are refused
-            AUTOGROUP.write_text(str(NICENESS))
+    if not AUTOGROUP.exists() or os.getsid(0) != os.getpid():
+        return
+    with contextlib.suppress(OSError):
+        for _ in range(AUTOGROUP_TRIES):
+            try:
+                AUTOGROUP.write_text(str(NICENESS))
+                return
+            except BlockingIOError:
+                time.sleep(AUTOGROUP_WAIT_S)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +81,17 @@ def test_a_forgotten_job_takes_its_folder_along(table: JobTable) -> None:
     assert table.job(forgotten) is None
     assert not table.is_wanted(forgotten)
     assert [path.name for path in (table.folder / "jobs").iterdir()] == [kept]
+
+
+def test_the_folder_of_a_forgotten_job_goes_before_its_row(table: JobTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = table.add("hub", {}, "Fetch")
+    had_a_row: list[bool] = []
+    rmtree = shutil.rmtree
+
+    def watched(*arguments: Any, **rest: Any) -> None:
+        had_a_row.append(table.job(job_id) is not None)
+        rmtree(*arguments, **rest)
+
+    monkeypatch.setattr(shutil, "rmtree", watched)
+    table.forget([job_id])
+    assert had_a_row == [True]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,15 @@ class TestCarryOut:
         monkeypatch.setattr(kinds, "KINDS", {"here": f"{__name__}:work_without_a_store"})
         assert not carry_out(table, job_id)
         assert not store_folder.exists()
+
+    def test_it_waits_until_whoever_starts_it_has_written_its_row(self, table: JobTable) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            with table.transaction():
+                job_id = table.add("here", {"a": 1}, "")
+                done = pool.submit(lambda: carry_out(JobTable(table.folder), job_id))
+                time.sleep(0.3)
+                assert not done.done()
+            assert done.result(timeout=30)
 
     def test_no_other_id_is_carried_out(self, table: JobTable) -> None:
         with pytest.raises(ConfigError, match="give the id of a job"):
