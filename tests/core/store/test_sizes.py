@@ -66,8 +66,9 @@ def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, monke
     assert listed == [str(tmp_path / "run" / "inspected")]
 
 
-def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path) -> None:
+def test_a_change_right_after_the_first_look_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File systems count dates in ticks: of two changes within one, the second does not show."""
+    monkeypatch.setattr(sizes, "SETTLED_NS", 3_600 * 10**9)
     fill(tmp_path / "run")
     moment = os.stat(tmp_path / "run")
     known = FolderSizes()

@@ -809,7 +809,7 @@ class TestAdoption:
         assert store.bring_back(self.RUN_ID)
         assert store.run(self.RUN_ID).adopted
 
-    def test_its_time_is_that_of_elsewhere(self, store: Store) -> None:
+    def test_it_keeps_the_time_that_it_took_elsewhere(self, store: Store) -> None:
         attempt = store.adopt(self.RUN_ID, config(), "Replay", 1.0)
         attempt.started(started())
         time.sleep(0.01)

@@ -346,7 +346,7 @@ class TestLimits:
             assert f"{rows:,} are rows with an over-long text" in found
         else:
             assert found == {"duplicate": rows - 2}
-        assert peak_mb < (1200 if column == "distinct" else 400)
+        assert peak_mb < (800 if column == "distinct" else 400)
         assert seconds < 10
 
     def test_texts_that_repeat_the_beginning_of_others_take_little_memory(self, tmp_path: Path) -> None:
