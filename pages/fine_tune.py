@@ -34,8 +34,10 @@ def page() -> None:
 
 def _form(engine: Engine) -> None:
     with page_head(_("Fine-tune")):
-        st.caption(_("Pick a task and an objective, and watch the encoder learn. The defaults take about a minute."))
+        st.caption(_("Pick a task and an objective, and watch the encoder learn."))
         st.space("stretch")
+        # Translators: texts of one's own.
+        st.page_link("pages/data.py", label=_("Bring your own"), icon=":material/add:", query_params={"view": "file"})
         open_config()
     start, origin = form_start(engine)
     task = FineTune.TASK.text

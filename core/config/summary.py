@@ -67,10 +67,11 @@ def _moved(first: str, last: str) -> str:
 
 def trainable_label(config: RunConfig) -> str:
     """What learns, once where all phases agree."""
-    return " → ".join(dict.fromkeys(_part_label(phase.trainable) for phase in config.phases))
+    return " → ".join(dict.fromkeys(part_label(phase.trainable) for phase in config.phases))
 
 
-def _part_label(trainable: TrainableConfig) -> str:
+def part_label(trainable: TrainableConfig) -> str:
+    """What learns in a phase, such as "last 2 blocks + classifier"."""
     if trainable.part == "last_blocks":
         if trainable.blocks == 1:
             return _("last block + classifier")

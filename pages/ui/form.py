@@ -15,17 +15,20 @@ from core.encoders.catalogue import ENGLISH, LISTED
 from core.encoders.own_pooling import known_pooling
 from core.encoders.source import BUNDLED
 from core.language import N_, _, with_more
+from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
 from pages.ui import state
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parameter_widget import choice_field
+from pages.ui.parts import summarised
 from pages.ui.phase_form import phases_form
-from pages.ui.task_form import task_form
+from pages.ui.task_form import rows_form, task_field
 
-CLOSED = N_("Name, seed, precision, points, frames and processes")
-CLOSED_ON_CLUSTER = N_("Name, seed, precision, points, frames, processes and cluster")
+# The widgets of the encoder's fields.
+ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length"}
+POOLINGS = {"cls": "[CLS]", "mean": N_("mean"), None: N_("its own pooling")}
 OWN = {"cls": N_("Its own: [CLS]"), "mean": N_("Its own: mean")}
 # As many frames as `default_frame_steps` spreads.
 FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, high=1_000, words={})
@@ -34,14 +37,23 @@ FRAMES = replace(fields_of(ProbeConfig)["frame_steps"], kind="integer", low=2, h
 def draft_form(start: RunConfig, origin: str) -> RunConfig:
     """Draw the widgets, filled from `start`, and read them.
 
+    The first screen has the task, the preset and the knobs of the objective; what follows is closed.
+
     Args:
         origin: where `start` comes from, such as the run whose settings are used again.
     Raises: ConfigError for a value that cannot be used.
     """
     begin_fields()
-    task = task_form(start.task)
-    encoder = _encoder(start)
-    phases = phases_form(list(start.phases), origin, encoder["id"])
+    left, right = st.columns(2)
+    objective, rows, encoder_rows = st.container(), st.container(), st.container()
+    with left:
+        task = task_field(start.task)
+    with rows:
+        task |= rows_form(start.task, task["id"])
+    with encoder_rows:
+        encoder = _encoder(start)
+    with objective:
+        phases = phases_form(list(start.phases), origin, encoder["id"], right)
     more = _more(start, sum(phase["steps"] for phase in phases))
     if (problem := field_problem()) is not None:
         raise problem
@@ -59,7 +71,15 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
 
 
 def _encoder(start: RunConfig) -> dict[str, Any]:
-    st.header(_("Encoder"))
+    now = {name: state.widget_value(state.form_key(key), getattr(start.encoder, name)) for name, key in ENCODER.items()}
+    own = known_pooling(now["id"] or BUNDLED)
+    pooling = now["pooling"] if now["pooling"] != "auto" else own
+    summary = [now["id"] or BUNDLED, _(POOLINGS[pooling]), counted(now["max_length"] or 0, "token")]
+    with summarised(summary, "form.encoder_fold"):
+        return _encoder_fields(start, own)
+
+
+def _encoder_fields(start: RunConfig, own: str | None) -> dict[str, Any]:
     known = [*LISTED, *([start.encoder.id] if start.encoder.id not in LISTED else [])]
     left, middle, right = st.columns([5, 4, 3])
     fields = fields_of(EncoderConfig)
@@ -70,19 +90,18 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         accept_new_options=True,
         format_func=_encoder_label,
         help=_(fields["id"].help),
-        key=state.form_key("encoder"),
+        key=state.form_key(ENCODER["id"]),
     )
-    own = known_pooling(encoder_id or BUNDLED)
     labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
     pooling = choice_field(
         middle,
         fields["pooling"],
         start.encoder.pooling,
         format_func=lambda one: _(labels[one]),
-        key=state.form_key("pooling"),
+        key=state.form_key(ENCODER["pooling"]),
     )
     length = number_field(
-        right, fields["max_length"], start.encoder.max_length, step=32, key=state.form_key("max_length")
+        right, fields["max_length"], start.encoder.max_length, step=32, key=state.form_key(ENCODER["max_length"])
     )
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
 
@@ -103,7 +122,16 @@ def _frames(start: RunConfig) -> int:
 
 def _more(start: RunConfig, steps: int) -> dict[str, Any]:
     on_cluster = settings().engine != LOCAL
-    with st.expander(_(CLOSED_ON_CLUSTER if on_cluster else CLOSED)):
+    now = {
+        "seed": state.widget_value(state.form_key("seed"), start.seed),
+        "frames": state.widget_value(state.form_key("frames"), _frames(start)),
+    }
+    summary = [
+        _("Seed {seed}", seed=now["seed"]),
+        counted(now["frames"] or 0, "frame"),
+        _("name, precision and processes"),
+    ]
+    with summarised(summary, "form.more"):
         fields = fields_of(RunConfig)
         left, middle, right = st.columns(3)
         name = left.text_input(

@@ -22,6 +22,7 @@ from core.views.registry import VIEWS
 from pages.ui import phases_state
 from pages.ui.glossary import card
 from pages.ui.parameter_widget import number_slider, parameter_widget
+from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
 from pages.ui.softmax_bars import example_softmax
 
@@ -41,7 +42,9 @@ def objective_form(number: int, objective: JSON) -> JSON:
     Raises: ConfigError where loss, views, level and layers cannot go together.
     """
     above = st.container()
-    with st.expander(_("Terms: losses, views, levels and layers")):
+    entries = sorted((LOSSES[term["loss"]] for term in objective["terms"]), key=lambda entry: entry.contrastive)
+    losses = " + ".join(entry.symbol for entry in entries)
+    with summarised([_("Terms: {losses}", losses=losses), _("views, levels and layers")], key(number, "terms")):
         terms = [_term(number, i, term, len(objective["terms"])) for i, term in enumerate(objective["terms"])]
         _combine_and_add(number, objective)
     edited = {"terms": terms, "combine": objective["combine"]}
@@ -50,6 +53,7 @@ def objective_form(number: int, objective: JSON) -> JSON:
         turned = _knobs(number, build(ObjectiveConfig, edited))
         _equation(turned)
         _softmax(number, turned)
+        _sources(turned)
     phases_state.keep_objective(number, turned.model_dump(mode="json"))
     return turned.model_dump(mode="json")
 
@@ -92,18 +96,25 @@ def _knob_help(objective: ObjectiveConfig, name: str) -> str:
 
 
 def _equation(objective: ObjectiveConfig) -> None:
-    """The objective with the numbers filled in, what each term contrasts, and where it comes from."""
-    st.latex(total_latex(objective))
+    """Draw the objective with the numbers filled in, and what each term contrasts."""
     several = len(objective.terms) > 1
-    for _key, term in objective.as_written:
-        if term.entry.extras and several and len(term_latex(term)) == 1:
-            continue  # everybody knows it, and the sum is above
-        for line in term_latex(term):
-            st.latex(line)
+    # Cross-entropy by itself is known, and it is in the sum.
+    of_terms = [
+        line
+        for _key, term in objective.as_written
+        if not (term.entry.extras and several and len(term_latex(term)) == 1)
+        for line in term_latex(term)
+    ]
+    with st.container(horizontal=True, horizontal_alignment="center", vertical_alignment="center", gap="medium"):
+        for line in (total_latex(objective), *of_terms):
+            st.latex(line, width="content")
     for _key, term in objective.as_written:
         if words := term_words(term):
             # Translators: what a loss contrasts, such as "SupCon: the classifier's output; views: dropout."
             st.caption(_("{loss}: {words}.", loss=_(term.entry.label), words=words))
+
+
+def _sources(objective: ObjectiveConfig) -> None:
     with st.popover(_("Sources, and what others compute"), type="tertiary"):
         for loss in dict.fromkeys(term.loss for term in objective.terms):
             _source(LOSSES[loss])
@@ -117,7 +128,7 @@ def _softmax(number: int, objective: ObjectiveConfig) -> None:
     taus = [knob.value for name, knob in objective.knobs.items() if name.rpartition(".")[2] == "temperature"]
     if not taus or taus[0] <= 0:
         return
-    with st.expander(_("What τ does to one text")):
+    with st.expander(_("What τ does to one text"), expanded=True):
         example_softmax(taus[0], key=f"form.softmax.{number}")
         about = _("Cosines of a film review with others before any training, from a replay that comes with the app.")
         st.caption(about)

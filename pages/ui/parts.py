@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.events import Probe
 from core.language import _, with_more
@@ -56,6 +57,11 @@ def missing_weights(run: RunSummary) -> None:
     sentence = missing_sentence(run)
     if sentence is not None:
         st.caption(escaped(sentence))
+
+
+def summarised(values: Sequence[str], key: str) -> DeltaGenerator:
+    """An expander whose label is the values inside; the key keeps it open while they change."""
+    return st.expander(escaped(" · ".join(values)), key=key)
 
 
 def first_steps() -> None:

@@ -10,18 +10,22 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
 from core.config.fields import fields_of
+from core.config.labels import number_text
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS, SHOWING
+from core.config.summary import part_label
 from core.config.validation import build
 from core.encoders.source import EncoderShape, encoder_shape
 from core.errors import PlaygroundError
 from core.language import N_, _, called
 from core.losses.registry import loss_entry
+from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
-from pages.ui import phases_state
+from pages.ui import phases_state, state
 from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure
 from pages.ui.parameter_widget import choice_field, segmented_field
+from pages.ui.parts import summarised
 from pages.ui.phases_state import JSON, key
 
 # The settings of what learns that belong to one way of it, and what a press of a field's buttons adds.
@@ -32,29 +36,20 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
 CUSTOM = N_("Your own")
 
 
-def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str) -> list[JSON]:
+def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str, preset_place: DeltaGenerator) -> list[JSON]:
     """Draw the phases and read them, in the JSON form of PhaseConfig.
 
     Args:
         encoder_id: the encoder that learns, whose size decides the default rates.
         origin: where `start` comes from; the form begins again when it changes.
+        preset_place: where the choice of a preset is drawn.
     Raises: ConfigError for a mix that cannot go together.
     """
     phases = phases_state.start_from([_editable(phase) for phase in start], origin)
-    st.header(_("Objective"))
-    _preset(phases)
+    _preset(phases, preset_place)
     shape = _shape(encoder_id)
     if len(phases) == 1:
-        read = [_phase(0, phases[0], shape)]
-        st.button(
-            _("Train in two phases"),
-            icon=":material/add:",
-            type="tertiary",
-            help=_("A contrastive phase first, then the classifier, each with its own steps and rate."),
-            on_click=phases_state.add_phase,
-            key=key(0, "add_phase"),
-        )
-        return read
+        return [_phase(0, phases[0], shape, single=True)]
     read = []
     # Translators: the tab of a phase, such as "Phase 1 · contrast".
     tabs = [_("Phase {number} · {kind}", number=i + 1, kind=_kind(phase)) for i, phase in enumerate(phases)]
@@ -82,11 +77,11 @@ def _kind(phase: JSON) -> str:
     return _("classifier") if "logits" in read else _("contrast")
 
 
-def _preset(phases: list[JSON]) -> None:
+def _preset(phases: list[JSON], place: DeltaGenerator) -> None:
     picked = _recognised(phases)
     options = [*PRESETS, *([] if picked else [CUSTOM])]
     widget = key(0, "preset")
-    chosen = st.selectbox(
+    chosen = place.selectbox(
         _("Preset"),
         options,
         index=options.index(picked or CUSTOM),
@@ -129,20 +124,49 @@ def _shape(encoder_id: str) -> EncoderShape | None:
         return None
 
 
-def _phase(number: int, phase: JSON, shape: EncoderShape | None) -> JSON:
+def _phase(number: int, phase: JSON, shape: EncoderShape | None, *, single: bool = False) -> JSON:
     objective = objective_form(number, phase["objective"])
-    st.markdown(f"**{_('What learns')}**")
-    trainable = _trainable(number, phase["trainable"])
-    st.markdown(f"**{_('Optimiser')}**")
-    default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
-    lengths, rate = _optimiser(number, phase, default)
-    with st.expander(_("More: rates, method, memory")):
+    with summarised(_training_summary(number, phase, shape), key(number, "training")):
+        st.markdown(f"**{_('What learns')}**")
+        trainable = _trainable(number, phase["trainable"])
+        st.markdown(f"**{_('Optimiser')}**")
+        default = default_rates(build(TrainableConfig, trainable), shape) if shape else None
+        lengths, rate = _optimiser(number, phase, default)
         more, memory, drawn = _more(number, phase, str(trainable["part"]), default)
+        if single:
+            st.button(
+                _("Train in two phases"),
+                icon=":material/add:",
+                type="tertiary",
+                help=_("A contrastive phase first, then the classifier, each with its own steps and rate."),
+                on_click=phases_state.add_phase,
+                key=key(0, "add_phase"),
+            )
     optimiser = phase["optimiser"] | rate | more
     changed = {"objective": objective, "trainable": trainable | drawn, "optimiser": optimiser}
     read = phase | lengths | memory | changed
     phases_state.keep(number, read)
     return read
+
+
+def _training_summary(number: int, phase: JSON, shape: EncoderShape | None) -> list[str]:
+    def now(name: str, start: Any) -> Any:
+        return state.widget_value(key(number, name)) or start
+
+    trainable = phase["trainable"] | {"part": now("trainable", phase["trainable"]["part"])}
+    trainable |= {name: now(name, trainable[name]) for name in OF_PART.get(trainable["part"], {})}
+    learning = TrainableConfig.model_construct(**trainable)  # what was typed may be out of bounds
+    rate = state.widget_value(key(number, "learning_rate"), phase["optimiser"]["learning_rate"])
+    if rate is None and shape is not None:
+        rate = default_rates(learning, shape).encoder
+    steps = counted(now("steps", phase["steps"]), "step")
+    part = part_label(learning)
+    return [
+        f"{part[0].upper()}{part[1:]}",
+        # Translators: how long a run is, such as "120 steps of 16": so many texts in each.
+        _("{steps} of {batch}", steps=steps, batch=now("batch_size", phase["batch_size"])),
+        *([] if rate is None else [number_text(rate).replace("e-0", "e-")]),
+    ]
 
 
 def _trainable(number: int, start: JSON) -> JSON:

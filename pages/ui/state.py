@@ -147,9 +147,9 @@ def forget(name: str) -> None:
     st.session_state.pop(f"remembered.{name}", None)
 
 
-def widget_value(key: str) -> Any:
-    """What a keyed widget holds now, None before it was drawn."""
-    return st.session_state.get(key)
+def widget_value(key: str, default: Any = None) -> Any:
+    """What a keyed widget holds now, also one that is drawn further down; `default` before it was drawn."""
+    return st.session_state.get(key, default)
 
 
 def forget_widget(key: str) -> None:

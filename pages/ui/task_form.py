@@ -1,4 +1,4 @@
-"""The part of the form that says what is learned, from which rows, and what is done to them."""
+"""The part of the form about the task: which one, which of its rows, and the noise that is added to them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ import streamlit as st
 
 from core.config import FILE_TASK, TaskConfig
 from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.errors import shown
-from core.language import _
+from core.language import N_, _
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS
 from pages.ui import reads, state
 from pages.ui.number_field import number_field
 from pages.ui.parameter_widget import segmented_field
-from pages.ui.parts import escaped, task_names
+from pages.ui.parts import escaped, summarised, task_names
 
 # Offered only where the settings of a run of an earlier version are used again.
 FORMER_SAMPLER = "balanced"
 # What makes a task harder, and what a press of a field's buttons adds.
-HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0}
+HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0, "back_translation": 0.1}
+SUMMARISED = ("train_size", "sampler", *HARDER)
+BATCHES = {
+    "random": N_("random batches"),
+    "class_balanced": N_("class-balanced batches"),
+    FORMER_SAMPLER: N_("batches with equal shares"),
+}
 
 
-def task_form(start: TaskConfig) -> dict[str, Any]:
-    """Draw the widgets, filled from `start`, and read them."""
-    st.header(_("Task"))
-    own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
+def task_field(start: TaskConfig) -> dict[str, Any]:
+    """Draw the choice of a task and read it, with what says where the rows of a file come from."""
+    own = _own_tasks()
     names = [*TASKS, *own, *([FILE_TASK] if start.id == FILE_TASK else [])]
 
     if start.id not in names:
@@ -35,24 +41,38 @@ def task_form(start: TaskConfig) -> dict[str, Any]:
         st.warning(_("Task {task} is not here; showing {instead}.", task=missing, instead=instead))
 
     labels = task_names(own) | {FILE_TASK: _("{path} (a file)", path=start.path)}
+    key, first = state.form_key("task"), start.id if start.id in names else names[0]
     picked = st.selectbox(
-        _("What to learn"),
+        _("Task"),
         names,
-        index=names.index(start.id) if start.id in names else 0,
+        index=names.index(first),
         format_func=labels.__getitem__,
-        key=state.form_key("task"),
+        help=_about(state.widget_value(key, first), own, start),
+        key=key,
     )
-    st.caption(_about(picked, own, start))
-    with st.container(horizontal=True):
-        query = {"task": picked} if picked != FILE_TASK else {}
+    kept = start.model_dump(mode="json", include={"name", "path", "test_path", "reading", "drop"})
+    return {"id": picked} | (kept if picked == FILE_TASK else {})
+
+
+def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
+    """Draw the settings of the training rows of a task, filled from `start`, and read them."""
+    with summarised(_rows_summary(start), "form.rows"):
+        query = {"task": task} if task != FILE_TASK else {}
         st.page_link("pages/data.py", label=_("Look at its texts"), icon=":material/table_rows:", query_params=query)
-        # Translators: texts of one's own.
-        st.page_link("pages/data.py", label=_("Bring your own"), icon=":material/add:", query_params={"view": "file"})
-    task: dict[str, Any] = {"id": picked}
-    if picked == FILE_TASK:
-        kept = start.model_dump(mode="json")
-        task |= {name: kept[name] for name in ("name", "path", "test_path", "reading", "drop")}
-    return task | _rows(start) | _noise(start)
+        return _rows(start) | _noise(start)
+
+
+def _own_tasks() -> dict[str, LibraryTask]:
+    return {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
+
+
+def _rows_summary(start: TaskConfig) -> list[str]:
+    fields = fields_of(TaskConfig)
+    now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
+    size = now.pop("train_size")
+    summary = [_("All rows") if size is None else counted(size, "row"), _(BATCHES[now.pop("sampler")])]
+    changes = {name: value for name, value in now.items() if value not in (None, fields[name].default)}
+    return summary + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]
 
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:
@@ -83,17 +103,11 @@ def _rows(start: TaskConfig) -> dict[str, Any]:
 
 
 def _noise(start: TaskConfig) -> dict[str, Any]:
-    untouched = start.label_noise == start.text_noise == 0.0 and start.imbalance == 1.0
-    untouched &= start.back_translation is None
-    with st.expander(_("Make it harder: noise and imbalance"), expanded=not untouched):
-        read = {
-            name: number_field(
-                column, fields_of(TaskConfig)[name], getattr(start, name), step=step, key=state.form_key(name)
-            )
-            for column, (name, step) in zip(st.columns(3), HARDER.items(), strict=True)
-        }
-        field = fields_of(TaskConfig)["back_translation"]
-        key = state.form_key("back_translation")
-        temperature = number_field(st, field, start.back_translation, step=0.1, key=key)
-        st.caption(_("Validation and test stay as they are."))
-    return read | {"back_translation": temperature, "translators": start.translators}
+    fields = fields_of(TaskConfig)
+    st.markdown(f"**{_('Make it harder: noise and imbalance')}**")
+    read = {
+        name: number_field(column, fields[name], getattr(start, name), step=step, key=state.form_key(name))
+        for column, (name, step) in zip(st.columns(2) + st.columns(2), HARDER.items(), strict=True)
+    }
+    st.caption(_("Validation and test stay as they are."))
+    return read | {"translators": start.translators}

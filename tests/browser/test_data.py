@@ -111,7 +111,9 @@ def test_a_file_goes_from_the_uploader_to_a_finished_run(
 
     page.get_by_role("link", name="Fine-tune on it").click()
     page.wait_for_url(f"**/fine_tune?task={task.id}")
-    expect(page.get_by_role("combobox", name=re.compile("What to learn"))).to_have_value("my reviews (yours)")
+    expect(page.get_by_role("combobox", name=re.compile("Task"))).to_have_value("my reviews (yours)")
+    page.get_by_text("steps of 16").click()
+    page.get_by_text("128 tokens").click()
     for label, value in (("Steps", "4"), ("Batch size", "4"), ("Tokens read", "32")):
         field = page.get_by_role("spinbutton", name=label, exact=True)
         field.fill(value)

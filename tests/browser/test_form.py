@@ -9,15 +9,48 @@ from playwright.sync_api import Browser, Page, expect
 
 from core.cli.main import draft_from
 from tests.browser.conftest import Server
+from tests.browser.seen import settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def shows(page: Page, pooling: str, seed: str) -> None:
-    expect(page.get_by_role("combobox", name=re.compile("One vector per text"))).to_have_value(pooling)
-    page.get_by_text("Name, seed, precision").click()
-    expect(page.get_by_role("spinbutton", name="Seed")).to_have_value(seed)
-    page.get_by_text("Name, seed, precision").click()
+    expect(page.locator("[class*=st-key-form-pooling] input")).to_have_value(pooling)
+    expect(page.get_by_text(f"Seed {seed} · 24 frames")).to_be_visible()
+    expect(page.get_by_label("Seed", exact=True)).to_have_value(seed)
+
+
+@pytest.mark.parametrize("task", ["film_reviews", "nli"])
+def test_the_first_screen_has_what_the_app_is_about(browser: Browser, server: Server, task: str) -> None:
+    """Task, preset, λ, τ, the equation, what τ does, time, memory and Launch need no scrolling."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    settled(page, f"{server.url}/fine_tune?task={task}")
+    expect(page.locator(".softmax-bars i")).to_have_count(15)
+    knobs = ('[class*="st-key-form-0-knob-lambda"]', '[class*="st-key-form-0-knob-temperature"]')
+    selects = ('[class*="st-key-form-task"]', '[class*="st-key-form-0-preset"]')
+    launch = '[data-testid="stBaseButton-primary"]'
+    for selector in (*selects, *knobs, ".katex-display", ".softmax-bars", '[data-testid="stMetric"]', launch):
+        for box in (found.bounding_box() for found in page.locator(selector).all()):
+            assert box is not None
+            assert box["y"] >= 60, selector
+            assert box["y"] + box["height"] <= 720, selector
+    page.close()
+
+
+def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_change(
+    browser: Browser, server: Server
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    settled(page, f"{server.url}/fine_tune")
+    expect(page.get_by_text("All rows · random batches")).to_be_visible()
+    expect(page.get_by_text("all-MiniLM-L6-v2 · mean · 128 tokens")).to_be_visible()
+    page.get_by_text("All weights · 120 steps of 16 · 1e-4").click()
+    steps = page.get_by_label("Steps", exact=True)
+    steps.fill("60")
+    steps.press("Enter")
+    expect(page.get_by_text("All weights · 60 steps of 16 · 1e-4")).to_be_visible()
+    expect(steps).to_be_visible()
+    page.close()
 
 
 def test_a_config_file_fills_a_form_that_showed_something_else(browser: Browser, server: Server) -> None:

@@ -45,7 +45,6 @@ def heights(page: Page) -> list[float]:
 
 def test_the_bars_follow_the_slider_of_the_form(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/fine_tune")
-    page.get_by_text("What τ does to one text").click()
     expect(page.locator(".softmax-bars i")).to_have_count(15)
     before = heights(page)
     assert sum(before) == pytest.approx(100, abs=0.2)
