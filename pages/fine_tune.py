@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.config import FILE_TASK, RunConfig, TaskConfig
+from core.config.assign import OF_A_TASK
 from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.language import _
@@ -42,7 +43,8 @@ def _form(engine: Engine) -> None:
     start, origin = form_start(engine)
     task = FineTune.TASK.text
     if task is not None and task not in (start.task.id, FILE_TASK):
-        start = start.model_copy(update={"task": TaskConfig(id=task)})
+        rows = start.task.model_dump(exclude=OF_A_TASK)
+        start = start.model_copy(update={"task": TaskConfig.model_validate({"id": task} | rows)})
     left, right = st.columns([3, 2], gap="large")
     with left:
         draft, problem = _draft(start, origin)

@@ -17,8 +17,10 @@ from core.language import N_, _
 
 JSON = dict[str, Any]
 DEFAULT_PRESET = "ce-scl"
-# What a link leaves out: a file of the one who sends it, and what follows from the task.
-NOT_LINKED = ("task.id", "task.name", "task.path", "task.test_path", "task.reading", "task.drop", "task.content_hash")
+# Fields that say which task it is and where its rows are; the others hold for any task.
+OF_A_TASK = {"id", "name", "path", "test_path", "reading", "drop", "content_hash"}
+# A link leaves them out: they may name a file of the sender.
+NOT_LINKED = tuple(f"task.{name}" for name in sorted(OF_A_TASK))
 PRESET = "preset="
 
 

@@ -338,6 +338,19 @@ def test_starving_anchors_are_offered_balanced_batches(opened: Callable[..., App
     assert not any("will find no other of their class" in warning.value for warning in app.warning)
 
 
+def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Callable[..., AppTest], folder: Path) -> None:
+    task = TaskLibrary(folder).add(Rows(*zip(*made_rows(200), strict=True)), name="Ours", source="")
+    app = opened("fine_tune", task=task.id)
+    widget(app, "form.train_size").set_value(60).run()
+    widget(app, "form.label_noise").set_value(0.2).run()
+    widget(app, "form.sampler").set_value("class_balanced").run()
+    again = opened("fine_tune", task=task.id, set=list(app.query_params["set"]))
+    held = {name: widget(again, f"form.{name}").value for name in ("task", "train_size", "label_noise", "sampler")}
+    assert held == {"task": task.id, "train_size": 60, "label_noise": 0.2, "sampler": "class_balanced"}
+    labels = [one.label.replace("\\", "") for one in again.expander]
+    assert "60 rows · class-balanced batches · Label noise ρ 0.2" in labels
+
+
 def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable[..., AppTest], folder: Path) -> None:
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
