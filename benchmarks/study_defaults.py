@@ -5,7 +5,8 @@
 
 PART is a list of trials: `rates` (encoder's and classifier's rate), `length` (steps, warm-up and batch), `parts` (rates
 for what learns), `confirm` (the defaults as they are, three seeds, at 20, 100 and 1,000 training rows), `precision`
-(those of 100 rows again in float32, to be compared with them where they were computed in bfloat16). DIR has a folder
+(those of 100 rows again in float32, to be compared with them where they were computed in bfloat16), `classes` (10 to 80
+intents: how the classifier starts, how batches are drawn and how large they are). DIR has a folder
 for each public set with train.csv and test.csv; without it the bundled tasks are used alone. Trials whose line is in
 FILE are not run again; a changed default is another trial. Every trial encodes its frames at the first and last step
 only, and is scored on up to 300 validation and 200 test rows, next to a linear probe of the untrained encoder fitted on
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections import defaultdict
@@ -27,6 +29,8 @@ from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
+
+import pandas as pd
 
 from core.config import TaskConfig, parse_config
 from core.config.objective import mixed_objective
@@ -91,7 +95,8 @@ def main(arguments: list[str]) -> int:
 def _key(line: Mapping[str, Any]) -> str:
     """What makes a trial: its own fields, without what was found."""
     return json.dumps(
-        {name: line[name] for name in ("set", "rows", "lambda", "seed", "precision", "phase")}, sort_keys=True
+        {name: line[name] for name in ("set", "rows", "lambda", "seed", "precision", "phase", "draft") if name in line},
+        sort_keys=True,
     )
 
 
@@ -150,7 +155,29 @@ def confirm() -> Iterator[JSON]:
             yield trial(name, rows, weight, seed, **defaults())
 
 
-PARTS = {"rates": rates, "length": length, "parts": parts, "precision": precision, "confirm": confirm}
+def classes() -> Iterator[JSON]:
+    """Five and fifteen rows a class; "clinc80:20" are the rows of 20 of its classes."""
+    drafts: tuple[tuple[str, str, int], ...] = (
+        ("random", "random", 16),
+        ("probe", "random", 16),
+        ("probe", "class_balanced", 16),
+        ("probe", "class_balanced", 32),
+    )
+    for seed, count, each, (start, sampler, batch), weight in product(
+        SEEDS, (10, 20, 40, 80), (5, 15), drafts, WEIGHTS
+    ):
+        draft = {"classifier_start": start, "task": {"sampler": sampler}}
+        yield trial(f"clinc80:{count}", count * each, weight, seed, batch_size=batch) | {"draft": draft}
+
+
+PARTS = {
+    "rates": rates,
+    "length": length,
+    "parts": parts,
+    "precision": precision,
+    "confirm": confirm,
+    "classes": classes,
+}
 
 
 def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -> JSON | None:
@@ -158,13 +185,15 @@ def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -
     task = source(given["set"], folder)
     if task is None:
         return None
+    more = given.get("draft", {})
     draft = {
-        "task": task | sizes(task, given["rows"]),
+        "task": task | sizes(task, given["rows"]) | more.get("task", {}),
         "phases": [{"objective": mixed_objective(given["lambda"]).model_dump(), **given["phase"]}],
         "probe": {"frame_steps": ()},
         "seed": given["seed"],
         "precision": given["precision"],
         "encoder": {"id": BUNDLED},
+        "classifier_start": more.get("classifier_start", "auto"),
     }
     began = time.perf_counter()
     config, data = prepare(parse_config(draft), gpu=has_gpu(), bfloat16=has_bfloat16("auto"))
@@ -206,13 +235,26 @@ def sizes(task: Mapping[str, Any], wanted: int) -> dict[str, int]:
 def source(name: str, folder: Path | None) -> JSON | None:
     if name in TASKS:
         return {"id": name}
-    if folder is None or not (folder / name / "train.csv").is_file():
+    whole, _, count = name.partition(":")
+    if folder is None or not (folder / whole / "train.csv").is_file():
         return None
-    return {"id": "file", "path": str(folder / name / "train.csv"), "test_path": str(folder / name / "test.csv")}
+    here = part_of(folder / whole, int(count)) if count else folder / name
+    return {"id": "file", "path": str(here / "train.csv"), "test_path": str(here / "test.csv")}
+
+
+def part_of(folder: Path, count: int) -> Path:
+    """A folder with the rows of some classes of a set, drawn with a fixed seed."""
+    part = CACHE / f"{folder.name}-{count}"
+    part.mkdir(parents=True, exist_ok=True)
+    train = pd.read_csv(folder / "train.csv")
+    drawn = random.Random(1).sample(sorted(train["label"].unique()), count)
+    for name, rows in (("train.csv", train), ("test.csv", pd.read_csv(folder / "test.csv"))):
+        rows[rows["label"].isin(drawn)].to_csv(part / name, index=False)
+    return part
 
 
 def described(given: Mapping[str, Any]) -> str:
-    phase = json.dumps(given["phase"], sort_keys=True)
+    phase = json.dumps(given["phase"] | given.get("draft", {}), sort_keys=True)
     return (
         f"{given['set']} {given['rows']} rows λ {given['lambda']:g} seed {given['seed']} {given['precision']} {phase}"
     )
@@ -248,7 +290,8 @@ def _settings(lines: list[JSON]) -> Table:
 
 
 def _described(line: Mapping[str, Any]) -> str:
-    settings = json.dumps(line["phase"], sort_keys=True).replace('"', "") if line["phase"] else "defaults"
+    given = line["phase"] | line.get("draft", {})
+    settings = json.dumps(given, sort_keys=True).replace('"', "") if given else "defaults"
     return f"{settings}, {line['computed_in']}"
 
 

@@ -104,7 +104,7 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         seeds_or_grid(engine, draft)
         # Below the buttons, which many classes would push out of sight.
         task_audit(*ready)
-        classifier_audit(ready[0])
+        classifier_audit(ready[0], len(ready[1].classes))
         batch_audit(*ready)
 
 

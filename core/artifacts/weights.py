@@ -96,10 +96,12 @@ def _files(store: Store, run: RunSummary) -> dict[int, Path | None]:
     """Where the weights of each step lie; None for the untrained encoder."""
     folder = store.run_folder(run.id)
     # One beyond the last step was left by an attempt that was cut back, and is about to be written again.
-    files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if 0 < step <= run.last_step}
+    files: dict[int, Path | None] = {}
+    files |= {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step <= run.last_step}
     if run.status == Status.FINISHED and _last_is_kept(folder, run.steps):
         files[run.steps] = checkpoint_path(folder)
-    return {0: None, **files}
+    # A fitted classifier is in the snapshot of step 0 alone, which the disk budget may have taken.
+    return files if run.config.classifier_start == "probe" else {0: None, **files}
 
 
 def _last_is_kept(folder: Path, steps: int) -> bool:

@@ -91,7 +91,7 @@ def cli() -> None:
 @setting_option("--pooling", EncoderConfig, "pooling")
 @setting_option("--max-length", EncoderConfig, "max_length", metavar="T")
 @click.option("--trainable", metavar="all|last-K|lora|classifier", help="What learns. [default: all]")
-@setting_option("--sampler", TaskConfig, "sampler", metavar="random|class_balanced")
+@setting_option("--sampler", TaskConfig, "sampler", metavar="auto|random|class_balanced")
 @setting_option("--device", RunConfig, "device")
 @setting_option("--precision", RunConfig, "precision")
 @setting_option("--name", RunConfig, "name", default_text="run and number")

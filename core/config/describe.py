@@ -25,6 +25,8 @@ from core.language import _, listed, ngettext
 from core.parameters import Parameter
 
 TURNS_SHOWN = 3
+# What "auto" mostly becomes, which a prepared run need not list.
+MOSTLY = {"sampler": "random", "classifier_start": "random"}
 # Of a task, what says where its rows come from.
 SOURCE = ("test_path", "drop")
 
@@ -56,7 +58,7 @@ def settings(config: RunConfig) -> tuple[Setting, ...]:
     return (
         *_task(config),
         *_plain(config.encoder, "encoder"),
-        *_plain(config, "", "start"),
+        *_plain(config, "", "start", "classifier_start"),
         Setting("phases", _("Phases"), len(config.phases), str(len(config.phases))),
         *phases,
         *_probe(config),
@@ -259,6 +261,6 @@ def _plain(section: Section, path: str, *names: str) -> list[Setting]:
     found = []
     for name in names or fields:
         field, value = fields[name], getattr(section, name)
-        counts = field.listed or value != field.default
+        counts = field.listed or value not in (field.default, MOSTLY.get(name, field.default))
         found.append(Setting(f"{path}.{name}".lstrip("."), _(field.label), value, value_text(value, field), counts))
     return found

@@ -23,6 +23,8 @@ def config_hash(text: str) -> str:
         del given["processes"]
     if given.get("start") is None:
         given.pop("start", None)
+    if given.get("classifier_start") == "random":
+        del given["classifier_start"]
     if given["task"].get("back_translation") is None:
         given["task"].pop("back_translation", None)
         given["task"].pop("translators", None)

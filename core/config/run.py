@@ -32,6 +32,7 @@ from core.language import N_, _
 MAX_STEPS = 1_000_000
 LARGEST_SEED = 2**32 - 1
 Precision = Literal["auto", "float32", "bfloat16"]
+ClassifierStart = Literal["auto", "random", "probe"]
 
 
 class PhaseConfig(Section):
@@ -114,7 +115,8 @@ class RunConfig(Section):
 
     `precision` is that of the encoder's passes; losses, norms and the classifier are always float32. "auto" becomes one
     of the others when the run is prepared: bfloat16 where the hardware computes in it. `start` is the id of another run
-    of the same store, for transfer from one task to another.
+    of the same store, for transfer from one task to another. `classifier_start` "auto" becomes "probe" with more than
+    six classes and one phase that trains the classifier (Kumar et al. 2022, arXiv:2202.10054, "LP-FT").
     """
 
     version: Literal[2] = 2
@@ -151,6 +153,17 @@ class RunConfig(Section):
         ),
         Shown({None: N_("The pre-trained encoder")}),
     ] = None
+    classifier_start: Annotated[
+        ClassifierStart,
+        Field(
+            title=N_("Classifier starts"),
+            description=N_(
+                "From random weights, or as a linear probe of the encoder before its first step, which many classes "
+                "need. Automatic: as a probe with more than six classes."
+            ),
+        ),
+        Shown({"auto": N_("Automatic"), "random": N_("From random weights"), "probe": N_("As a linear probe")}),
+    ] = "auto"
     resources: ResourcesConfig = ResourcesConfig()
     processes: Annotated[
         int,
@@ -170,6 +183,15 @@ class RunConfig(Section):
         Field(ge=0, le=LARGEST_SEED, title=N_("Seed"), description=N_("Of samples, new weights, batches and dropout.")),
     ] = 0
     knob_turns: Annotated[tuple[KnobTurn, ...], Field(max_length=10_000)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_classifier_start(cls, given: Any) -> Any:
+        """A run that was prepared before there was a choice started its classifier from random weights."""
+        task = given.get("task") if isinstance(given, dict) else None
+        if not isinstance(task, dict) or task.get("content_hash") is None or "classifier_start" in given:
+            return given
+        return given | {"classifier_start": "random"}
 
     @model_validator(mode="before")
     @classmethod

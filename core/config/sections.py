@@ -125,8 +125,9 @@ class TaskConfig(Section):
     that share of the words of each text (EDA, one operation per text). `back_translation` adds the round trip of every
     training text through two `translators` when the run begins; the content hash is that of the rows before.
 
-    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch.
-    "balanced" is what earlier versions called equal shares of all classes; runs that have it keep their curve.
+    `sampler` draws the batches: "random", or "class_balanced" with at least two rows of each class in a batch. "auto"
+    becomes one of them when the run is prepared, by the number of classes. "balanced" is what earlier versions called
+    equal shares of all classes; runs that have it keep their curve.
     """
 
     id: str = "film_reviews"
@@ -209,17 +210,25 @@ class TaskConfig(Section):
         Shown({None: N_("The default")}, unit=N_("rows")),
     ] = None
     sampler: Annotated[
-        Literal["random", "class_balanced", "balanced"],
+        Literal["auto", "random", "class_balanced", "balanced"],
         Field(
             title=N_("Batches"),
             description=N_(
                 "Random: every text once an epoch. Class-balanced: each class in a batch has at least two texts "
                 "there, so that every text finds a positive (unless its class has no other); where the classes do not "
-                "all fit, they take turns. Small classes come round more often."
+                "all fit, they take turns. Small classes come round more often. Automatic: class-balanced with more "
+                "than six classes."
             ),
         ),
-        Shown({"random": N_("Random"), "class_balanced": N_("Class-balanced"), "balanced": N_("Equal shares")}),
-    ] = "random"
+        Shown(
+            {
+                "auto": N_("Automatic"),
+                "random": N_("Random"),
+                "class_balanced": N_("Class-balanced"),
+                "balanced": N_("Equal shares"),
+            }
+        ),
+    ] = "auto"
 
     @property
     def bundled(self) -> bool:

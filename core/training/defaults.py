@@ -1,4 +1,6 @@
-"""Learning rates and steps that a run takes where its config leaves them open. Imports no torch.
+"""What a run takes where its config leaves it open: learning rates, steps, batches, the classifier's start.
+
+Imports no torch.
 
 Small encoders: chosen by `benchmarks/study_defaults.py`, whose tables are in benchmarks/README.md. Larger ones cannot
 be measured on a laptop, so theirs are published: all weights at 2e-5 and 1e-5 (Devlin et al. 2019, arXiv:1810.04805,
@@ -8,15 +10,17 @@ table 9), with the ratio between classifier and encoder that was measured on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from core.config import OptimiserConfig, TrainableConfig
+from core.config import OptimiserConfig, PhaseConfig, TrainableConfig
 from core.encoders.source import EncoderShape
 
 Size = Literal["small", "base", "large"]
 LARGEST_SMALL, LARGEST_BASE = 30_000_000, 150_000_000
 DEFAULT_STEPS = 120
+# With more classes a classifier from random weights ends below a linear probe, and random batches hold few positives.
+MANY_CLASSES = 7
 
 
 class Rates(NamedTuple):
@@ -32,6 +36,17 @@ RATES: Mapping[str, Mapping[Size, Rates]] = {
     "lora": {"small": Rates(2e-3, 4e-3), "base": Rates(5e-4, 1e-3), "large": Rates(4e-4, 8e-4)},
     "classifier": {"small": Rates(5e-3, 5e-3), "base": Rates(5e-3, 5e-3), "large": Rates(5e-3, 5e-3)},
 }
+
+
+def default_sampler(classes: int) -> Literal["random", "class_balanced"]:
+    """The sampler for a number of classes."""
+    return "class_balanced" if classes >= MANY_CLASSES else "random"
+
+
+def default_classifier_start(classes: int, phases: Sequence[PhaseConfig]) -> Literal["random", "probe"]:
+    """The start of the classifier for a number of classes; random where a phase of contrast comes first."""
+    learns = len(phases) == 1 and phases[0].objective.trains_classifier
+    return "probe" if learns and classes >= MANY_CLASSES else "random"
 
 
 def size_class(shape: EncoderShape) -> Size:

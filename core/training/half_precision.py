@@ -116,7 +116,8 @@ def _files(folder: Path, last: int | None) -> dict[int, Path]:
 
     A checkpoint of an earlier step, which a full disk leaves behind, may hold adapters and stays as it is.
     """
-    files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder)}
+    # That of step 0 holds one layer.
+    files = {step: snapshot_path(folder, step) for step in snapshot_steps(folder) if step > 0}
     return files | {last: checkpoint_path(folder)} if last is not None and checkpoint_step(folder) == last else files
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from core.events import (
 from core.language import N_, _
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
-from core.training.baseline import Baseline
+from core.training.baseline import Baseline, fitted_rows
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
@@ -59,7 +59,7 @@ from core.training.score_source import classifier_learned, classifier_note
 from core.training.scores import classification_scores
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.training.step import commit_step, compute_step
-from core.training.trainable import merge_adapters, merged_names, plain_name, reinitialise
+from core.training.trainable import fit_classifier, merge_adapters, merged_names, plain_name, reinitialise
 from core.training.untrained import (
     MemoryCache,
     Untrained,
@@ -141,6 +141,7 @@ def _led(run: _Run, controls: Controls, checkpoints: Checkpoints | None, trained
     yield run.started()
     yield run.frames.tokens
     yield from run.cautions()
+    yield from run.fitted_classifier()
     yield from run.untrained_frame_if_cached()
 
     try:
@@ -220,8 +221,8 @@ class _Run:
         self._follow_recorded_turns()
 
     def _begin_from(self, start: Path | None, resume: bool) -> None:
-        """Take the weights of another run, draw the re-initialised blocks, and remember the encoder as it was
-        pre-trained and as it starts."""
+        """Take the weights of another run, draw the re-initialised blocks, fit the classifier, and remember the encoder
+        as it was pre-trained and as it starts."""
         config, seed = self.config, self.config.seed
         machine = self.machine
         arithmetic = f"{machine.device.type} {machine.precision}"
@@ -239,6 +240,9 @@ class _Run:
             reinitialise(self.encoder.cpu(), blocks)
             self.encoder.to(machine.device)
             key = cache_key(config.encoder, fingerprint, self.data, arithmetic, (blocks, seed))
+        if config.classifier_start == "probe":
+            fitted = self.data.train.take(fitted_rows(config, self.data.train.labels))
+            fit_classifier(self.encoder, self.tokenizer(fitted.inputs), fitted.labels)
         texts = self.frames.texts_of(by_probe=not classifier_learned(config, 0))
         self._start: Untrained | None = Untrained(
             self.encoder, texts, self.frames.attended, key, self.cache, keep=resume
@@ -454,11 +458,22 @@ class _Run:
             return Notice(self.step, str(error))
         return Checkpointed(self.step)
 
-    def snapshot(self) -> Iterator[Notice]:
-        """Keep what the model knows now, as one that finishes here would; a full disk costs the copy and no more."""
+    def fitted_classifier(self) -> Iterator[Notice]:
+        """Keep a classifier that was fitted before the first step, as no seed draws it again."""
+        if self.checkpoints and self.step == 0 and 0 in self.snapshot_steps:
+            layer = f"model.{self.encoder.family.head_layers[1]}"
+            yield from self.snapshot({f"{layer}.weight", f"{layer}.bias"})
+
+    def snapshot(self, names: Collection[str] | None = None) -> Iterator[Notice]:
+        """Keep what the model knows now, as one that finishes here would; a full disk costs the copy and no more.
+
+        Args:
+            names: of the weights; all that have been learned by default.
+        """
         assert self.checkpoints is not None
+        names = self.learned | self._learning() if names is None else names
         try:
-            self.checkpoints.save_snapshot(self.step, plain_weights(self.encoder, self.learned | self._learning()))
+            self.checkpoints.save_snapshot(self.step, plain_weights(self.encoder, names))
         except TrainingError as error:
             yield Notice(self.step, str(error))
 

@@ -30,7 +30,7 @@ from core.quantities import counted
 from core.tasks import TaskData, load_task
 from core.training.augmentation import with_as_many_more
 from core.training.batches import SMALLEST_BALANCED
-from core.training.defaults import DEFAULT_STEPS, with_rates
+from core.training.defaults import DEFAULT_STEPS, default_classifier_start, default_sampler, with_rates
 from core.training.momentum import momentum_of
 from core.training.plan import Plan, plan_phase
 from core.training.schedule import default_frame_steps, frame_steps
@@ -97,6 +97,8 @@ def prepare(
         task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
     data = load(task, draft.seed)
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
+    if task.sampler == "auto":
+        found["sampler"] = default_sampler(len(data.classes))
     task = task.model_copy(update=found)
     counted_phases = _with_tokens(draft.phases, encoder, data)
     learned = with_as_many_more(data) if task.back_translation is not None else data
@@ -105,6 +107,9 @@ def prepare(
     _check_sampler(task.sampler, phases)
     _check_reinitialised(phases)
     config = draft.model_copy(update={"task": task, "encoder": encoder, "phases": phases})
+    if config.classifier_start == "auto":
+        start = default_classifier_start(len(data.classes), phases)
+        config = config.model_copy(update={"classifier_start": start})
     if config.precision == "auto":
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
     config = config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)})
@@ -326,6 +331,8 @@ def _checkpoint(config: RunConfig, shape: EncoderShape) -> CheckpointConfig:
         count = min(SNAPSHOTS, SNAPSHOT_BYTES_MAX // max(1, largest))
         wanted = tuple(frames[(i * (len(frames) - 1)) // (count + 1)] for i in range(1, count + 1))
     steps = {step for step in wanted if 0 < step < config.steps and step in frames}
+    # No seed draws a fitted classifier again.
+    steps |= {0} if config.classifier_start == "probe" else set()
     return config.checkpoint.model_copy(update={"snapshot_steps": tuple(sorted(steps))})
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
 from core.config import TrainableConfig
 from core.encoders.model import Encoder
+from core.encoders.packing import Tokens
 from core.errors import ConfigError
 from core.language import _
 from core.quantities import counted
+
+FITTED_AT_ONCE = 64
 
 
 def apply_trainable(encoder: Encoder, trainable: TrainableConfig) -> list[nn.Module]:
@@ -102,6 +106,40 @@ def reinitialise(encoder: Encoder, blocks: int) -> None:
             # transformers marks what it has loaded, and its initialiser passes over it.
             parameter._is_hf_initialized = False  # type: ignore[attr-defined]
         block.apply(encoder.model._init_weights)
+
+
+def fit_classifier(encoder: Encoder, texts: Sequence[Tokens], labels: Sequence[int]) -> None:
+    """Start the classifier as a linear probe: a logistic regression (C = 1) on what its last layer reads of the texts.
+
+    Fine-tuning from there keeps what the encoder knows of classes with few rows. The layers in front stay as they are.
+
+    Source: Kumar et al. 2022 ("LP-FT"), arXiv:2202.10054.
+    """
+    encoder.eval()
+    layer = encoder.model.get_submodule(encoder.family.head_layers[1])
+    read: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(lambda _layer, inputs: read.append(inputs[0].flatten(0, -2)))
+    with torch.no_grad():
+        for start in range(0, len(texts), FITTED_AT_ONCE):
+            encoder.logits(encoder.pooled(texts[start : start + FITTED_AT_ONCE]))
+    hook.remove()
+    features, truth = torch.cat(read).double().cpu(), torch.tensor(labels)
+    weight = torch.zeros(layer.weight.shape, dtype=torch.float64, requires_grad=True)
+    bias = torch.zeros(len(weight), dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([weight, bias], max_iter=200, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        # The penalty of the bias keeps that of a class without rows finite.
+        penalty = (weight.square().sum() + bias.square().sum()) / 2
+        total = F.cross_entropy(features @ weight.T + bias, truth, reduction="sum") + penalty
+        total.backward()
+        return total
+
+    optimiser.step(loss)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
 
 
 def set_gradient_checkpointing(encoder: Encoder, on: bool) -> None:

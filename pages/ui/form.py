@@ -129,11 +129,11 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
     summary = [
         _("Seed {seed}", seed=now["seed"]),
         counted(now["frames"] or 0, "frame"),
-        _("name, precision and processes"),
+        _("name, classifier, precision and processes"),
     ]
     with summarised(summary, "form.more"):
         fields = fields_of(RunConfig)
-        left, middle, right = st.columns(3)
+        left, middle, right = st.columns([2, 1, 2])
         name = left.text_input(
             _(fields["name"].label),
             start.name,
@@ -143,17 +143,20 @@ def _more(start: RunConfig, steps: int) -> dict[str, Any]:
             key=state.form_key("name"),
         )
         seed = number_field(middle, fields["seed"], start.seed, key=state.form_key("seed"))
-        precision = choice_field(right, fields["precision"], start.precision, key=state.form_key("precision"))
+        classifier = choice_field(
+            right, fields["classifier_start"], start.classifier_start, key=state.form_key("classifier_start")
+        )
         left, middle, right = st.columns(3)
         of_probe = fields_of(ProbeConfig)
         points = number_field(left, of_probe["size"], start.probe.size, key=state.form_key("probe"))
         beside = number_field(middle, of_probe["train_size"], start.probe.train_size, key=state.form_key("probe_train"))
         frames = number_field(right, FRAMES, _frames(start), key=state.form_key("frames"))
-        columns = st.columns(3)
-        processes = number_field(columns[0], fields["processes"], start.processes, key=state.form_key("processes"))
-        resources = _resources(columns[1:], start.resources) if on_cluster else start.resources.model_dump()
+        columns = st.columns(4)
+        precision = choice_field(columns[0], fields["precision"], start.precision, key=state.form_key("precision"))
+        processes = number_field(columns[1], fields["processes"], start.processes, key=state.form_key("processes"))
+        resources = _resources(columns[2:], start.resources) if on_cluster else start.resources.model_dump()
     probe = {"size": points, "train_size": beside, "frame_steps": default_frame_steps(steps, int(frames))}
-    given = {"name": name, "seed": int(seed), "precision": precision, "probe": probe}
+    given = {"name": name, "seed": int(seed), "precision": precision, "classifier_start": classifier, "probe": probe}
     return given | {"processes": processes, "resources": resources}
 
 

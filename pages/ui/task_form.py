@@ -14,6 +14,7 @@ from core.language import N_, _
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS
+from core.training.defaults import default_sampler
 from pages.ui import reads, state
 from pages.ui.number_field import number_field
 from pages.ui.parameter_widget import segmented_field
@@ -25,6 +26,7 @@ FORMER_SAMPLER = "balanced"
 HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0, "back_translation": 0.1}
 SUMMARISED = ("train_size", "sampler", *HARDER)
 BATCHES = {
+    "auto": N_("automatic batches"),
     "random": N_("random batches"),
     "class_balanced": N_("class-balanced batches"),
     FORMER_SAMPLER: N_("batches with equal shares"),
@@ -56,7 +58,7 @@ def task_field(start: TaskConfig) -> dict[str, Any]:
 
 def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
     """Draw the settings of the training rows of a task, filled from `start`, and read them."""
-    with summarised(_rows_summary(start), "form.rows"):
+    with summarised(_rows_summary(start, task), "form.rows"):
         query = {"task": task} if task != FILE_TASK else {}
         st.page_link("pages/data.py", label=_("Look at its texts"), icon=":material/table_rows:", query_params=query)
         return _rows(start) | _noise(start)
@@ -66,11 +68,13 @@ def _own_tasks() -> dict[str, LibraryTask]:
     return {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
 
 
-def _rows_summary(start: TaskConfig) -> list[str]:
+def _rows_summary(start: TaskConfig, task: str) -> list[str]:
     fields = fields_of(TaskConfig)
     now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
-    size = now.pop("train_size")
-    summary = [_("All rows") if size is None else counted(size, "row"), _(BATCHES[now.pop("sampler")])]
+    size, sampler = now.pop("train_size"), now.pop("sampler")
+    if sampler == "auto" and task != FILE_TASK:
+        sampler = default_sampler(len(_own_tasks()[task].classes) if task in _own_tasks() else 0)
+    summary = [_("All rows") if size is None else counted(size, "row"), _(BATCHES[sampler])]
     changes = {name: value for name, value in now.items() if value not in (None, fields[name].default)}
     return summary + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]
 

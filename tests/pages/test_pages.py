@@ -354,13 +354,30 @@ def test_a_reload_keeps_the_settings_of_an_own_tasks_rows(opened: Callable[..., 
 def test_more_classes_than_rows_in_a_batch_are_offered_them_too(opened: Callable[..., AppTest], folder: Path) -> None:
     rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
-    app = opened("fine_tune", task=task.id)
-    widget(app, "form.0.batch_size").set_value(8).run()
+    app = opened("fine_tune", task=task.id, set=["task.sampler=random", "phases.0.batch_size=8"])
     assert app.dataframe[0].value["No positive"].min() > 50
     button(app, "Use class-balanced batches").click().run()
     assert set(app.dataframe[0].value["No positive"]) == {0.0}
     assert set(app.dataframe[0].value["Per anchor"]) == {1.0}
     assert not app.warning
+
+
+def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
+    opened: Callable[..., AppTest], folder: Path
+) -> None:
+    rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
+    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
+    app = opened("fine_tune", task=task.id)
+    assert "All rows · class-balanced batches" in [one.label.replace("\\", "") for one in app.expander]
+    assert not app.warning
+    widget(app, "form.classifier_start").set_value("random").run()
+    [warning] = app.warning
+    assert "With 20 classes, a classifier from random weights ends below the untrained encoder" in warning.value
+    assert "60.9%" in warning.value
+    button(app, "Start it as a linear probe").click().run()
+    assert not app.warning
+    button(app, "Launch").click().run()
+    assert Store(folder).runs()[0].config.classifier_start == "probe"
 
 
 def test_settings_of_an_earlier_version_keep_their_batches(

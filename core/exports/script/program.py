@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from core.exports.script.loop_lines import PhaseAbout, PhaseText, phase_text
 from core.exports.script.run_facts import run_facts, uses_of
 from core.exports.script.source_file import Home, Outside, source_file
 from core.exports.script.structure import PhaseStage, phase_stages
+from core.training.baseline import FITTED_MAX
 
 BEGINNING = "core.exports.script.beginning"
 ROOTS = (
@@ -43,6 +45,7 @@ ENGLISH_COUNTED = '''def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"'''
 INSTALLED = Home(BEGINNING, "installed")
 REINITIALISE = Home("core.training.trainable", "reinitialise")
+FIT_CLASSIFIER = Home("core.training.trainable", "fit_classifier")
 # What the lines around the definitions may name from outside the project, by its name there.
 NAMES = {
     "torch": Outside("torch", None, ""),
@@ -137,6 +140,7 @@ def program(run: ScriptedRun) -> str:
     roots = {*ROOTS, *(home for phase in phases for home in phase.functions)}
     roots |= {INSTALLED} if config.encoder.id == BUNDLED else set()
     roots |= {REINITIALISE} if config.reinitialised_blocks else set()
+    roots |= {FIT_CLASSIFIER} if config.classifier_start == "probe" else set()
     uses = uses_of(config, stages, run.blocks)
     facts = run_facts(config, uses, run.model_type, fused=run.device in ("cpu", "cuda"))
     own, rows = _settings(run, "AUTOCAST" in loop), "\n".join(_rows(run))
@@ -195,7 +199,13 @@ def _about(run: ScriptedRun, number: int, stages: Sequence[Sequence[PhaseStage]]
 
 def _main(run: ScriptedRun, phases: Sequence[PhaseText]) -> str:
     steps = [f"reinitialise(encoder, {run.config.reinitialised_blocks})"] if run.config.reinitialised_blocks else []
-    steps += ["encoder.to(DEVICE)", "record = Record()"]
+    steps.append("encoder.to(DEVICE)")
+    if run.config.classifier_start == "probe":
+        every = math.ceil(len(run.rows.rows) / FITTED_MAX)
+        steps.append(f"fitted = list(ROWS.values()){f'[::{every}]' if every > 1 else ''}")
+        steps.append("texts, labels = [text for _, text in fitted], [label for label, _ in fitted]")
+        steps.append("fit_classifier(encoder, tokenizer(texts), labels)")
+    steps.append("record = Record()")
     steps += [f"{phase.name}(encoder, tokenizer, record)" for phase in phases]
     encoder = "installed(PACKAGE) or ENCODER" if run.config.encoder.id == BUNDLED else "ENCODER"
     return MAIN.format(encoder=encoder, steps="\n".join(f"    {step}" for step in steps)).rstrip()

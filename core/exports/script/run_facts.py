@@ -26,7 +26,7 @@ class Uses:
 
     Attributes:
         tokens: the tokens that [CLS] attends to; `change`: a change of the embeddings; `alone`: the encoder's pooled
-            vectors without anything else, as a queue or an adversarial step has them.
+            vectors without anything else, as a queue, an adversarial step or a fitted classifier has them.
         all_blocks: whether every pass goes through all blocks.
         strips: whether a contrastive loss compares enough vectors to be computed in strips.
     """
@@ -53,7 +53,7 @@ def uses_of(config: RunConfig, stages: Sequence[Sequence[PhaseStage]], blocks: i
     return Uses(
         tokens=any(one.plan.tokens for one in structures),
         change=any(view.embedding is not None for view in views),
-        alone=queues or any(view.follows_gradient for view in views),
+        alone=queues or any(view.follows_gradient for view in views) or config.classifier_start == "probe",
         all_blocks=all(_top(one, blocks) == blocks for one in structures),
         strips=max(sizes) >= BLOCKWISE_FROM,
     )

@@ -153,6 +153,9 @@ class TestSettings:
     def test_blocks_that_are_drawn_afresh(self, repeats: Repeats) -> None:
         repeats({"objective": objective(CE), "trainable": {"reinitialised_blocks": 1}})
 
+    def test_a_classifier_that_starts_as_a_linear_probe(self, repeats: Repeats) -> None:
+        repeats({"objective": objective(SCL, CE)}, classifier_start="probe")
+
     def test_a_batch_in_parts(self, repeats: Repeats) -> None:
         views = [{"view": "dropout"}, {"view": "feature_cutoff"}]
         repeats({"objective": objective(SCL | {"views": views}, CE), "micro_batch": 3})

@@ -1,0 +1,91 @@
+"""With many classes the classifier starts as a linear probe, and the batches hold positives; with few, as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from core.artifacts.weights import load_at, weight_steps
+from core.config import RunConfig, parse_config
+from core.config.identity import config_hash
+from core.encoders.model import load_encoder
+from core.store import Store
+from core.training.prepare import prepare
+from core.training.trainable import fit_classifier
+from core.training.weight_files import snapshot_path
+from tests.conftest import made_rows, write_csv
+from tests.core.artifacts.made import frame_again, recorded
+from tests.core.training.made import Draft, curve, in_attempts, loaded, preset_phases
+
+CLASSES = 7
+
+
+@pytest.fixture(scope="module")
+def seven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows whose class is one of seven words."""
+    words = "actor plot scene score sound cut cast".split()
+    rows = [(f"{text} {words[i % CLASSES]}", words[i % CLASSES]) for i, (text, _) in enumerate(made_rows(140))]
+    return write_csv(tmp_path_factory.mktemp("seven") / "seven.csv", rows)
+
+
+@pytest.fixture
+def many(draft: Draft, seven: Path) -> Draft:
+    def make(**more: object) -> RunConfig:
+        return draft(task={"path": str(seven)}, **more)
+
+    return make
+
+
+def test_the_fit_is_a_logistic_regression_on_what_the_last_layer_reads(many: Draft) -> None:
+    config, data = prepare(many(), gpu=False)
+    encoder = loaded(config, data)
+    tokens = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1](data.train.inputs)
+    fit_classifier(encoder, tokens, data.train.labels)
+    with torch.no_grad():
+        pooled = encoder.pooled(tokens)
+        features = encoder.model.bert.pooler(pooled.unsqueeze(1)).double().numpy()
+        found = encoder.logits(pooled).softmax(1).numpy()
+    with_bias = np.hstack([features, np.ones((len(features), 1))])
+    model = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-8, max_iter=5_000)
+    expected = model.fit(with_bias, data.train.labels).predict_proba(with_bias)
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+def test_seven_classes_start_from_the_probe_and_six_as_before(many: Draft, draft: Draft) -> None:
+    config, _ = prepare(many(), gpu=False)
+    assert (config.classifier_start, config.task.sampler) == ("probe", "class_balanced")
+    asked, _ = prepare(many(more={"classifier_start": "random"}), gpu=False)
+    assert asked.classifier_start == "random"
+    phases = preset_phases("simcse")
+    assert prepare(many(more={"phases": phases}), gpu=False)[0].classifier_start == "random"
+    few, _ = prepare(draft(), gpu=False)
+    assert (few.classifier_start, few.task.sampler) == ("random", "random")
+
+
+def test_a_run_of_an_earlier_version_keeps_its_start_and_its_hash(many: Draft) -> None:
+    config, _ = prepare(many(more={"classifier_start": "random"}), gpu=False)
+    former = config.model_dump(mode="json")
+    del former["classifier_start"]
+    assert parse_config(former).classifier_start == "random"
+    assert config_hash(parse_config(former).to_json()) == config_hash(config.to_json())
+
+
+def test_frame_0_is_the_fitted_model_and_its_weights_are_kept(store: Store, many: Draft) -> None:
+    run = recorded(store, many(more={"probe": {"frame_steps": [0, 8]}, "checkpoint": {"snapshot_steps": []}}))
+    assert weight_steps(store, run) == (0, 8)
+    encoder, tokenizer = load_at(store, run, 0)
+    _, logits = frame_again(store, run, encoder, tokenizer, untrained=True)
+    np.testing.assert_allclose(logits, store.logits(run.id, 0), atol=1e-5)
+    snapshot_path(store.run_folder(run.id), 0).unlink()
+    assert weight_steps(store, run) == (8,)
+
+
+def test_a_resumed_run_is_on_the_same_curve(many: Draft, tmp_path: Path) -> None:
+    config, data = prepare(many(), gpu=False)
+    whole = in_attempts(config, data, tmp_path / "whole", ())
+    parts = in_attempts(config, data, tmp_path / "parts", (3, 5))
+    assert curve(parts) == curve(whole)
