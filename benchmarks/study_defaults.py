@@ -5,8 +5,8 @@
 
 PART is a list of trials: `rates` (encoder's and classifier's rate), `length` (steps, warm-up and batch), `parts` (rates
 for what learns), `confirm` (the defaults as they are, three seeds, at 20, 100 and 1,000 training rows), `precision`
-(those of 100 rows again in float32, to be compared with them where they were computed in bfloat16), `classes` (10 to 80
-intents: how the classifier starts, how batches are drawn and how large they are). DIR has a folder
+(those of 100 rows again in float32, to be compared with them where they were computed in bfloat16), `classes` (20 to 80
+intents: how the classifier starts, how batches are drawn, and τ). DIR has a folder
 for each public set with train.csv and test.csv; without it the bundled tasks are used alone. Trials whose line is in
 FILE are not run again; a changed default is another trial. Every trial encodes its frames at the first and last step
 only, and is scored on up to 300 validation and 200 test rows, next to a linear probe of the untrained encoder fitted on
@@ -157,17 +157,13 @@ def confirm() -> Iterator[JSON]:
 
 def classes() -> Iterator[JSON]:
     """Five and fifteen rows a class; "clinc80:20" are the rows of 20 of its classes."""
-    drafts: tuple[tuple[str, str, int], ...] = (
-        ("random", "random", 16),
-        ("probe", "random", 16),
-        ("probe", "class_balanced", 16),
-        ("probe", "class_balanced", 32),
-    )
-    for seed, count, each, (start, sampler, batch), weight in product(
-        SEEDS, (10, 20, 40, 80), (5, 15), drafts, WEIGHTS
-    ):
-        draft = {"classifier_start": start, "task": {"sampler": sampler}}
-        yield trial(f"clinc80:{count}", count * each, weight, seed, batch_size=batch) | {"draft": draft}
+    starts = (("random", "random"), ("probe", "random"), ("probe", "class_balanced"))
+    losses = [(start, 0.0, None) for start in starts] + [(start, 0.9, 0.3) for start in starts]
+    losses += [(starts[-1], 0.9, temperature) for temperature in (0.1, 0.05)]
+    for seed, count, each, (start, weight, temperature) in product(SEEDS, (20, 40, 80), (5, 15), losses):
+        draft: JSON = {"classifier_start": start[0], "task": {"sampler": start[1]}}
+        draft |= {} if temperature is None else {"temperature": temperature}
+        yield trial(f"clinc80:{count}", count * each, weight, seed) | {"draft": draft}
 
 
 PARTS = {
@@ -188,7 +184,9 @@ def outcome(given: Mapping[str, Any], folder: Path | None, cache: FolderCache) -
     more = given.get("draft", {})
     draft = {
         "task": task | sizes(task, given["rows"]) | more.get("task", {}),
-        "phases": [{"objective": mixed_objective(given["lambda"]).model_dump(), **given["phase"]}],
+        "phases": [
+            {"objective": mixed_objective(given["lambda"], more.get("temperature", 0.3)).model_dump(), **given["phase"]}
+        ],
         "probe": {"frame_steps": ()},
         "seed": given["seed"],
         "precision": given["precision"],

@@ -1,4 +1,4 @@
-"""What a run takes where its config leaves it open: learning rates, steps, batches, the classifier's start.
+"""What a run takes where its config leaves it open: learning rates, steps, batches, the classifier's start, τ.
 
 Imports no torch.
 
@@ -41,6 +41,11 @@ RATES: Mapping[str, Mapping[Size, Rates]] = {
 def default_sampler(classes: int) -> Literal["random", "class_balanced"]:
     """The sampler for a number of classes."""
     return "class_balanced" if classes >= MANY_CLASSES else "random"
+
+
+def default_temperature(classes: int) -> float:
+    """The τ of supervised contrast for a number of classes: Gunel et al.'s, which is too soft to part many classes."""
+    return 0.05 if classes >= MANY_CLASSES else 0.3
 
 
 def default_classifier_start(classes: int, phases: Sequence[PhaseConfig]) -> Literal["random", "probe"]:

@@ -20,7 +20,7 @@ from core.errors import PlaygroundError
 from core.language import N_, _, called
 from core.losses.registry import loss_entry
 from core.quantities import counted
-from core.training.defaults import DEFAULT_STEPS, Rates, default_rates
+from core.training.defaults import DEFAULT_STEPS, Rates, default_rates, default_temperature
 from pages.ui import phases_state, state
 from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure
@@ -36,16 +36,20 @@ OF_PART: Mapping[str, Mapping[str, float | None]] = {
 CUSTOM = N_("Your own")
 
 
-def phases_form(start: list[PhaseConfig], origin: str, encoder_id: str, preset_place: DeltaGenerator) -> list[JSON]:
+def phases_form(
+    start: list[PhaseConfig], origin: str, encoder_id: str, classes: int, preset_place: DeltaGenerator
+) -> list[JSON]:
     """Draw the phases and read them, in the JSON form of PhaseConfig.
 
     Args:
         encoder_id: the encoder that learns, whose size decides the default rates.
+        classes: of the task, which decide the default τ; 0 where they are not known.
         origin: where `start` comes from; the form begins again when it changes.
         preset_place: where the choice of a preset is drawn.
     Raises: ConfigError for a mix that cannot go together.
     """
-    phases = phases_state.start_from([_editable(phase) for phase in start], origin)
+    phases_state.start_from([_editable(phase) for phase in start], origin)
+    phases = phases_state.take_temperature(default_temperature(classes), origin)
     _preset(phases, preset_place)
     shape = _shape(encoder_id)
     if len(phases) == 1:

@@ -13,9 +13,11 @@ from core.config.presets import OWN_RATES, PRESETS, SHOWING
 from core.config.term import TermConfig
 from core.config.validation import build
 from core.losses.registry import loss_entry
+from core.training.defaults import default_temperature
 from pages.ui import state
 
 JSON = dict[str, Any]
+CONTRAST = "supcon"
 
 CONTRASTIVE: JSON = {"terms": [{"loss": "simcse", "views": [{"view": "dropout"}]}], "combine": "additive"}
 
@@ -27,6 +29,25 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
         state.remember("phases.preset", _made_for_showing(phases))
         _replace(phases)
     return state.remembered("phases", lambda: phases)
+
+
+def take_temperature(default: float, origin: str) -> list[JSON]:
+    """Have supervised contrast at the default τ of the former task take that of the task that is picked now.
+
+    Args:
+        origin: where the phases come from; what a link, a file or a run says stays as it is said.
+    """
+    known = state.remembered("phases.temperature", dict[str, float])
+    before = known.get(origin, default if origin else default_temperature(0))
+    state.remember("phases.temperature", {origin: default})
+    phases = _phases()
+    terms = [term for phase in phases for term in phase["objective"]["terms"] if term["loss"] == CONTRAST]
+    following = [term for term in terms if before != default and term["temperature"] == before]
+    for term in following:
+        term["temperature"] = default
+    if following:
+        _replace(phases)
+    return phases
 
 
 def _made_for_showing(phases: list[JSON]) -> str:

@@ -64,6 +64,12 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
         return _rows(start) | _noise(start)
 
 
+def classes_of(task: str) -> int:
+    """The number of classes of an own task; 0 for others, of which none that is known has many."""
+    own = _own_tasks()
+    return len(own[task].classes) if task in own else 0
+
+
 def _own_tasks() -> dict[str, LibraryTask]:
     return {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
 
@@ -73,7 +79,7 @@ def _rows_summary(start: TaskConfig, task: str) -> list[str]:
     now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
     size, sampler = now.pop("train_size"), now.pop("sampler")
     if sampler == "auto" and task != FILE_TASK:
-        sampler = default_sampler(len(_own_tasks()[task].classes) if task in _own_tasks() else 0)
+        sampler = default_sampler(classes_of(task))
     summary = [_("All rows") if size is None else counted(size, "row"), _(BATCHES[sampler])]
     changes = {name: value for name, value in now.items() if value not in (None, fields[name].default)}
     return summary + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]

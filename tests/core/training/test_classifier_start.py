@@ -27,7 +27,7 @@ CLASSES = 7
 @pytest.fixture(scope="module")
 def seven(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows whose class is one of seven words."""
-    words = "actor plot scene score sound cut cast".split()
+    words = ["actor", "plot", "scene", "score", "sound", "cut", "cast"]
     rows = [(f"{text} {words[i % CLASSES]}", words[i % CLASSES]) for i, (text, _) in enumerate(made_rows(140))]
     return write_csv(tmp_path_factory.mktemp("seven") / "seven.csv", rows)
 
