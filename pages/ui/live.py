@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
@@ -14,7 +15,7 @@ from core.config import KnobTurn, RunConfig
 from core.config.summary import objective_label, trainable_label
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
-from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
+from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
 from core.language import ENGLISH, N_, _, in_language, listed, ngettext, reread, sentences
@@ -35,6 +36,7 @@ from core.training.score_source import (
     is_first_note,
     outcome_sentence,
     scored,
+    scorers,
 )
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.workers import Engine
@@ -134,7 +136,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         with st.container(horizontal=True, gap="medium"):
             _scores(run, config, scores)
         _map(engine, run, method)
-        _verdict(run, config, steps, evaluations)
+        _verdict(store, run, config, steps, evaluations)
     with right:
         _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
         _files(engine, run)  # below what keeps its height: the sentences below the map do not
@@ -445,20 +447,36 @@ def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Po
     return LIVE, run_reads.maps(frames, LIVE), _("First two principal components of the normalised vectors.")
 
 
-def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
-    """What the loss and the geometry say together, of one contrastive term of the phase."""
-    frames = {e.step: _geometry(e.values) for e in evaluations if e.split == "validation"}
-    if not steps or not frames or run.probe is None:
+def _verdict(
+    store: Store, run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]
+) -> None:
+    """What the loss, the geometry and the predictions say together, of one contrastive term of the phase."""
+    scores = {e.step: e for e in evaluations if e.split == VALIDATION}
+    if not steps or not scores or run.probe is None:
         return
+    newest = scores[max(scores)]
     contrast = newest_contrast(steps, objective_at(config, steps[-1].step).objective, len(run.probe.classes))
     if contrast is None:
         return
-    found = verdict(contrast, frames[max(frames)], frames.get(0))
+    start = _geometry(scores[0].values) if 0 in scores else None
+    found = verdict(contrast, _geometry(newest.values), start, _largest_prediction(store, run, config, newest))
     if found.outcome == Outcome.COLLAPSED:
         st.warning(_(found.sentence))
     else:
         st.markdown(_(found.sentence))
     st.caption(_("Validation texts, last block's pooled vectors: {numbers}", numbers=found.numbers))
+
+
+def _largest_prediction(store: Store, run: RunRecord, config: RunConfig, frame: Evaluation) -> float | None:
+    """The share of the validation texts that a frame's classifier gives one class; None where it learned nothing."""
+    assert run.probe is not None
+    if scorers(config, [frame]) != ["classifier"]:
+        return None
+    try:
+        predicted = store.logits(run.id, frame.step)[: run.probe.held_out].argmax(1)
+    except StoreError:  # the map says so
+        return None
+    return float(np.bincount(predicted).max() / len(predicted))
 
 
 def _geometry(values: Mapping[str, float]) -> Geometry:
