@@ -26,6 +26,8 @@ SPECIAL_TOKENS = 2
 # Assumed until a run was measured: what a recent core and a recent GPU reach in a training step.
 CPU_CORE_FLOPS = 4e10
 GPU_FLOPS = 4e13
+# Of a step whose encoder computes next to nothing: batch, losses and optimiser, or the launch of a GPU's kernels.
+LEAST_STEP_S = 0.005
 RUNTIME_BYTES = 700 * 2**20
 # In float32: weight and gradient, and the two moments of AdamW; Adafactor's are negligible.
 LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
@@ -78,7 +80,10 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     further = probed * max(0.0, fitted - tokens * on_map)
     test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(
-        steps_s=sum(_phase_operations(phase, data, shape, tokens) for phase in config.phases) / flops,
+        steps_s=sum(
+            max(_phase_operations(phase, data, shape, tokens) / flops, (phase.steps or 0) * LEAST_STEP_S)
+            for phase in config.phases
+        ),
         frames_s=(frames * evaluation_tokens + further) * forward / flops,
         probe_s=(probe_tokens + test_tokens) * forward / flops,
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,

@@ -617,7 +617,8 @@ def test_a_store_that_cannot_be_opened_is_a_sentence(
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.2, "0 s"),
+        (0, "0 s"),
+        (0.2, "under 1 s"),
         (42, "42 s"),
         (60, "1 min"),
         (200, "3 min 20 s"),
