@@ -50,13 +50,14 @@ class Estimate:
     frames_s: float
     probe_s: float
     test_s: float
+    weights_s: float
     memory_bytes: float
     disk_bytes: float
     measured: bool
 
     @property
     def total_s(self) -> float:
-        return self.steps_s + self.frames_s + self.probe_s + self.test_s
+        return self.steps_s + self.frames_s + self.probe_s + self.test_s + self.weights_s
 
 
 def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: float, *, measured: bool) -> Estimate:
@@ -72,6 +73,8 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     rows_read = min(len(data.train), sum((phase.steps or 0) * phase.batch_size for phase in config.phases))
     on_map = config.probe.train_size or 0
     probe_tokens = evaluation_tokens + tokens * rows_read
+    # At the end each file of weights predicts the validation split once in half precision.
+    weights_tokens = evaluation_tokens * _weight_files(config)
     evaluation_tokens += tokens * on_map
     # Frames whose classifier has not learned read further rows to fit a linear probe on.
     first = classifier_learns_from(config)
@@ -87,6 +90,7 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
         frames_s=(frames * evaluation_tokens + further) * forward / flops,
         probe_s=(probe_tokens + test_tokens) * forward / flops,
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
+        weights_s=weights_tokens * forward / flops,
         memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
         disk_bytes=_disk(config, shape),
         measured=measured,
@@ -96,10 +100,14 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
 def _disk(config: RunConfig, shape: EncoderShape) -> float:
     """Weights of the last step and of the snapshots in half precision, and frames of vectors, logits and attention."""
     learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
-    copies = 1 + len(config.checkpoint.snapshot_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     frames = len(config.probe.frame_steps or ()) * points * shape.hidden_size * FRAME_BYTES
-    return copies * learning * HALF_BYTES + frames
+    return _weight_files(config) * learning * HALF_BYTES + frames
+
+
+def _weight_files(config: RunConfig) -> int:
+    """Those of the last step and of the snapshots."""
+    return 1 + len(config.checkpoint.snapshot_steps or ())
 
 
 def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:

@@ -28,7 +28,7 @@ from core.store.budget import dropped_sentence
 from core.store.records import KnobState
 from core.tasks.task_label import task_label
 from core.training.newest_contrast import newest_contrast
-from core.training.pace import PACE_STEPS, Pace, pace
+from core.training.pace import PACE_STEPS, Pace, closing_work, pace
 from core.training.score_source import (
     classifier_learned,
     classifier_learns_from,
@@ -116,9 +116,10 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         _header(engine, run)
         outcome = outcome_sentence(config, evaluations) if run.status.ended else None
         if outcome is None:
-            _progress(store, run, steps, knobs)
+            _progress(store, run, steps, knobs, evaluations)
         else:
-            st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(_pace_words(store, run, steps))}]")
+            words = _pace_words(store, run, steps, {})
+            st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(words)}]")
     starving = _starving(run, steps)
     _message(run, config, shown=starving)
     if run.probe is None:
@@ -181,25 +182,34 @@ def _device(run: RunRecord) -> str:
     return listed(parts)
 
 
-def _progress(store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobState) -> None:
+def _progress(
+    store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobState, evaluations: Sequence[Evaluation]
+) -> None:
     turned = [objective_label(run.effective)] if run.effective.knob_turns else []
-    words = [*_pace_words(store, run, steps), *turned, *pending_words(knobs)]
-    st.progress(min(1.0, run.last_step / run.steps), " · ".join(words))
+    closing = closing_work(run.config, run.facts, evaluations) if run.status.active else {}
+    words = [*_pace_words(store, run, steps, closing), *turned, *pending_words(knobs)]
+    # The bar counts what follows the last step as steps, so that it still moves then.
+    st.progress(min(1.0, run.last_step / (run.steps + len(closing))), " · ".join(words))
 
 
-def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step]) -> list[str]:
+def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step], closing: Mapping[str, float]) -> list[str]:
     words = [_("Step {step} of {steps}", step=f"{run.last_step:,}", steps=f"{run.steps:,}")]
     if len(run.config.phases) > 1:
         phase = run.config.phase_at(max(1, run.last_step)) + 1
         words.append(_("phase {number} of {count}", number=phase, count=len(run.config.phases)))
     if run.started_at:
         words.append(duration(run.elapsed_s))
-    found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
+    frames = store.frame_steps(run.id)
+    found = pace(steps, store.newest_times(run.id, PACE_STEPS), frames, run.config, sum(closing.values()))
     if found is not None:
         rate = f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f}"
         words.append(_("{rate} texts/s", rate=rate))
     if run.status == Status.RUNNING:
-        words.append(_left(found, run) if run.last_step < run.steps else _("scoring the test split and saving"))
+        if run.last_step == run.steps:
+            at_frame = run.steps in (run.config.probe.frame_steps or ()) and run.steps not in frames
+            words.append(_("measuring the last frame") if at_frame else _(next(iter(closing))))
+        if found is not None or run.last_step < run.steps:
+            words.append(_left(found, run))
     return words
 
 
@@ -207,7 +217,7 @@ def _left(found: Pace | None, run: RunRecord) -> str:
     """What is said of the time to come; nothing is known before a few steps were measured."""
     if found is None:
         return _("measuring its pace")
-    phase, time = run.config.phase_at(max(1, run.last_step)), duration(found.remaining_s)
+    phase, time = run.config.phase_at(max(1, run.last_step)), duration(max(1.0, found.remaining_s))
     if phase < len(run.config.phases) - 1:
         return _("about {time} left of phase {phase}", time=time, phase=phase + 1)
     return _("about {time} left", time=time)
@@ -288,7 +298,7 @@ def _in_line(place: Place | None, on_cluster: bool) -> str:
         )
     if place is None or not place.seconds:
         return words
-    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(place.seconds))
+    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(max(1.0, place.seconds)))
     return sentences([words, begins])
 
 

@@ -98,8 +98,16 @@ def test_a_larger_encoder_costs_more(estimated: Estimated) -> None:
 
 def test_the_total_is_the_sum_of_its_parts(estimated: Estimated) -> None:
     cost = estimated()
-    assert cost.total_s == cost.steps_s + cost.frames_s + cost.probe_s + cost.test_s
-    assert min(cost.steps_s, cost.frames_s, cost.test_s) > 0
+    assert cost.total_s == cost.steps_s + cost.frames_s + cost.probe_s + cost.test_s + cost.weights_s
+    assert min(cost.steps_s, cost.frames_s, cost.test_s, cost.weights_s) > 0
+
+
+def test_each_file_of_weights_predicts_the_validation_split_at_the_end(estimated: Estimated) -> None:
+    last, two = (
+        estimated(more={"checkpoint": {"snapshot_steps": steps}, "probe": {"frame_steps": [0, 2, 8]}})
+        for steps in ([], [2])
+    )
+    assert two.weights_s == pytest.approx(2 * last.weights_s)
 
 
 def test_a_step_takes_time_though_the_encoder_computes_nothing(estimated: Estimated) -> None:
