@@ -18,12 +18,13 @@ STEPS_READ, FEWEST_STEPS = 200, 5
 def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> Estimate:
     """Time and memory of a prepared run, at the speed of the newest run that computed alike, else an assumed one."""
     flops = measured_speed(store, config)
-    speed = flops or assumed_flops(gpu)
+    speed = flops or assumed_flops(gpu and config.device != "cpu")
     return estimate(config, data, encoder_shape(config.encoder.id), speed, measured=flops is not None)
 
 
 def measured_speed(store: Store, config: RunConfig) -> float | None:
-    """Of the newest run that finished here, with this encoder and precision, and computed all of it in every step."""
+    """Of the newest run that finished here, on the same hardware with this encoder and precision, and computed all of
+    it in every step."""
     for run in store.runs():
         fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
         if run.status == Status.FINISHED and fits and not run.adopted:
@@ -34,7 +35,8 @@ def measured_speed(store: Store, config: RunConfig) -> float | None:
 
 
 def _same_arithmetic(one: RunConfig, other: RunConfig) -> bool:
-    return (one.encoder.id, one.precision) == (other.encoder.id, other.precision)
+    kinds = [(config.encoder.id, config.precision, config.device, config.processes) for config in (one, other)]
+    return kinds[0] == kinds[1]
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from core.representation.blas import one_blas_thread
+
 Array = NDArray[np.floating]
 
 
@@ -32,7 +34,8 @@ def effective_rank(embeddings: Array) -> float:
     Source: Roy & Vetterli 2007.
     """
     z = normalised(embeddings)
-    values = np.linalg.svd(z - z.mean(0), compute_uv=False)
+    with one_blas_thread():
+        values = np.linalg.svd(z - z.mean(0), compute_uv=False)
     if values.sum() <= len(z) * np.finfo(np.float64).eps:
         return 1.0
     shares = values / values.sum()

@@ -22,6 +22,9 @@ COLLAPSED_SPREAD, LOST_SPREAD = 0.05, 0.5
 NARROW_COSINE, NARROWED_RANK = 0.9, 0.5
 # Classes are tight and apart when cosines within them are at least so high, and so much higher than between them.
 TIGHT_COSINE, CLASS_GAP = 0.8, 0.4
+# Classes are not apart when cosines within them exceed those between them by less than this share of the distance
+# between classes, however narrow the encoder, and a classifier that learns gives so many texts the same class.
+ALIKE_GAP, ONE_CLASS = 0.1, 0.95
 
 
 class Outcome(StrEnum):
@@ -35,6 +38,7 @@ class Outcome(StrEnum):
     EQUIDISTANT = "equidistant"
     AT_LINE = "at line"
     ABOVE_LINE = "above line"
+    NOT_APART = "not apart"
     LEARNING = "learning"
     NEAR_BOUND = "near bound"
 
@@ -64,6 +68,10 @@ SENTENCES: Mapping[Outcome, str] = {
     Outcome.AT_LINE: N_("The contrastive loss is at its collapse line: the vectors that it compares look alike to it."),
     Outcome.ABOVE_LINE: N_(
         "The contrastive loss is above its collapse line: it would be lower if all vectors were equal."
+    ),
+    Outcome.NOT_APART: N_(
+        "The contrastive loss is below its collapse line, but classes are not apart: cosines within and between them "
+        "are alike, and nearly every validation text gets the same class."
     ),
     # Translators: {covered} is "it has covered 50.0% of the way from its collapse line to its lower bound"
     Outcome.LEARNING: N_("The contrastive loss is learning: {covered}."),
@@ -140,14 +148,20 @@ class Verdict:
     numbers: str
 
 
-def verdict(contrast: Contrast, now: Geometry, start: Geometry | None) -> Verdict:
+def verdict(
+    contrast: Contrast, now: Geometry, start: Geometry | None, largest_prediction: float | None = None
+) -> Verdict:
     """Judge one contrastive term.
 
     Args:
         now: the newest frame.
         start: the frame of step 0; None where it is not there yet, and the sentence then says less.
+        largest_prediction: share of the frame's validation texts in the class that is predicted most; None where no
+            classifier learns, so that predictions say nothing.
     """
     outcome = _outcome(contrast, now, start)
+    if outcome == Outcome.LEARNING and (largest_prediction or 0.0) >= ONE_CLASS and _alike(now):
+        outcome = Outcome.NOT_APART
     said = [_(SENTENCES[outcome], covered=_covered(contrast))]
     if not contrast.shown and outcome != Outcome.OFF:
         said.append(_("The map shows other vectors than those it compares."))
@@ -182,6 +196,11 @@ def _at_the_line(now: Geometry, start: Geometry) -> Outcome:
 def _separated(now: Geometry) -> bool:
     within, between = now.within_cosine, now.between_cosine
     return within is not None and between is not None and within >= TIGHT_COSINE and within - between >= CLASS_GAP
+
+
+def _alike(now: Geometry) -> bool:
+    within, between = now.within_cosine, now.between_cosine
+    return within is not None and between is not None and within - between < ALIKE_GAP * (1 - between)
 
 
 def _covered(contrast: Contrast) -> str:

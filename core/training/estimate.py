@@ -26,6 +26,8 @@ SPECIAL_TOKENS = 2
 # Assumed until a run was measured: what a recent core and a recent GPU reach in a training step.
 CPU_CORE_FLOPS = 4e10
 GPU_FLOPS = 4e13
+# Of a step whose encoder computes next to nothing: batch, losses and optimiser, or the launch of a GPU's kernels.
+LEAST_STEP_S = 0.005
 RUNTIME_BYTES = 700 * 2**20
 # In float32: weight and gradient, and the two moments of AdamW; Adafactor's are negligible.
 LEARNING_BYTES, MOMENT_BYTES, FROZEN_BYTES = 8, 8, 4
@@ -48,13 +50,14 @@ class Estimate:
     frames_s: float
     probe_s: float
     test_s: float
+    weights_s: float
     memory_bytes: float
     disk_bytes: float
     measured: bool
 
     @property
     def total_s(self) -> float:
-        return self.steps_s + self.frames_s + self.probe_s + self.test_s
+        return self.steps_s + self.frames_s + self.probe_s + self.test_s + self.weights_s
 
 
 def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: float, *, measured: bool) -> Estimate:
@@ -70,6 +73,8 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     rows_read = min(len(data.train), sum((phase.steps or 0) * phase.batch_size for phase in config.phases))
     on_map = config.probe.train_size or 0
     probe_tokens = evaluation_tokens + tokens * rows_read
+    # At the end each file of weights predicts the validation split once in half precision.
+    weights_tokens = evaluation_tokens * _weight_files(config)
     evaluation_tokens += tokens * on_map
     # Frames whose classifier has not learned read further rows to fit a linear probe on.
     first = classifier_learns_from(config)
@@ -78,10 +83,14 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
     further = probed * max(0.0, fitted - tokens * on_map)
     test_tokens = mean_tokens(data.test.shown, config.encoder.max_length) * len(data.test)
     return Estimate(
-        steps_s=sum(_phase_operations(phase, data, shape, tokens) for phase in config.phases) / flops,
+        steps_s=sum(
+            max(_phase_operations(phase, data, shape, tokens) / flops, (phase.steps or 0) * LEAST_STEP_S)
+            for phase in config.phases
+        ),
         frames_s=(frames * evaluation_tokens + further) * forward / flops,
         probe_s=(probe_tokens + test_tokens) * forward / flops,
         test_s=(test_tokens + (fitted if first is None else 0)) * forward / flops,
+        weights_s=weights_tokens * forward / flops,
         memory_bytes=max(_memory(phase, data, shape, tokens) for phase in config.phases),
         disk_bytes=_disk(config, shape),
         measured=measured,
@@ -91,10 +100,14 @@ def estimate(config: RunConfig, data: TaskData, shape: EncoderShape, flops: floa
 def _disk(config: RunConfig, shape: EncoderShape) -> float:
     """Weights of the last step and of the snapshots in half precision, and frames of vectors, logits and attention."""
     learning = max(_learning_parameters(phase.trainable, shape) for phase in config.phases)
-    copies = 1 + len(config.checkpoint.snapshot_steps or ())
     points = (config.probe.size or 0) + (config.probe.train_size or 0)
     frames = len(config.probe.frame_steps or ()) * points * shape.hidden_size * FRAME_BYTES
-    return copies * learning * HALF_BYTES + frames
+    return _weight_files(config) * learning * HALF_BYTES + frames
+
+
+def _weight_files(config: RunConfig) -> int:
+    """Those of the last step and of the snapshots."""
+    return 1 + len(config.checkpoint.snapshot_steps or ())
 
 
 def _phase_operations(phase: PhaseConfig, data: TaskData, shape: EncoderShape, tokens: float) -> float:

@@ -8,7 +8,8 @@ from statistics import median
 from typing import NamedTuple
 
 from core.config import RunConfig
-from core.events import Step
+from core.events import Evaluation, Step
+from core.language import N_
 
 # The first steps of an attempt, or of a phase, fill caches and memory and are slower than those to come.
 WARM_UP_STEPS = 2
@@ -16,16 +17,40 @@ FEWEST_STEPS = 3
 RECENT_STEPS = 20
 # Frames are far apart late in a run; this many steps hold some of them.
 PACE_STEPS = 400
+# What a run does after its last frame, in this order.
+TEST, WEIGHTS = N_("scoring the test split"), N_("checking and saving the weights")
 
 
 class Pace(NamedTuple):
-    """Texts that training reads in a second, and the seconds of work left in the phase, frames included."""
+    """Texts that training reads in a second, and the seconds of work left in the phase, frames and, in the last one,
+    the end of the run included."""
 
     texts_per_s: float
     remaining_s: float
 
 
-def pace(steps: Sequence[Step], times: Mapping[int, float], frames: Sequence[int], config: RunConfig) -> Pace | None:
+def closing_work(config: RunConfig, facts: Mapping[str, float], evaluations: Sequence[Evaluation]) -> dict[str, float]:
+    """What a run still does after its last frame, each with how many frames read as many texts.
+
+    Args:
+        facts: of the run, with the rows of its splits; evaluations: those so far.
+    """
+    rows, files = facts.get("validation_rows", 0.0), 1 + len(config.checkpoint.snapshot_steps or ())
+    of_frame = max(1.0, rows + (config.probe.train_size or 0))
+    # Each file of weights has to predict the validation split in half precision as it does in full.
+    work = {TEST: facts.get("test_rows", 0.0) / of_frame, WEIGHTS: files * rows / of_frame}
+    if any(evaluation.split == "test" for evaluation in evaluations):
+        del work[TEST]
+    return work
+
+
+def pace(
+    steps: Sequence[Step],
+    times: Mapping[int, float],
+    frames: Sequence[int],
+    config: RunConfig,
+    closing: float = 0.0,
+) -> Pace | None:
     """The pace of a run's current phase; None before enough of its steps were measured.
 
     What counts is the time that steps and frames took themselves: neither loading the encoder nor a pause does.
@@ -35,6 +60,7 @@ def pace(steps: Sequence[Step], times: Mapping[int, float], frames: Sequence[int
         times: when the newest steps were recorded, by step.
         frames: steps whose frames are there.
         config: prepared, with the steps at which frames are due.
+        closing: the work after the last frame, in frames.
     """
     if not steps:
         return None
@@ -47,8 +73,9 @@ def pace(steps: Sequence[Step], times: Mapping[int, float], frames: Sequence[int
     if len(recent) < FEWEST_STEPS:
         return None
     step_s = median(step.values["step_s"] for step in recent)
-    due = sum(now < step <= end for step in config.probe.frame_steps or ())
-    remaining_s = step_s * (end - now) + _frame_s(timed, times, frames) * due
+    due = sum(now <= step <= end and step not in frames for step in config.probe.frame_steps or ())
+    more = closing if end == config.steps else 0.0
+    remaining_s = step_s * (end - now) + _frame_s(timed, times, frames) * (due + more)
     texts = recent[-1].values.get("texts", config.phases[phase].batch_size)
     return Pace(texts / step_s, remaining_s)
 

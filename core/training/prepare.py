@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +98,7 @@ def prepare(
         natural = load(_whole(task), draft.seed)
         task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
     data = load(task, draft.seed)
+    probe, data = _fewer_where_groups_stay_whole(draft.probe, task.validation_size, data)
     found = {"content_hash": data.content_hash, "validation_size": len(data.validation), "name": data.name[:80]}
     if task.sampler == "auto":
         found["sampler"] = default_sampler(len(data.classes))
@@ -112,7 +115,7 @@ def prepare(
         config = config.model_copy(update={"classifier_start": start})
     if config.precision == "auto":
         config = config.model_copy(update={"precision": "bfloat16" if bfloat16 else "float32"})
-    config = config.model_copy(update={"probe": _probe(draft.probe, config.steps, data, gpu)})
+    config = config.model_copy(update={"probe": _probe(probe, config.steps, data, gpu)})
     return config.model_copy(update={"checkpoint": _checkpoint(config, shape)}), data
 
 
@@ -293,6 +296,31 @@ def _check_sampler(sampler: str, phases: tuple[PhaseConfig, ...]) -> None:
             least=SMALLEST_BALANCED,
         )
         raise ConfigError("batch_size", smallest, remedy)
+
+
+def _fewer_where_groups_stay_whole(
+    probe: ProbeConfig, validation_size: int | None, data: TaskData
+) -> tuple[ProbeConfig, TaskData]:
+    """The probe with the validation rows that there are, and the data with a note on it.
+
+    Rows with the same first text stay in one split, so a split may hold a few rows less than were asked for.
+
+    Args:
+        validation_size: rows that the split was to have.
+    """
+    asked, there = probe.size, len(data.validation)
+    if asked is None or validation_size is None or not there < asked <= validation_size:
+        return probe, data
+    note = partial(_fewer_note, asked, there)
+    return probe.model_copy(update={"size": there}), replace(data, said=(*data.said, note))
+
+
+def _fewer_note(asked: int, there: int) -> str:
+    return _(
+        "{texts} can be on the map instead of {asked:,}: rows with the same first text stay in one split.",
+        texts=counted(there, "validation text"),
+        asked=asked,
+    )
 
 
 def _probe(probe: ProbeConfig, steps: int, data: TaskData, gpu: bool) -> ProbeConfig:

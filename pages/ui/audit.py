@@ -288,6 +288,8 @@ def cost(store: Store, config: RunConfig, data: TaskData) -> None:
         _("linear probe {time}", time=duration(found.probe_s)),
         # Translators: how long the test at the end takes.
         _("test {time}", time=duration(found.test_s)),
+        # Translators: how long it takes to check and save the weights at the end.
+        _("weights {time}", time=duration(found.weights_s)),
     ]
     listed = " · ".join(parts)
     if found.measured:

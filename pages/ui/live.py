@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
 import streamlit as st
 
 from core.artifacts.maps import LIVE, map_request
@@ -14,7 +15,7 @@ from core.config import KnobTurn, RunConfig
 from core.config.summary import objective_label, trainable_label
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
-from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
+from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation, Step
 from core.figures.curves import HEIGHT_PX, curves_figure
 from core.figures.smoothing import RAW, Smoothing
 from core.language import ENGLISH, N_, _, in_language, listed, ngettext, reread, sentences
@@ -27,7 +28,7 @@ from core.store.budget import dropped_sentence
 from core.store.records import KnobState
 from core.tasks.task_label import task_label
 from core.training.newest_contrast import newest_contrast
-from core.training.pace import PACE_STEPS, Pace, pace
+from core.training.pace import PACE_STEPS, Pace, closing_work, pace
 from core.training.score_source import (
     classifier_learned,
     classifier_learns_from,
@@ -35,6 +36,7 @@ from core.training.score_source import (
     is_first_note,
     outcome_sentence,
     scored,
+    scorers,
 )
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.workers import Engine
@@ -114,9 +116,10 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         _header(engine, run)
         outcome = outcome_sentence(config, evaluations) if run.status.ended else None
         if outcome is None:
-            _progress(store, run, steps, knobs)
+            _progress(store, run, steps, knobs, evaluations)
         else:
-            st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(_pace_words(store, run, steps))}]")
+            words = _pace_words(store, run, steps, {})
+            st.markdown(f"**{escaped(outcome)}** :gray[{' · '.join(words)}]")
     starving = _starving(run, steps)
     _message(run, config, shown=starving)
     if run.probe is None:
@@ -134,7 +137,7 @@ def _draw(engine: Engine, run_id: str, polling: bool, waiting: bool) -> Sequence
         with st.container(horizontal=True, gap="medium"):
             _scores(run, config, scores)
         _map(engine, run, method)
-        _verdict(run, config, steps, evaluations)
+        _verdict(store, run, config, steps, evaluations)
     with right:
         _curves(engine, run, steps, scores, SMOOTHING if how == "smooth" else RAW)
         _files(engine, run)  # below what keeps its height: the sentences below the map do not
@@ -179,25 +182,34 @@ def _device(run: RunRecord) -> str:
     return listed(parts)
 
 
-def _progress(store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobState) -> None:
+def _progress(
+    store: Store, run: RunRecord, steps: Sequence[Step], knobs: KnobState, evaluations: Sequence[Evaluation]
+) -> None:
     turned = [objective_label(run.effective)] if run.effective.knob_turns else []
-    words = [*_pace_words(store, run, steps), *turned, *pending_words(knobs)]
-    st.progress(min(1.0, run.last_step / run.steps), " · ".join(words))
+    closing = closing_work(run.config, run.facts, evaluations) if run.status.active else {}
+    words = [*_pace_words(store, run, steps, closing), *turned, *pending_words(knobs)]
+    # The bar counts what follows the last step as steps, so that it still moves then.
+    st.progress(min(1.0, run.last_step / (run.steps + len(closing))), " · ".join(words))
 
 
-def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step]) -> list[str]:
+def _pace_words(store: Store, run: RunRecord, steps: Sequence[Step], closing: Mapping[str, float]) -> list[str]:
     words = [_("Step {step} of {steps}", step=f"{run.last_step:,}", steps=f"{run.steps:,}")]
     if len(run.config.phases) > 1:
         phase = run.config.phase_at(max(1, run.last_step)) + 1
         words.append(_("phase {number} of {count}", number=phase, count=len(run.config.phases)))
     if run.started_at:
         words.append(duration(run.elapsed_s))
-    found = pace(steps, store.newest_times(run.id, PACE_STEPS), store.frame_steps(run.id), run.config)
+    frames = store.frame_steps(run.id)
+    found = pace(steps, store.newest_times(run.id, PACE_STEPS), frames, run.config, sum(closing.values()))
     if found is not None:
         rate = f"{found.texts_per_s:,.{0 if found.texts_per_s >= 10 else 1}f}"
         words.append(_("{rate} texts/s", rate=rate))
     if run.status == Status.RUNNING:
-        words.append(_left(found, run) if run.last_step < run.steps else _("scoring the test split and saving"))
+        if run.last_step == run.steps:
+            at_frame = run.steps in (run.config.probe.frame_steps or ()) and run.steps not in frames
+            words.append(_("measuring the last frame") if at_frame else _(next(iter(closing))))
+        if found is not None or run.last_step < run.steps:
+            words.append(_left(found, run))
     return words
 
 
@@ -205,7 +217,7 @@ def _left(found: Pace | None, run: RunRecord) -> str:
     """What is said of the time to come; nothing is known before a few steps were measured."""
     if found is None:
         return _("measuring its pace")
-    phase, time = run.config.phase_at(max(1, run.last_step)), duration(found.remaining_s)
+    phase, time = run.config.phase_at(max(1, run.last_step)), duration(max(1.0, found.remaining_s))
     if phase < len(run.config.phases) - 1:
         return _("about {time} left of phase {phase}", time=time, phase=phase + 1)
     return _("about {time} left", time=time)
@@ -286,7 +298,7 @@ def _in_line(place: Place | None, on_cluster: bool) -> str:
         )
     if place is None or not place.seconds:
         return words
-    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(place.seconds))
+    begins = _("It begins in about {time}, by the pace of earlier runs.", time=duration(max(1.0, place.seconds)))
     return sentences([words, begins])
 
 
@@ -445,20 +457,36 @@ def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Po
     return LIVE, run_reads.maps(frames, LIVE), _("First two principal components of the normalised vectors.")
 
 
-def _verdict(run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]) -> None:
-    """What the loss and the geometry say together, of one contrastive term of the phase."""
-    frames = {e.step: _geometry(e.values) for e in evaluations if e.split == "validation"}
-    if not steps or not frames or run.probe is None:
+def _verdict(
+    store: Store, run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]
+) -> None:
+    """What the loss, the geometry and the predictions say together, of one contrastive term of the phase."""
+    scores = {e.step: e for e in evaluations if e.split == VALIDATION}
+    if not steps or not scores or run.probe is None:
         return
+    newest = scores[max(scores)]
     contrast = newest_contrast(steps, objective_at(config, steps[-1].step).objective, len(run.probe.classes))
     if contrast is None:
         return
-    found = verdict(contrast, frames[max(frames)], frames.get(0))
+    start = _geometry(scores[0].values) if 0 in scores else None
+    found = verdict(contrast, _geometry(newest.values), start, _largest_prediction(store, run, config, newest))
     if found.outcome == Outcome.COLLAPSED:
         st.warning(_(found.sentence))
     else:
         st.markdown(_(found.sentence))
     st.caption(_("Validation texts, last block's pooled vectors: {numbers}", numbers=found.numbers))
+
+
+def _largest_prediction(store: Store, run: RunRecord, config: RunConfig, frame: Evaluation) -> float | None:
+    """The share of the validation texts that a frame's classifier gives one class; None where it learned nothing."""
+    assert run.probe is not None
+    if scorers(config, [frame]) != ["classifier"]:
+        return None
+    try:
+        predicted = store.logits(run.id, frame.step)[: run.probe.held_out].argmax(1)
+    except StoreError:  # the map says so
+        return None
+    return float(np.bincount(predicted).max() / len(predicted))
 
 
 def _geometry(values: Mapping[str, float]) -> Geometry:

@@ -76,7 +76,9 @@ def status_badge(run: RunSummary) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 42 s, 3 min 20 s, 2 h 5 min."""
+    """Seconds as people say them: under 1 s, 42 s, 3 min 20 s, 2 h 5 min."""
+    if 0 < seconds < 0.5:
+        return _("under 1 s")
     seconds = max(0, round(seconds))
     if seconds < 60:
         return _("{seconds} s", seconds=seconds)

@@ -139,6 +139,11 @@ def test_a_pressed_point_says_what_acts_on_it(page: Page, server: Server) -> Non
     expect(page.locator(".lab-pulls")).to_contain_text(f"pulled by point {strongest[1] + 1} (")
 
 
+def test_a_point_without_a_positive_says_so(page: Page, server: Server) -> None:
+    open_lab(page, server, "?start=imbalanced&classes=2&points=6&anchor=5")
+    expect(page.locator(".lab-pulls")).to_contain_text("it has no positive, so its own loss is 0")
+
+
 def test_two_settings_begin_at_the_same_points_and_part(page: Page, server: Server) -> None:
     open_lab(page, server, "?beside=on&a=out_1_0.1_0.5&b=in_1_0.5_0.5&step=25")
     found = state(page)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.artifacts import map_job
 from core.artifacts.seeds import Spread
 from core.artifacts.shared_examples import linked_ids
 from core.config import RunConfig
@@ -465,6 +466,18 @@ def test_another_map_is_asked_for_and_pca_stands_in_for_it(
     jobs = Jobs(folder).jobs()
     assert {(job.kind, job.request["spec"]["method"]) for job in jobs} == {("map", "umap")}
     assert sorted(job.request["run"] for job in jobs) == sorted(runs)
+
+
+def test_the_map_that_was_asked_for_is_shown_once_it_is_placed(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    address = {"runs": f"{made('a')},{made('b', seed=1)}", "show": "maps", "map": "tsne"}
+    opened(**address)
+    for job in Jobs(folder).jobs():
+        map_job.job(job.request, folder, lambda *_: None)
+    text = words(opened(**address))
+    assert "t-SNE (perplexity" in text
+    assert "not there yet" not in text
 
 
 def test_a_damaged_frame_is_a_sentence(opened: Callable[..., AppTest], made: Made, folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -120,11 +121,28 @@ def test_after_the_last_step_nothing_is_turned_or_paused(attempt: Attempt, live:
     assert "from the next step" in progress(live)
     attempt.steps([Step(step, {"loss": 1.0}) for step in range(5, 21)])
     live.run()
-    assert "scoring the test split and saving" in progress(live)
+    assert "measuring the last frame" in progress(live)
     assert "next step" not in progress(live)
     assert all(slider.disabled for slider in live.slider)
     assert next(button for button in live.button if button.label == "Pause").disabled
     assert not next(button for button in live.button if button.label == "Stop").disabled
+
+
+def test_after_the_last_frame_the_page_says_what_is_done_and_the_bar_still_moves(
+    attempt: Attempt, live: AppTest
+) -> None:
+    from core.events import Frame, Step
+
+    vectors = np.zeros((3, 4), np.float32)
+    attempt.steps([Step(step, {"loss": 1.0}) for step in range(5, 21)])
+    attempt.frame(Frame(20, vectors, vectors[:, :2]), vectors[:, :2])
+    bars = []
+    for doing in ("scoring the test split", "checking and saving the weights"):
+        live.run()
+        assert doing in progress(live)
+        bars.append(live.get("progress")[0].proto.value)
+        attempt.evaluation(20, "test", {"accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6, "macro_f1": 0.5})
+    assert bars[0] < bars[1] < 100
 
 
 def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, live: AppTest, folder: Path) -> None:

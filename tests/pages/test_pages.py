@@ -546,6 +546,29 @@ def test_a_run_at_its_collapse_line_says_what_the_geometry_says(
     assert "finished" in text or store.run(run_id).status == Status.FINISHED
 
 
+@pytest.mark.parametrize(
+    ("probed", "reported"), [({}, "classes are not apart"), ({"train_rows": 80.0}, "is learning: it has covered")]
+)
+def test_a_run_that_predicts_one_class_is_not_said_to_learn_unless_a_probe_predicts(
+    opened: Callable[..., AppTest],
+    folder: Path,
+    draft: Callable[..., RunConfig],
+    probed: dict[str, float],
+    reported: str,
+) -> None:
+    store, run_id = made_run(folder, draft())
+    trained(store, run_id)
+    attempt = store.attempt(run_id, 1)
+    vectors = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
+    values = {"loss": 1.0, "loss.supcon": 1.5, "collapse_line.supcon": 1.946, "lower_bound.supcon": 1.0}
+    attempt.steps([Step(5, values | {"step_s": 0.1, "lambda": 0.9, "temperature": 0.3})])
+    attempt.frame(Frame(5, vectors, np.array([[0.0, 1.0]] * 3, np.float32)), pca_map(vectors))
+    scores = {"accuracy": 0.5, "accuracy_low": 0.4, "accuracy_high": 0.6, "macro_f1": 0.3} | probed
+    geometry = {"mean_cosine": 0.92, "within_cosine": 0.921, "between_cosine": 0.919, "effective_rank": 2.0}
+    attempt.evaluation(5, "validation", scores | geometry)
+    assert reported in words(opened("fine_tune", run=run_id))
+
+
 @pytest.mark.parametrize("text", ["nonsense", "../../etc/passwd", "<script>", "x" * 5000])
 def test_nonsense_in_the_address_shows_the_form_and_a_sentence(opened: Callable[..., AppTest], text: str) -> None:
     app = opened("fine_tune", run=text)
@@ -624,7 +647,8 @@ def test_a_store_that_cannot_be_opened_is_a_sentence(
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.2, "0 s"),
+        (0, "0 s"),
+        (0.2, "under 1 s"),
         (42, "42 s"),
         (60, "1 min"),
         (200, "3 min 20 s"),

@@ -104,8 +104,8 @@ ENTRIES = (
         reference=CE,
         published=(LAYER_VECTORS,),
         differs=N_(
-            "The notes compare representations, not accuracies. The notes' layer i (0 to 11) is hidden_states[i], "
-            "which is our layer i; their 0 is the embeddings. Here layers are chosen by place, because encoders have 4 "
+            "The notes compare representations, not accuracies. They number 12 layers from 0 to 11 and do not say "
+            "whether 0 is the embeddings or the first block. Here layers are chosen by place, because encoders have 4 "
             "to 24 blocks."
         ),
     ),
@@ -134,8 +134,8 @@ ENTRIES = (
         published=(TOKEN_VECTORS, LAYER_VECTORS),
         differs=N_(
             "The notes measure 20,000 training rows or 5,000 validation rows of IMDb, we the validation rows on the "
-            "map at the last frame. The notes' layer i (0 to 11) is hidden_states[i], which is our layer i; their 0 is "
-            "the embeddings."
+            "map at the last frame. They number 12 layers from 0 to 11 and do not say whether 0 is the embeddings or "
+            "the first block."
         ),
         measure="linear_svm",
         split="validation",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from core.language import N_
 from core.parameters import Value
+from core.representation.blas import one_blas_thread
 from core.representation.geometry import Array, normalised
 from core.representation.projections.alignment import Points, align
 from core.representation.projections.before import Before
@@ -27,7 +28,8 @@ def pca_map(embeddings: Array, previous: Points | None = None, dims: int = 2) ->
     """
     z = normalised(embeddings)
     z = z - z.mean(0)
-    _, _, axes = np.linalg.svd(z, full_matrices=False)
+    with one_blas_thread():
+        _, _, axes = np.linalg.svd(z, full_matrices=False)
     points = _filled(z @ axes[:dims].T, dims)
     points = points * _signs(points) if previous is None else align(points, previous)
     return points.astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.artifacts.maps import LIVE
+from core.artifacts.maps import LIVE, map_request
 from core.artifacts.shared_examples import Turn, example_keys, find_turn, matched
 from core.figures.map_data import Bundle, box_of, examples_bundle, places_bundle
 from core.language import _, listed, sentences
@@ -59,9 +59,8 @@ def maps_of(runs: Sequence[Shown], wanted: MapSpec) -> tuple[MapSpec, list[Maps]
     busy = False
     for frames, maps in zip(every, found, strict=True):
         if len(maps) < len(frames.numbers):
-            request = {"run": frames.run.id, "spec": wanted.as_dict(), "layers_at": None}
             label = _("{map} of {run}", map=_label(wanted.method), run=frames.run.title)
-            busy = ensure_job("map", request, label, since=complete_since(frames.run)) or busy
+            busy = ensure_job("map", map_request(frames.run, wanted), label, since=complete_since(frames.run)) or busy
     if all(_are_there(frames, maps) for frames, maps in zip(every, found, strict=True)):
         return wanted, found, busy
     return LIVE, [run_reads.maps(frames, LIVE) for frames in every], busy

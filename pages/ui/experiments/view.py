@@ -193,7 +193,7 @@ def _left(store: Store, runs: Sequence[ExperimentRun], unmade_s: float) -> list[
     if left.seconds is None:
         return []
     others = ngettext("{count} other run goes first", "{count} other runs go first", left.others)
-    takes = _("about {time} left", time=duration(left.seconds + unmade_s / len(slots())))
+    takes = _("about {time} left", time=duration(max(1.0, left.seconds + unmade_s / len(slots()))))
     return [*([others] if left.others else []), takes]
 
 

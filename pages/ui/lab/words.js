@@ -68,6 +68,8 @@ function pullWords(lab, moment, setting) {
   if (lab.anchor === null) return _("Drag a point, or press one to see what pulls and pushes it.");
   const name = _("Point {number} ({name})", { number: lab.anchor + 1, name: lab.className(lab.labels[lab.anchor]) });
   if (!moment.pulls.length) return _("{name}: its two predictions pull each other, and its class does; no other point acts on it.", { name });
+  if (!moment.pulls.some(([, , , , related]) => related))
+    return _("{name}: it has no positive, so its own loss is 0; only as a negative of others is it pushed.", { name });
   const called = ([isClass, number, view]) => {
     if (isClass) return lab.className(number);
     return number === lab.anchor ? _("its other view") : _("point {number}", { number: `${number + 1}${view ? "′" : ""}` });

@@ -45,6 +45,15 @@ def test_a_run_from_elsewhere_says_nothing_of_this_machine(
     assert measured_speed(store, config) == own
 
 
+def test_a_run_on_other_hardware_says_nothing_of_this_one(
+    store: Store, draft: Callable[..., RunConfig], claimed: Callable[[], Attempt]
+) -> None:
+    ends(claimed(), step_s=0.001)
+    config = draft(steps=10)
+    assert measured_speed(store, config) is not None
+    assert measured_speed(store, config.model_copy(update={"device": "auto"})) is None
+
+
 def test_a_run_that_measured_nothing_is_passed_over(
     store: Store, draft: Callable[..., RunConfig], claimed: Callable[[], Attempt]
 ) -> None:

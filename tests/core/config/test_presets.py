@@ -38,6 +38,10 @@ class TestEvery:
         assert entry.summary.endswith(".")
         assert entry.source
 
+    def test_it_calls_the_pooled_vector_cls_only_where_attention_is_meant(self, entry: Preset) -> None:
+        """Pooling is the encoder's choice: that of the bundled one is the mean."""
+        assert "[CLS]" not in entry.summary.replace("tokens that [CLS] attends to", "")
+
     def test_it_is_a_valid_config(self, entry: Preset) -> None:
         config = parse_config({"phases": entry.phases({"steps": 10})})
         assert config.steps == 10

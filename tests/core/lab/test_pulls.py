@@ -12,6 +12,8 @@ from core.lab.choices import LAB_LOSSES, Setting, Stage
 from core.lab.dynamics import first_vectors, play
 from core.lab.layouts import start_of
 from core.lab.pulls import Pull
+from core.lessons.lesson import lessons
+from pages.ui.lab.written import read_setting
 
 LOSSES = ("out", "in", "dscl", "simcse", "ce")
 EVERY = list(itertools.product(("circle", "sphere", "plane"), LOSSES, (1.0, 0.4)))
@@ -84,3 +86,24 @@ def test_only_what_is_related_attracts(space: str, loss: str, weight: float) -> 
 def test_on_the_simplex_no_text_acts_on_another() -> None:
     stage = Stage(space="simplex", points=12)
     assert pulls_at(stage, Setting(loss="rdrop"), 4) == ()
+
+
+def test_the_lesson_on_positives_says_of_its_points_what_acts_on_them() -> None:
+    """A point of the small class has few that pull and many that push; it rests once the classes are apart."""
+    (address,) = [
+        part.shown.address for part in lessons()["positives"].parts if part.shown.address.get("start") == "imbalanced"
+    ]
+    stage = Stage.model_validate({"layout": address["start"], "classes": address["classes"]})
+    setting = read_setting(address["a"])
+    assert setting is not None
+
+    def acting(anchor: int, steps: int) -> tuple[int, int]:
+        moment = play(stage, setting, first_vectors(stage, setting), steps, anchor).moments[-1]
+        forces = [pull.coefficient for pull in moment.pulls]
+        return sum(force < -0.005 for force in forces), sum(force > 0.005 for force in forces)
+
+    pulling, pushing = acting(29, 0)
+    assert 0 < pulling < pushing
+    pulling, pushing = acting(0, 0)
+    assert pulling > pushing > 0
+    assert acting(29, 60) == (0, 0)

@@ -99,6 +99,22 @@ def test_with_a_queue_a_fifth_of_the_descent_is_not_at_the_line() -> None:
     assert tenth.loss > 0.98 * line
 
 
+@pytest.mark.parametrize(
+    ("within", "between", "largest", "outcome"),
+    [
+        (0.92, 0.92, 1.0, Outcome.NOT_APART),
+        (0.95, 0.85, 1.0, Outcome.LEARNING),  # apart, however narrow the encoder
+        (0.92, 0.92, 0.6, Outcome.LEARNING),  # the classifier sets them apart
+        (0.92, 0.92, None, Outcome.LEARNING),  # no classifier learns
+    ],
+)
+def test_a_loss_below_its_line_does_not_learn_while_classes_are_alike_and_one_is_predicted(
+    within: float, between: float, largest: float | None, outcome: Outcome
+) -> None:
+    narrow = Geometry(0.92, 20.0, within, between)
+    assert verdict(Contrast(2.6, math.log(15), math.log(7), 0.07, 2), narrow, narrow, largest).outcome == outcome
+
+
 def test_the_share_that_was_covered_is_between_line_and_bound() -> None:
     half = Contrast((math.log(15) + math.log(7)) / 2, math.log(15), math.log(7), 0.1, 2)
     found = verdict(half, looked_at(SPREAD), looked_at(SPREAD))

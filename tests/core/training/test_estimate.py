@@ -15,6 +15,7 @@ from core.encoders.source import EncoderShape, encoder_shape
 from core.events import Step
 from core.training.estimate import (
     CHARACTERS_PER_TOKEN,
+    LEAST_STEP_S,
     SPECIAL_TOKENS,
     Estimate,
     assumed_flops,
@@ -46,7 +47,7 @@ def test_more_steps_take_longer_in_proportion(estimated: Estimated) -> None:
 
 
 def test_a_larger_batch_takes_longer_and_more_memory(estimated: Estimated) -> None:
-    small, large = estimated(batch_size=8), estimated(batch_size=32)
+    small, large = estimated(1e7, batch_size=8), estimated(1e7, batch_size=32)
     assert large.steps_s == pytest.approx(4 * small.steps_s)
     assert large.memory_bytes > small.memory_bytes
 
@@ -77,7 +78,7 @@ def test_the_less_learns_the_less_it_costs(estimated: Estimated) -> None:
 
 
 def test_a_faster_machine_needs_less_time_and_the_same_memory(estimated: Estimated) -> None:
-    slow, fast = estimated(flops=1e9), estimated(flops=1e12)
+    slow, fast = estimated(flops=1e4), estimated(flops=1e7)
     assert fast.total_s == pytest.approx(slow.total_s / 1000)
     assert fast.memory_bytes == slow.memory_bytes
 
@@ -97,8 +98,21 @@ def test_a_larger_encoder_costs_more(estimated: Estimated) -> None:
 
 def test_the_total_is_the_sum_of_its_parts(estimated: Estimated) -> None:
     cost = estimated()
-    assert cost.total_s == cost.steps_s + cost.frames_s + cost.probe_s + cost.test_s
-    assert min(cost.steps_s, cost.frames_s, cost.test_s) > 0
+    assert cost.total_s == cost.steps_s + cost.frames_s + cost.probe_s + cost.test_s + cost.weights_s
+    assert min(cost.steps_s, cost.frames_s, cost.test_s, cost.weights_s) > 0
+
+
+def test_each_file_of_weights_predicts_the_validation_split_at_the_end(estimated: Estimated) -> None:
+    last, two = (
+        estimated(more={"checkpoint": {"snapshot_steps": steps}, "probe": {"frame_steps": [0, 2, 8]}})
+        for steps in ([], [2])
+    )
+    assert two.weights_s == pytest.approx(2 * last.weights_s)
+
+
+def test_a_step_takes_time_though_the_encoder_computes_nothing(estimated: Estimated) -> None:
+    read = estimated(trainable={"part": "classifier"}, shape=MINI_LM, flops=1e15, steps=120)
+    assert read.steps_s == pytest.approx(120 * LEAST_STEP_S)
 
 
 def test_operations_are_two_forward_and_four_backward_per_weight() -> None:

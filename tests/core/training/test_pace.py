@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig, parse_config
-from core.events import Step
-from core.training.pace import pace
+from core.config.sections import CheckpointConfig
+from core.events import Evaluation, Step
+from core.training.pace import TEST, WEIGHTS, closing_work, pace
 
 
 def made(*steps: int, frames: tuple[int, ...] = ()) -> RunConfig:
@@ -48,6 +49,21 @@ def test_frames_that_are_due_cost_what_the_others_did() -> None:
     found = pace(steps, times, [step for step in frames if step <= 10], made(120, frames=frames))
     assert found is not None
     assert found.remaining_s == pytest.approx(110 * 0.5 + 2 * cost)
+
+
+def test_the_work_after_the_last_frame_counts_in_frames_and_in_the_last_phase() -> None:
+    config = made(10, 10, frames=(12, 20)).model_copy(update={"checkpoint": CheckpointConfig(snapshot_steps=(12,))})
+    facts = {"validation_rows": 100.0, "test_rows": 300.0}
+    closing = closing_work(config, facts, [])
+    assert closing == {TEST: 3.0, WEIGHTS: 2.0}
+    assert closing_work(config, facts, [Evaluation(20, "test", {})]) == {WEIGHTS: 2.0}
+    steps = taken([0.5] * 20)
+    times = {step.step: 0.5 * step.step + (3.0 if step.step > 12 else 0.0) for step in steps}
+    first, last = pace(steps[:8], times, [], config, 5.0), pace(steps, times, [12], config, 5.0)
+    assert first is not None
+    assert last is not None
+    assert first.remaining_s == pytest.approx(2 * 0.5)
+    assert last.remaining_s == pytest.approx(6 * 3.0)  # the last frame is not there yet
 
 
 def test_a_second_phase_has_a_pace_of_its_own() -> None:

@@ -120,6 +120,19 @@ def test_the_validation_split_is_no_larger_than_the_probe_set(draft: Draft, tmp_
         assert config.probe.size == len(data.validation) == expected
 
 
+@pytest.mark.parametrize("asked", [20, 50, 100])
+def test_a_probe_of_a_task_whose_premises_stay_together_may_be_some_rows_smaller(draft: Draft, asked: int) -> None:
+    config, data = prepare(draft(task={"id": "nli", "path": None}, more={"probe": {"size": asked}}), gpu=False)
+    there = len(data.validation)
+    assert asked - 3 < there < asked
+    assert config.probe.size == config.task.validation_size == there
+    assert f"{there} validation texts can be on the map instead of {asked}" in data.notes[-1]
+    again, same = prepare(config, gpu=False)
+    assert (again, same) == (config, data)
+    with pytest.raises(ConfigError, match=r"probe\.size = 500 cannot be used: the validation split has"):
+        prepare(draft(task={"id": "nli", "path": None}, more={"probe": {"size": 500}}), gpu=False)
+
+
 def test_a_run_on_the_cpu_has_its_defaults_on_a_machine_with_a_gpu_too(draft: Draft, tmp_path: Path) -> None:
     path = write_csv(tmp_path / "many.csv", made_rows(1500))
     config, _ = prepare(draft(task={"path": str(path)}), gpu=True)

@@ -68,6 +68,13 @@ def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
         assert table.source
 
 
+@pytest.mark.parametrize("name", ["layers", "representation"])
+def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) -> None:
+    differs = protocol_entry(name).differs
+    assert "do not say whether 0 is the embeddings or the first block" in differs
+    assert "hidden_states" not in differs
+
+
 def test_a_protocol_keeps_what_people_chose() -> None:
     entry = protocol_entry("few-shot")
     base = entry.base.model_copy(update={"encoder": entry.base.encoder.model_copy(update={"max_length": 64})})
