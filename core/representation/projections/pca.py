@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from core.language import N_
 from core.parameters import Value
-from core.representation.blas import one_blas_thread
-from core.representation.geometry import Array, normalised
+from core.representation.geometry import Array, normalised, one_blas_thread
 from core.representation.projections.alignment import Points, align
 from core.representation.projections.before import Before
 from core.representation.projections.entry import Projection

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from core.representation.geometry import (
     class_cosines,
@@ -12,6 +15,7 @@ from core.representation.geometry import (
     mean_pairwise_cosine,
     normalised,
 )
+from core.representation.projections import pca_map
 
 RNG = np.random.default_rng(0)
 
@@ -97,3 +101,24 @@ def test_the_geometry_of_a_frame_names_what_there_is() -> None:
     # 15 pairs, 6 of them within a class.
     assert 6 * found["within_cosine"] + 9 * found["between_cosine"] == pytest.approx(15 * found["mean_cosine"])
     assert set(geometry(rows, [0] * 6)) == {"mean_cosine", "within_cosine", "effective_rank"}
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_a_frame_is_decomposed_on_one_thread_and_the_others_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, svd = [], np.linalg.svd
+
+    def counted(*given: Any, **settings: Any) -> Any:
+        used.append(blas_threads())
+        return svd(*given, **settings)
+
+    monkeypatch.setattr(np.linalg, "svd", counted)
+    rows = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        effective_rank(rows)
+        pca_map(rows)
+        assert blas_threads() == before
+    assert used == [{1}, {1}]
