@@ -12,12 +12,14 @@ from core.config import EncoderConfig, ProbeConfig, RunConfig, parse_config
 from core.config.fields import fields_of
 from core.config.sections import ResourcesConfig
 from core.encoders.catalogue import ENGLISH, LISTED
-from core.encoders.own_pooling import known_pooling
+from core.encoders.own_pooling import Pooling, known_pooling
 from core.encoders.source import BUNDLED
+from core.errors import PlaygroundError
 from core.language import N_, _, with_more
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
+from core.workers.limits import check_model
 from pages.ui import state
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parameter_widget import choice_field
@@ -72,7 +74,7 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         help=_(fields["id"].help),
         key=state.form_key("encoder"),
     )
-    own = known_pooling(encoder_id or BUNDLED)
+    own = _pooling_of(encoder_id or BUNDLED)
     labels = fields["pooling"].values_in_words | ({"auto": OWN[own]} if own else {})
     pooling = choice_field(
         middle,
@@ -85,6 +87,15 @@ def _encoder(start: RunConfig) -> dict[str, Any]:
         right, fields["max_length"], start.encoder.max_length, step=32, key=state.form_key("max_length")
     )
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
+
+
+def _pooling_of(encoder_id: str) -> Pooling | None:
+    """None also for an encoder that the visitor may not name, which the launch card explains."""
+    try:
+        check_model("encoder.id", encoder_id)
+    except PlaygroundError:
+        return None
+    return known_pooling(encoder_id)
 
 
 def _encoder_label(name: str) -> str:

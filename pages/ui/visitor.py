@@ -22,6 +22,7 @@ from core.settings import settings
 from core.store import Store, default_folder
 from core.store.names import NAME_CHARS, new_id
 from core.store.secret import server_secret
+from core.workers.limits import ask_for_trust
 from pages.ui import state
 from pages.ui.caching import cached
 from pages.ui.parts import escaped
@@ -66,6 +67,7 @@ def visitor() -> Visitor:
 
 def greet() -> None:
     """Have the browser of somebody without a login be known again."""
+    ask_for_trust(lambda: not state.in_session() or visitor().is_admin)
     if settings().shared and _email() is None:
         signed = _signer(str(default_folder().absolute())).dumps(visitor().id)
         _mount(key="visitor", data={"name": COOKIE, "value": str(signed), "max_age_s": YEAR_S}, height="content")

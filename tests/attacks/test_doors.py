@@ -1,0 +1,151 @@
+"""Doors through which a visitor of a shared server tries to reach what is not theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.cli.main import cli
+from core.cli.sweeps import sweep
+from core.config import RunConfig, TaskConfig, parse_config
+from core.config.validation import build
+from core.encoders.source import local_folder
+from core.errors import ConfigError, TaskError
+from core.experiments.design import Design
+from core.experiments.lifecycle import Experiments
+from core.store import Store
+from core.tasks import load_task
+from core.workers import Jobs, LocalEngine, limits
+from pages.ui import lengths, text_views, visitor
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "open sesame, please"
+Draft = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A shared server that starts no process, and whose visitor is ada."""
+    monkeypatch.setenv("SCL_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("SCL_SHARED", "1")
+    monkeypatch.setenv("SCL_ADMIN_KEY", KEY)
+    monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+    monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+    monkeypatch.setattr(visitor, "_from_cookie", lambda: "ada")
+    store = Store(tmp_path / "runs")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def untrusted(shared: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The same server, asked by a visitor who is no admin."""
+    monkeypatch.setattr(limits, "_trusted", lambda: False)
+    return shared
+
+
+def page(name: str, **query: str) -> AppTest:
+    drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    drawn.query_params.update(query)
+    drawn.run()
+    return drawn.switch_page(f"pages/{name}.py").run()
+
+
+class TestFilesOfTheServer:
+    def test_a_visitor_launches_no_run_that_names_one(self, untrusted: Store, draft: Draft, tiny_encoder: Path) -> None:
+        folder = str(tiny_encoder)
+        plain = {"task": {"id": "film_reviews"}, "phases": [{"steps": 2}]}
+        view = {"view": "back_translation", "forward": folder}
+        objective = {"terms": [{"loss": "supcon", "views": [view, {"view": "back_translation"}]}]}
+        attacks: dict[str, dict[str, Any]] = {
+            "task.path": {"task": draft().task.model_dump()},
+            "task.test_path": {"task": {"id": "film_reviews", "test_path": draft().task.path}},
+            "encoder.id": {"encoder": {"id": folder}},
+            "task.translators": {
+                "task": {"id": "film_reviews", "translators": [folder, folder], "back_translation": 0.7}
+            },
+            "forward": {"phases": [{"steps": 2, "objective": objective}, {"steps": 2}]},
+        }
+        engine = LocalEngine(untrusted, slots=range(0))
+        for field, attack in attacks.items():
+            with pytest.raises(ConfigError, match="only an admin may name") as refused:
+                engine.submit(parse_config(plain | attack), "ada")
+            assert refused.value.field == field
+        assert untrusted.runs() == []
+
+    def test_no_cell_of_a_visitor_s_experiment_names_one(self, untrusted: Store, tiny_encoder: Path) -> None:
+        base = {"task": {"id": "film_reviews"}, "phases": [{"steps": 2}]}
+        axes = [{"setting": "encoder.id", "values": ["all-MiniLM-L6-v2", str(tiny_encoder)]}]
+        experiments = Experiments(LocalEngine(untrusted, slots=range(0)))
+        design = build(Design, {"base": parse_config(base).model_dump(mode="json"), "axes": axes})
+        with pytest.raises(ConfigError, match="only an admin may name a folder"):
+            experiments.begin(design, "ada")
+        assert experiments.table.experiments() == []
+        assert untrusted.runs() == []
+
+    def test_no_page_reads_one_for_a_visitor(self, untrusted: Store, tiny_encoder: Path) -> None:
+        with pytest.raises(ConfigError, match="only an admin may name a folder"):
+            lengths._counts(str(tiny_encoder), ["a film"])
+        assert text_views._tokens("a film", str(tiny_encoder)) is None
+
+    def test_settings_used_again_show_no_text_of_one(self, shared: Store, draft: Draft) -> None:
+        run_id = LocalEngine(shared, slots=range(0)).submit(draft())  # the command line's
+        drawn = page("fine_tune", **{"from": run_id})
+        assert not drawn.exception
+        assert any("only an admin may name a file" in error.value for error in drawn.error)
+        assert next(button for button in drawn.button if button.label == "Launch").disabled
+
+    def test_an_admin_and_the_command_line_may_name_one(
+        self, shared: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_id = LocalEngine(shared, slots=range(0)).submit(draft(), "eve")
+        monkeypatch.setenv("SCL_ADMINS", '["eve@school.example"]')
+        monkeypatch.setattr(visitor, "_email", lambda: "eve@school.example")
+        drawn = page("fine_tune", **{"from": run_id})
+        assert not drawn.error
+        assert not next(button for button in drawn.button if button.label == "Launch").disabled
+
+    def test_a_name_does_not_reach_into_the_working_directory(
+        self, tiny_encoder: Path, small_csv: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(small_csv.parent)
+        with pytest.raises(TaskError, match="is not a whole path"):
+            load_task(TaskConfig(id="file", path=small_csv.name), 0)
+        with pytest.raises(TaskError, match="is not a whole path"):
+            load_task(TaskConfig(id="film_reviews", test_path=small_csv.name), 0)
+        monkeypatch.chdir(tiny_encoder.parent)
+        assert local_folder(tiny_encoder.name) is None
+
+    def test_the_command_line_finds_files_of_the_working_directory(
+        self, tmp_path: Path, draft: Draft, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core.cli.main._follow", lambda *_: None)
+        monkeypatch.setattr("core.cli.sweeps._follow", lambda *_: None)
+        monkeypatch.setattr("core.cli.sweeps._show", lambda *_, **__: None)
+        monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
+        monkeypatch.setattr(LocalEngine, "dispatch", lambda _: None)
+        monkeypatch.setattr(LocalEngine, "warm_up", lambda _: None)
+        whole = draft()
+        assert whole.task.path is not None
+        rows, encoder = os.path.relpath(whole.task.path, tmp_path), os.path.relpath(whole.encoder.id, tmp_path)
+        monkeypatch.chdir(tmp_path)
+        relative = whole.to_json().replace(whole.task.path, rows).replace(whole.encoder.id, encoder)
+        Path("run.json").write_text(relative)
+        Path("sweep.yaml").write_text(
+            f"base: {{task.id: file, task.path: {rows}, device: cpu, encoder.max_length: 32}}\n"
+            f"axes: [{{setting: encoder.id, values: [{encoder}]}}]\n"
+        )
+        cli(["fit", "--config", "run.json", "--runs", "one"], standalone_mode=False)
+        options = ["--device", "cpu", "--max-length", "32", "--batch-size", "8"]
+        cli(["fit", "--task", rows, "--encoder", encoder, *options, "--runs", "one"], standalone_mode=False)
+        sweep(["sweep.yaml", "--runs", "one"], standalone_mode=False)
+        for run in Store("one").runs():
+            assert Path(str(run.config.task.path)).samefile(whole.task.path)
+            assert Path(run.config.encoder.id).samefile(whole.encoder.id)
+        assert len(Store("one").runs()) == 3
