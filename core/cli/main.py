@@ -170,6 +170,8 @@ def runs(folder: str | None, as_json: bool) -> None:
     """List the runs, newest first."""
     store = Store(folder or default_folder())
     listed = store.runs()
+    for unreadable in store.unreadable_runs():
+        click.echo(unreadable.sentence, err=True)
     if as_json:
         click.echo(json.dumps([_result(store, run.id) for run in listed], ensure_ascii=False))
         return

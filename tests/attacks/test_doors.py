@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.cli.main import cli
+from core.cli.main import cli, main
 from core.cli.sweeps import sweep
 from core.config import RunConfig, TaskConfig, parse_config
 from core.config.validation import build
 from core.encoders.source import local_folder
-from core.errors import ConfigError, TaskError
+from core.errors import ConfigError, StoreError, TaskError
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments
 from core.store import Store
@@ -149,3 +150,56 @@ class TestFilesOfTheServer:
             assert Path(str(run.config.task.path)).samefile(whole.task.path)
             assert Path(run.config.encoder.id).samefile(whole.encoder.id)
         assert len(Store("one").runs()) == 3
+
+
+def damage(store: Store, run_id: str, **fields: Any) -> None:
+    """Give a run's stored config fields that this version does not know."""
+    with store.transaction() as db:
+        text = db.execute("SELECT config FROM runs WHERE id = ?", (run_id,)).fetchone()["config"]
+        db.execute("UPDATE runs SET config = ? WHERE id = ?", (json.dumps(json.loads(text) | fields), run_id))
+
+
+class TestUnreadableStore:
+    def test_one_unreadable_run_leaves_everything_else_working(
+        self, shared: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SCL_SHARED", "0")
+        broken, cut, queued = (shared.create(draft()) for _ in range(3))
+        damage(shared, broken, tomorrow=1)
+        with shared.transaction() as db:
+            db.execute("UPDATE runs SET config = '{' WHERE id = ?", (cut,))
+        for name in ("home", "explore", "tokens", "compare", "experiments"):
+            drawn = page(name)
+            assert not drawn.exception
+            assert not any("failed unexpectedly" in error.value or "tomorrow" in error.value for error in drawn.error)
+        monkeypatch.setattr("sys.argv", ["core", "runs"])
+        assert main() == 0
+        said = capsys.readouterr()
+        assert queued in said.out
+        assert broken in said.err
+        assert "tomorrow" in said.err
+        with pytest.raises(StoreError, match="cannot be read: tomorrow"):
+            shared.run(broken)
+        claim = shared.claim_next(range(3))
+        assert claim is not None
+        assert claim[0] == queued
+
+        drawn = page("runs")
+        assert any(broken in warning.value and "tomorrow" in warning.value for warning in drawn.warning)
+        next(button for button in drawn.button if button.key == f"delete.{broken}").click().run()
+        assert [run.id for run in shared.unreadable_runs()] == [cut]
+        shared.delete(cut)
+        assert shared.unreadable_runs() == []
+
+    def test_a_store_of_a_later_version_is_refused_in_a_sentence(
+        self, shared: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with shared.transaction() as db:
+            recorded = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('runs', 'm999', 'now')"
+            db.execute(recorded)
+        monkeypatch.setattr("sys.argv", ["core", "runs"])
+        assert main() == 1
+        assert "was written by a later version" in capsys.readouterr().err
+        drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        assert not drawn.exception
+        assert any("was written by a later version" in error.value for error in drawn.error)
