@@ -36,7 +36,7 @@ from core.settings import settings
 from core.store import frames as frame_files
 from core.store.database import UNDO_S, Database
 from core.store.liveness import from_json, liveness_of, observed, to_json
-from core.store.names import checked_name, checked_tags, new_id
+from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
 from core.store.records import (
     Control,
     Discarded,
@@ -603,12 +603,12 @@ class Store(Database):
     def name_visitor(self, visitor: str, name: str) -> None:
         """What others read of a visitor; "" for none.
 
-        Raises: ConfigError for a name that is too long, or that somebody else has.
+        Raises: ConfigError for a name that is too long or reserved, or that reads like another visitor's.
         """
-        checked = checked_name(name)
+        checked = checked_visitor_name(name)
         with self.transaction() as db:
             others = db.execute("SELECT name FROM visitors WHERE id != ? AND name != ''", (visitor,))
-            if checked.casefold() in {row["name"].casefold() for row in others}:
+            if checked and visitor_key(checked) in {visitor_key(row["name"]) for row in others}:
                 raise ConfigError("name", checked, _("somebody else here has it: choose another."))
             db.execute(
                 "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",

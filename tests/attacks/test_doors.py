@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from core.encoders.source import local_folder
 from core.errors import ConfigError, StoreError, TaskError
 from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments
+from core.settings import settings
 from core.store import Store
 from core.tasks import load_task
 from core.workers import Jobs, LocalEngine, limits
@@ -150,6 +152,60 @@ class TestFilesOfTheServer:
             assert Path(str(run.config.task.path)).samefile(whole.task.path)
             assert Path(run.config.encoder.id).samefile(whole.encoder.id)
         assert len(Store("one").runs()) == 3
+
+
+class TestVisitors:
+    @pytest.mark.parametrize("key", ["", "a"])
+    def test_a_key_that_is_easily_guessed_is_refused(self, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_ADMIN_KEY", key)
+        with pytest.raises(ConfigError, match="SCL_ADMIN_KEY = '…' cannot be used: give at least 12 characters"):
+            settings()
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "admin",
+            "ADMIN\u200b",
+            "Аdmin",
+            "ａｄｍｉｎ",
+            "System",
+            "the server",
+            "服务器",
+            "관리자",
+            "visitor 0381",
+            "a@b.org",
+        ],
+    )
+    def test_a_name_of_the_server_or_an_admin_is_refused(self, shared: Store, name: str) -> None:
+        with pytest.raises(ConfigError, match="could be taken for"):
+            shared.name_visitor("ada", name)
+        assert shared.visitor_names() == {}
+
+    @pytest.mark.parametrize("twin", ["Ber\u200bta", "ＢＥＲＴＡ", "Bеrta", "B\u2060erta ", "\u202eBerta", "Be rta"])
+    def test_a_name_that_reads_like_another_s_is_refused(self, shared: Store, twin: str) -> None:
+        shared.name_visitor("bob", "Berta")
+        with pytest.raises(ConfigError, match="somebody else here has it"):
+            shared.name_visitor("ada", twin)
+        shared.name_visitor("bob", "Berta\u200b")
+        assert shared.visitor_names() == {"bob": "Berta"}
+
+    def test_ten_wrong_keys_lock_the_field_for_all(self, shared: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(visitor, "WRONG_KEY_S", 0.0)
+        visitor._wrong_keys_at.clear()
+
+        def typed(key: str) -> AppTest:
+            drawn = page("runs")
+            next(field for field in drawn.text_input if field.label == "Key").set_value(key)
+            return next(button for button in drawn.button if button.label == "Become an admin").click().run()
+
+        for _ in range(9):
+            visitor._wrong_keys_at.append(time.monotonic())
+        assert any("That is not the key" in error.value for error in typed("guess").error)
+        assert any("After 10 wrong keys" in error.value for error in typed(KEY).error)
+        later = time.monotonic() + visitor.LOCKED_S
+        monkeypatch.setattr(visitor.time, "monotonic", lambda: later)
+        assert any(", an admin" in caption.value for caption in typed(KEY).caption)
+        visitor._wrong_keys_at.clear()
 
 
 def damage(store: Store, run_id: str, **fields: Any) -> None:
