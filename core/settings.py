@@ -35,6 +35,8 @@ class Settings(BaseSettings):
         runs: folder of the store.
         address: where others reach the app, such as http://192.168.1.20:8501, for links that are copied; None takes
             the address that the browser shows.
+        host: the names by which a proxy before the app is called, separated by commas; None for those of `address`,
+            this machine and IP addresses alone.
         disk_gb: what all runs may take on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
             dropped, the oldest first.
         max_file_mb: a larger file is refused, in units of 2**20 bytes.
@@ -58,6 +60,7 @@ class Settings(BaseSettings):
 
     runs: Path = Path("runs")
     address: str | None = None
+    host: str | None = None
     engine: str = LOCAL
     ray_cpus: Annotated[float, Field(gt=0, le=1024)] = 1.0
     ray_gpus: Annotated[float, Field(ge=0, le=64)] = 0.0

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit
+import yaml
 from streamlit.testing.v1 import AppTest
 
 from core.cli.main import cli, main
@@ -24,7 +26,7 @@ from core.settings import settings
 from core.store import Store
 from core.tasks import load_task
 from core.workers import Jobs, LocalEngine, limits
-from pages.ui import lengths, text_views, visitor
+from pages.ui import lengths, serving, text_views, visitor
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "open sesame, please"
@@ -259,3 +261,43 @@ class TestUnreadableStore:
         drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
         assert not drawn.exception
         assert any("was written by a later version" in error.value for error in drawn.error)
+
+
+class TestServing:
+    def test_a_browser_that_calls_the_server_by_another_name_gets_no_page(
+        self, shared: Store, draft: Draft, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shared.create(draft(more={"name": "secret run"}))
+        monkeypatch.setattr(serving, "_called_by", lambda: "rebound.example:8501")
+        drawn = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        assert any("This server is not called" in error.value for error in drawn.error)
+        assert not any("secret run" in text.value for text in drawn.markdown)
+
+    @pytest.mark.parametrize(
+        "host",
+        ["localhost:8501", "LOCALHOST.", "127.0.0.1:8501", "192.168.1.20", "[::1]:8501", "lab.example", "scl.example"],
+    )
+    def test_a_browser_that_calls_it_by_its_own_is_answered(self, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SCL_ADDRESS", "https://lab.example:8443/scl")
+        monkeypatch.setenv("SCL_HOST", "other.example, scl.example")
+        monkeypatch.setattr(serving, "_called_by", lambda: host)
+        serving.check_host()
+
+    def test_the_server_takes_no_larger_upload_than_a_page(
+        self, shared: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SCL_MAX_FILE_MB", "70")
+        page("home")
+        assert streamlit.get_option("server.maxUploadSize") == 70
+        monkeypatch.delenv("SCL_MAX_FILE_MB")
+        page("home")
+        assert streamlit.get_option("server.maxUploadSize") == 256
+
+    def test_a_container_may_do_no_more_than_it_needs(self) -> None:
+        services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+        for service in services.values():
+            assert service["cap_drop"] == ["ALL"]
+            assert service["security_opt"] == ["no-new-privileges:true"]
+            assert service["mem_limit"]
+            assert service["pids_limit"]
+            assert "image" not in service or service["image"].count(".") == 2
