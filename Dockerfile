@@ -1,6 +1,6 @@
 # CPU by default: docker build -t scl-playground .
 # CUDA: docker build --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130 -t scl-playground .
-FROM python:3.11-slim
+FROM python:3.11.13-slim-bookworm
 
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 

@@ -17,6 +17,7 @@ from pages.ui.lesson.panel import lesson_panel
 from pages.ui.lesson.place import read_place
 from pages.ui.link import copy_link, take_version
 from pages.ui.parts import escaped
+from pages.ui.serving import bound_uploads, check_host
 from pages.ui.visitor import greet
 
 st.set_page_config(page_title=APP_NAME, page_icon="assets/icon.svg", layout="wide")
@@ -47,6 +48,8 @@ def main() -> None:
     st.html(STYLE)
     state.mark_app()
     try:
+        check_host()
+        bound_uploads()
         greet()
         copy_link()
         state.repeat_complaints(everywhere=True)

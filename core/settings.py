@@ -21,7 +21,9 @@ from core.errors import ConfigError
 from core.language import _
 
 PREFIX = "SCL_"
+ADMIN_KEY_CHARS = 12
 LOCAL, AUTO = "local", "auto"
+ADMIN_KEY = f"{PREFIX}ADMIN_KEY"
 SERVER = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?")
 ADDRESS = re.compile(r"[^\s/]+:[0-9]{1,5}")
 
@@ -33,6 +35,8 @@ class Settings(BaseSettings):
         runs: folder of the store.
         address: where others reach the app, such as http://192.168.1.20:8501, for links that are copied; None takes
             the address that the browser shows.
+        host: the names by which a proxy before the app is called, separated by commas; None for those of `address`,
+            this machine and IP addresses alone.
         disk_gb: what all runs may take on disk, in units of 2**30 bytes; beyond it, weights of finished runs are
             dropped, the oldest first.
         max_file_mb: a larger file is refused, in units of 2**20 bytes.
@@ -46,7 +50,7 @@ class Settings(BaseSettings):
         shared: whether several people use this server. Then a run belongs to whoever started it: others watch, and only
             its owner or an admin may stop, turn, rename or delete it.
         admins: e-mail addresses of admins, where Streamlit's login is configured.
-        admin_key: whoever types it on the Runs page is an admin.
+        admin_key: whoever types it on the Runs page is an admin; None for no admin by key.
         visitor_running, visitor_waiting: runs of one person at a time, and how many may wait, on a shared server.
         visitor_experiment: runs of an experiment there.
         total_waiting: runs of all people that may wait there, experiments aside.
@@ -56,6 +60,7 @@ class Settings(BaseSettings):
 
     runs: Path = Path("runs")
     address: str | None = None
+    host: str | None = None
     engine: str = LOCAL
     ray_cpus: Annotated[float, Field(gt=0, le=1024)] = 1.0
     ray_gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
@@ -94,6 +99,13 @@ class Settings(BaseSettings):
             raise ValueError(_("give http:// or https:// with a host, such as http://192.168.1.20:8501."))
         return given
 
+    @field_validator("admin_key")
+    @classmethod
+    def _is_long(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None and len(given.get_secret_value()) < ADMIN_KEY_CHARS:
+            raise ValueError(_("give at least {least} characters, or leave it out.", least=ADMIN_KEY_CHARS))
+        return given
+
     @field_validator("engine")
     @classmethod
     def _is_engine(cls, given: str) -> str:
@@ -113,6 +125,9 @@ def settings() -> Settings:
     Raises: ConfigError naming the variable, its value and what would work.
     """
     try:
+        # Other empty variables count as not set; here an empty one is a mistake that leaves a server without an admin.
+        if os.environ.get(ADMIN_KEY) == "":
+            return Settings(admin_key=SecretStr(""))
         return _settings(_environment(), _file())
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise ConfigError("settings", str(settings_file()), _("{problem}: give a TOML file.", problem=error)) from None
@@ -121,7 +136,7 @@ def settings() -> Settings:
         name = f"{PREFIX}{'.'.join(map(str, first['loc']))}".upper()
         # What is checked here says what would work; pydantic's own words are English.
         remedy = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"{first['msg']}."
-        raise ConfigError(name, first["input"], remedy) from None
+        raise ConfigError(name, "…" if name == ADMIN_KEY else first["input"], remedy) from None
 
 
 @lru_cache(maxsize=16)

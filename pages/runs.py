@@ -56,6 +56,7 @@ def _list(engine: Engine, polling: bool) -> None:
     engine.dispatch()
     show_notice()
     offer_undo_of_runs(engine)
+    _unreadable(engine)
     runs = store.runs()
     if polling and all(run.status.ended for run in runs):
         st.rerun()
@@ -97,6 +98,14 @@ def _list(engine: Engine, polling: bool) -> None:
     else:
         _several(engine, chosen)
     _budget(sizes, every_run)
+
+
+def _unreadable(engine: Engine) -> None:
+    """Draw the runs of a later version, or damaged ones: they can be deleted, and nothing else."""
+    for run in engine.store.unreadable_runs():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.warning(escaped(run.sentence), width="stretch")
+            delete_button(engine, [run], _("Delete"), f"delete.{run.id}")
 
 
 def _columns() -> dict[str, Any]:

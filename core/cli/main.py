@@ -24,6 +24,7 @@ from core.cli.options import (
     kinds_to_drop,
     runs_option,
     setting_option,
+    with_whole_paths,
 )
 from core.cli.sweeps import experiments, protocol, protocols, sweep
 from core.cli.tasks import tasks
@@ -110,6 +111,7 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     if "start" in given:
         given["start"] = Store(place).find(given["start"])
     draft = parse_config(_read(config_file)) if config_file else draft_from(given, TaskLibrary(place))
+    draft = with_whole_paths(draft)
     # Checked before the store is opened: a refused run leaves nothing behind.
     config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
     for note in (*data.notes, *filter(None, [classifier_note(config)])):
@@ -168,6 +170,8 @@ def runs(folder: str | None, as_json: bool) -> None:
     """List the runs, newest first."""
     store = Store(folder or default_folder())
     listed = store.runs()
+    for unreadable in store.unreadable_runs():
+        click.echo(unreadable.sentence, err=True)
     if as_json:
         click.echo(json.dumps([_result(store, run.id) for run in listed], ensure_ascii=False))
         return

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from pydantic import BaseModel
 
-from core.config import ReadingConfig
+from core.config import EncoderConfig, ReadingConfig, RunConfig
 from core.config.fields import fields_of
+from core.config.folders import with_paths
 from core.config.labels import value_text
 from core.tasks.files.problems import PROBLEMS
 
@@ -80,6 +83,21 @@ def dialect_options(command: Command) -> Command:
     return click.option(
         "--header/--no-header", default=None, help="Whether the first line names the columns. [default: detected]"
     )(command)
+
+
+def with_whole_paths(config: RunConfig) -> RunConfig:
+    """Return a user's config with the files and folders that it names relative to the working directory."""
+    return with_paths(config, whole_path, whole_model)
+
+
+def whole_path(path: str) -> str:
+    """Return the whole path of a user's file."""
+    return path if path.startswith("~") else str(Path(path).absolute())
+
+
+def whole_model(name: str) -> str:
+    """Return the whole path of a model in a folder, and the name of any other."""
+    return str(Path(name).absolute()) if name != EncoderConfig().id and os.path.isdir(name) else name
 
 
 def kinds_to_drop(given: Sequence[str]) -> list[str]:

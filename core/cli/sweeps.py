@@ -14,13 +14,13 @@ import yaml
 from tqdm import tqdm
 
 from core.atomic import atomic_write
-from core.cli.options import json_option, runs_option
+from core.cli.options import json_option, runs_option, whole_model, whole_path, with_whole_paths
 from core.config.assign import parse_setting
 from core.config.changes import changed
 from core.config.validation import build
 from core.errors import ConfigError
 from core.experiments.cost import cost
-from core.experiments.design import Design
+from core.experiments.design import Design, Level
 from core.experiments.lifecycle import Experiments, is_over, missing
 from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.report import report_html
@@ -35,6 +35,8 @@ from core.workers import chosen_engine
 
 POLL_S = 0.5
 EXIT_FAILED = 1
+# Settings that name a file or a folder.
+PATHS = {"task.path": whole_path, "task.test_path": whole_path, "encoder.id": whole_model}
 # How a file that is the whole report ends.
 REPORT = "html"
 
@@ -82,7 +84,7 @@ def protocol(name: str, seeds: int | None, settings: tuple[str, ...], folder: st
     """Run a protocol of the papers or notes, and follow it to its end; `protocols` lists them."""
     entry = protocol_entry(name)
     base = changed(entry.base, dict(parse_setting(setting) for setting in settings))
-    given = entry.design(base).model_dump(mode="json")
+    given = entry.design(with_whole_paths(base)).model_dump(mode="json")
     _run(_open(folder), build(Design, given | ({} if seeds is None else {"seeds": seeds})), **shown)
 
 
@@ -193,7 +195,28 @@ def _design(file: Path) -> Design:
         raise ConfigError("file", str(file), f"{reason}; give a YAML file.") from None
     if not isinstance(given, dict):
         raise ConfigError("file", str(file), "give a YAML file with base, axes and seeds.")
-    return build(Design, given)
+    return _with_whole_paths(build(Design, given))
+
+
+def _with_whole_paths(design: Design) -> Design:
+    """Return the design with the files and folders that it names relative to the working directory."""
+    axes = [axis.model_copy(update={"levels": tuple(map(_whole_level, axis.levels))}) for axis in design.axes]
+    return design.model_copy(
+        update={
+            "base": with_whole_paths(design.base),
+            "axes": tuple(axes),
+            "reference": design.reference and _whole_level(design.reference),
+            "sources": tuple(map(_whole_level, design.sources)),
+        }
+    )
+
+
+def _whole_level(level: Level) -> Level:
+    whole = {
+        name: PATHS[name](value) if name in PATHS and isinstance(value, str) else value
+        for name, value in level.settings.items()
+    }
+    return level.model_copy(update={"settings": whole})
 
 
 def _run(found: Experiments, design: Design, **shown: Any) -> None:

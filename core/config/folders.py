@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PureWindowsPath
 
 from core.config.run import PhaseConfig, RunConfig
@@ -24,41 +25,57 @@ def translation_models(config: RunConfig) -> list[str]:
     return list(dict.fromkeys([*made_once, *_of_views(config)]))
 
 
+def named_paths(config: RunConfig) -> list[tuple[str, str]]:
+    """Return every file and folder that a config names, with its field."""
+    task = config.task
+    files = [("task.path", task.path), ("task.test_path", task.test_path)]
+    models = [("encoder.id", config.encoder.id), *(("task.translators", name) for name in task.translators)]
+    models += [(parameter, str(view.parameters[parameter])) for view, parameter in _view_models(config)]
+    return [(field, path) for field, path in files if path is not None] + [
+        (field, name) for field, name in models if is_path(name)
+    ]
+
+
 def without_folders(config: RunConfig) -> RunConfig:
     """Files and models of the machine by their names alone: where they lie is nobody else's business."""
+    return with_paths(config, _last, _model)
+
+
+def with_paths(config: RunConfig, file: Callable[[str], str], model: Callable[[str], str]) -> RunConfig:
+    """Return the config with other paths. Args: file, model: the new path of a file, the new name of a model."""
+
+    def of_view(view: ViewConfig) -> ViewConfig:
+        return view.model_copy(update={name: model(str(view.parameters[name])) for name in _model_parameters(view)})
+
+    def of_term(term: TermConfig) -> TermConfig:
+        return term.model_copy(update={"views": tuple(map(of_view, term.views))})
+
+    def of_phase(phase: PhaseConfig) -> PhaseConfig:
+        terms = tuple(map(of_term, phase.objective.terms))
+        return phase.model_copy(update={"objective": phase.objective.model_copy(update={"terms": terms})})
+
     task = config.task
     changed = {
-        "path": None if task.path is None else _last(task.path),
-        "test_path": None if task.test_path is None else _last(task.test_path),
-        "translators": tuple(map(_model, task.translators)),
+        "path": None if task.path is None else file(task.path),
+        "test_path": None if task.test_path is None else file(task.test_path),
+        "translators": tuple(map(model, task.translators)),
     }
     return config.model_copy(
         update={
             "task": task.model_copy(update=changed),
-            "encoder": config.encoder.model_copy(update={"id": _model(config.encoder.id)}),
-            "phases": tuple(map(_phase, config.phases)),
+            "encoder": config.encoder.model_copy(update={"id": model(config.encoder.id)}),
+            "phases": tuple(map(of_phase, config.phases)),
         }
     )
 
 
 def _of_views(config: RunConfig) -> list[str]:
+    return [str(view.parameters[name]) for view, name in _view_models(config)]
+
+
+def _view_models(config: RunConfig) -> list[tuple[ViewConfig, str]]:
     views = [view for phase in config.phases for term in phase.objective.terms for view in term.views]
-    return [str(view.parameters[name]) for view in views for name in _model_parameters(view)]
-
-
-def _phase(phase: PhaseConfig) -> PhaseConfig:
-    objective = phase.objective
-    terms = tuple(map(_term, objective.terms))
-    return phase.model_copy(update={"objective": objective.model_copy(update={"terms": terms})})
-
-
-def _term(term: TermConfig) -> TermConfig:
-    return term.model_copy(update={"views": tuple(map(_view, term.views))})
-
-
-def _view(view: ViewConfig) -> ViewConfig:
-    names = {name: _model(str(view.parameters[name])) for name in _model_parameters(view)}
-    return view.model_copy(update=names)
+    return [(view, name) for view in views for name in _model_parameters(view)]
 
 
 def _model_parameters(view: ViewConfig) -> list[str]:

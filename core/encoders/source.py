@@ -270,7 +270,8 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
         raise _no_name(encoder_id, what)
     try:
         path = Path(encoder_id).expanduser()
-        if path.is_dir():
+        # A name that a visitor gives must not reach into the working directory of the server.
+        if path.is_absolute() and path.is_dir():
             return path
     except (OSError, RuntimeError):
         pass  # too long for a path, or nobody's home: it is refused below
@@ -278,7 +279,7 @@ def local_folder(encoder_id: str, what: str = ENCODER) -> Path | None:
         raise EncoderError(
             _(
                 # Translators: {what} is "Encoder" or "Translation model" here and in the messages like it.
-                "{what} {name} is not a folder: check the path, or give a Hub name.",
+                "{what} {name} is not a folder: give its whole path, or a Hub name.",
                 what=_(what),
                 name=shown(encoder_id),
             )

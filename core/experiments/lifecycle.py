@@ -15,7 +15,7 @@ from core.experiments.design import Cell, Design, parse_design
 from core.language import ENGLISH, _, in_language
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 from core.workers import Engine, Jobs, chosen_engine
-from core.workers.limits import check_experiment
+from core.workers.limits import check_experiment, check_paths
 
 # The kind of job that makes an experiment's runs.
 FILL = "experiment"
@@ -131,6 +131,12 @@ class Experiments:
 
     def _check_drafts(self, design: Design) -> None:
         """Check every cell's settings, and one run as a whole. Raises: ConfigError, TaskError, EncoderError."""
+        for cell in (*design.source_cells, *design.cells):
+            try:
+                draft = design.draft(cell, design.seeds[0])
+            except PlaygroundError:
+                continue  # a cell without a draft gets no run
+            check_paths(draft)
         checked = False
         refused: PlaygroundError | None = None
         for cell in design.cells:

@@ -6,7 +6,7 @@ May import: config, errors, events, settings, tasks, the maps that a run keeps. 
 from core.store.database import UNDO_S
 from core.store.experiment_table import Experiment, ExperimentRun, ExperimentTable
 from core.store.library import LibraryTask, TaskLibrary
-from core.store.records import Discarded, Liveness, RunRecord, RunSummary, Status, Waiting
+from core.store.records import Discarded, Liveness, RunRecord, RunSummary, Status, UnreadableRun, Waiting
 from core.store.store import Store, default_folder, rows_path
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Status",
     "Store",
     "TaskLibrary",
+    "UnreadableRun",
     "Waiting",
     "default_folder",
     "rows_path",

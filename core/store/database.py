@@ -40,8 +40,16 @@ class Database:
 
     def _migrate(self) -> None:
         with self.plain_errors():
-            if self._is_current():
-                return
+            recorded = self._recorded()
+        if recorded > MIGRATIONS:
+            message = _(
+                "The store in {folder} was written by a later version of SCL Playground: install that version, or "
+                "choose another folder with SCL_RUNS.",
+                folder=shown(str(self.folder)),
+            )
+            raise StoreError(message)
+        if recorded == MIGRATIONS:
+            return
         import sqlite_utils
         from filelock import FileLock
 
@@ -54,13 +62,13 @@ class Database:
                 connection.execute("PRAGMA journal_mode = WAL")
             migrations.apply(sqlite_utils.Database(connection, use_counts_table=False))
 
-    def _is_current(self) -> bool:
-        """Whether every migration is recorded. Asked first: sqlite-utils brings pandas along, a third of a second."""
+    def _recorded(self) -> int:
+        """Count the migrations that the file has had. Asked first: sqlite-utils imports pandas, a third of a second."""
         connection = self._connection()
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
-            return False
+            return 0
         recorded = "SELECT count(*) FROM _sqlite_migrations WHERE migration_set = 'runs'"
-        return bool(connection.execute(recorded).fetchone()[0] == MIGRATIONS)
+        return int(connection.execute(recorded).fetchone()[0])
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 from core.errors import ConfigError, shown
-from core.language import _
+from core.language import LANGUAGES, _, in_language
 
 # No l, o, 0 and 1, which are easily taken for each other.
 ID_LETTERS, ID_CHARS = "abcdefghijkmnpqrstuvwxyz23456789", 12
 NAME_CHARS, TAG_CHARS, TAGS_MAX = 80, 24, 8
+
+# Names that would be taken for those who run the server, beside what the pages call them.
+RESERVED = (
+    "admin", "administrator", "moderator", "root", "system", "server", "owner", "operator", "support", "staff",
+    "管理员", "管理員", "系统", "系統", "服务器", "伺服器", "관리자", "운영자", "시스템", "서버",
+)  # fmt: skip
+# Cyrillic and Greek letters, casefolded, that look like Latin ones.
+LATIN_TWINS = str.maketrans("авекмнорстухіјѕԁԛԝαβεικνορτυχ", "abekmhopctyxijsdqwabeikvoptux")
 
 
 def new_id() -> str:
@@ -24,6 +35,51 @@ def checked_name(text: str) -> str:
     if len(name) > NAME_CHARS:
         raise ConfigError("name", shown(name), _("give at most {most} characters.", most=NAME_CHARS))
     return name
+
+
+def checked_visitor_name(text: str) -> str:
+    """A visitor's name in one line, without characters that cannot be seen; "" for none.
+
+    Raises: ConfigError for a name that is too long, or that the pages use for the server, an admin or other visitors.
+    """
+    name = checked_name("".join(sign for sign in unicodedata.normalize("NFC", text) if not _is_invisible(sign)))
+    key = visitor_key(name)
+    if "@" in key or key in _reserved() or any(form.fullmatch(key) for form in _nameless()):
+        raise ConfigError("name", shown(name), _("it could be taken for an admin, the server or another visitor."))
+    return name
+
+
+def visitor_key(name: str) -> str:
+    """Return what two names that read the same have in common."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    seen = (sign for sign in unicodedata.normalize("NFKC", plain) if not _is_invisible(sign) and not sign.isspace())
+    return "".join(seen).translate(LATIN_TWINS)
+
+
+def _is_invisible(sign: str) -> bool:
+    # Format characters, variation selectors, and blanks that Unicode counts as letters or symbols.
+    return (
+        unicodedata.category(sign) == "Cf" or "\ufe00" <= sign <= "\ufe0f" or sign in "\u115f\u1160\u3164\uffa0\u2800"
+    )
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    words = set(RESERVED)
+    for code in LANGUAGES:
+        with in_language(code):
+            words |= {_("the server"), _("you"), _("Admin")}
+    return frozenset(map(visitor_key, words))
+
+
+@cache
+def _nameless() -> tuple[re.Pattern[str], ...]:
+    """The forms that pages call visitors without a name by."""
+    forms = []
+    for code in LANGUAGES:
+        with in_language(code):
+            forms.append(re.compile(re.escape(visitor_key(_("visitor {number}", number="0"))).replace("0", r"\d+")))
+    return tuple(forms)
 
 
 def checked_tags(given: Sequence[str]) -> tuple[str, ...]:

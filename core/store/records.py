@@ -115,6 +115,23 @@ class Discarded:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableRun:
+    """A run whose stored config this version cannot read. Attributes: reason: a sentence."""
+
+    id: str
+    number: int
+    name: str
+    owner: str | None
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """The run's name and id, and why it cannot be read."""
+        title = _title(self.name, self.number)
+        return _("{title} ({id}) cannot be read: {reason}", title=title, id=self.id, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run as lists show it.
 

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from functools import lru_cache
@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 from core.config import KnobTurn, RunConfig, check_turn, parse_config
 from core.config.identity import config_hash
-from core.errors import ConfigError, EngineError, RunNotFoundError, StaleAttemptError, StoreError, shown
+from core.errors import (
+    ConfigError,
+    EngineError,
+    PlaygroundError,
+    RunNotFoundError,
+    StaleAttemptError,
+    StoreError,
+    shown,
+)
 from core.events import Evaluation, FloatArray, Frame, Predictions, Probe, Started, Step, Tokens
 from core.language import N_, _
 from core.representation.projections import Points
@@ -28,8 +36,19 @@ from core.settings import settings
 from core.store import frames as frame_files
 from core.store.database import UNDO_S, Database
 from core.store.liveness import from_json, liveness_of, observed, to_json
-from core.store.names import checked_name, checked_tags, new_id
-from core.store.records import Control, Discarded, KnobState, Liveness, NextRun, RunRecord, RunSummary, Status, Waiting
+from core.store.names import checked_name, checked_tags, checked_visitor_name, new_id, visitor_key
+from core.store.records import (
+    Control,
+    Discarded,
+    KnobState,
+    Liveness,
+    NextRun,
+    RunRecord,
+    RunSummary,
+    Status,
+    UnreadableRun,
+    Waiting,
+)
 from core.store.sizes import Dropped, FolderSizes, RunSize
 
 # Shorter beginnings of an id could be taken for a run's number.
@@ -56,13 +75,12 @@ ACTIVE_STATUSES = "('starting', 'running', 'paused', 'stopping')"
 # One that starts from another waits for its end. The parameter: owners who have as many runs going on as they may.
 IN_LINE = (
     "SELECT runs.*, coalesce(visitors.turn_at, 0) AS turn_at FROM runs LEFT JOIN visitors ON visitors.id = runs.owner "
-    "WHERE status = 'queued' AND NOT EXISTS ("
+    "WHERE status = 'queued' AND json_valid(config) AND NOT EXISTS ("
     "SELECT 1 FROM runs source WHERE source.id = json_extract(runs.config, '$.start') AND source.discarded_at IS NULL "
     f"AND (source.status = 'queued' OR source.status IN {ACTIVE_STATUSES})"
     ") AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(?))) "
     "ORDER BY background, turn_at, queued_at, number"
 )
-NEXT_IN_LINE = f"{IN_LINE} LIMIT 1"
 SUMMARY_COLUMNS = (
     "id, number, name, config, status, created_at, started_at, ended_at, attempt, begun_attempt, last_step, steps, "
     "checkpoint_step, device, message, slot, worker, heartbeat_at, probe IS NOT NULL AS probe_known, "
@@ -223,11 +241,26 @@ class Store(Database):
         if any(_observed(row) == Status.INTERRUPTED for row in rows):
             rows = self.all(f"{every} ORDER BY number DESC")  # see `_row`
         turns = self._turns()
-        return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in rows]
+        readable = [row for row in rows if _problem(row["config"]) is None]
+        return [RunSummary(**_summary(row, turns.get(row["id"], ()))) for row in readable]
+
+    def unreadable_runs(self) -> list[UnreadableRun]:
+        """Return the runs whose stored config this version cannot read, newest first; `runs` leaves them out."""
+        rows = self.all(
+            "SELECT id, number, name, owner, config FROM runs WHERE discarded_at IS NULL ORDER BY number DESC"
+        )
+        found = ((row, _problem(row["config"])) for row in rows)
+        return [
+            UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem)
+            for row, problem in found
+            if problem is not None
+        ]
 
     def run(self, run_id: str) -> RunRecord:
-        """Raises: RunNotFoundError, also for text that is no run id."""
+        """Raises: RunNotFoundError, also for text that is no run id; StoreError where its config cannot be read."""
         row = self._row(run_id)
+        if (problem := _problem(row["config"])) is not None:
+            raise StoreError(UnreadableRun(row["id"], row["number"], row["name"], row["owner"], problem).sentence)
         probe = _probe(row["probe"])
         turns = self._turns(run_id).get(run_id, ())
         return RunRecord(**_summary(row, turns), probe=probe, facts=json.loads(row["facts"] or "{}"))
@@ -288,8 +321,10 @@ class Store(Database):
         now = time.time()
         with self.transaction() as db:
             for run_id in run_ids:
-                status = _observed(db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone())
-                if status.active or status == Status.QUEUED:
+                row = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+                status = _observed(row)
+                # A queued run that cannot be read never starts, so there is nothing to stop.
+                if status.active or (status == Status.QUEUED and _problem(row["config"]) is None):
                     message = _("Run {id} is {status}: stop it before deleting it.", id=run_id, status=_(str(status)))
                     raise EngineError(message)
                 db.execute("UPDATE runs SET discarded_at = ? WHERE id = ?", (now, run_id))
@@ -332,7 +367,8 @@ class Store(Database):
 
     def _purge_rows(self) -> None:
         """Free the rows that no run was made with."""
-        hashes = self.all("SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs")
+        named = "SELECT DISTINCT json_extract(config, '$.task.content_hash') AS hash FROM runs WHERE json_valid(config)"
+        hashes = self.all(named)
         needed = {row["hash"] for row in hashes}
         for path in (self.folder / "rows").glob("*.parquet"):
             if path.stem not in needed and time.time() - path.stat().st_mtime > ROWS_GRACE_S:
@@ -527,7 +563,7 @@ class Store(Database):
         with self.transaction() as db:
             running = db.execute(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}").fetchall()
             taken = {slot for row in running if _observed(row).active for slot in _slots_of(row, slots)}
-            row = db.execute(NEXT_IN_LINE, (_busy(running, most_of_owner),)).fetchone()
+            row = _first_readable(db.execute(IN_LINE, (_busy(running, most_of_owner),)))
             if row is None:
                 return None
             fitting = (slot for slot in slots if (own := _slots_from(slot, row, slots)) and taken.isdisjoint(own))
@@ -552,9 +588,8 @@ class Store(Database):
     def next_in_line(self, most_of_owner: int | None = None) -> NextRun | None:
         """The run that `claim_next` would take; None when nothing waits."""
         running = self.all(f"SELECT * FROM runs WHERE status IN {ACTIVE_STATUSES}") if most_of_owner else []
-        for row in self.all(NEXT_IN_LINE, (_busy(running, most_of_owner),)):
-            return NextRun(_config(row["config"]), bool(row["background"]))
-        return None
+        row = _first_readable(self.all(IN_LINE, (_busy(running, most_of_owner),)))
+        return None if row is None else NextRun(_config(row["config"]), bool(row["background"]))
 
     def line(self) -> list[Waiting]:
         """The queued runs that may begin, in the order in which people wait; nobody's limit is looked at."""
@@ -568,12 +603,12 @@ class Store(Database):
     def name_visitor(self, visitor: str, name: str) -> None:
         """What others read of a visitor; "" for none.
 
-        Raises: ConfigError for a name that is too long, or that somebody else has.
+        Raises: ConfigError for a name that is too long or reserved, or that reads like another visitor's.
         """
-        checked = checked_name(name)
+        checked = checked_visitor_name(name)
         with self.transaction() as db:
             others = db.execute("SELECT name FROM visitors WHERE id != ? AND name != ''", (visitor,))
-            if checked.casefold() in {row["name"].casefold() for row in others}:
+            if checked and visitor_key(checked) in {visitor_key(row["name"]) for row in others}:
                 raise ConfigError("name", checked, _("somebody else here has it: choose another."))
             db.execute(
                 "INSERT INTO visitors (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
@@ -868,7 +903,8 @@ def _busy(running: Sequence[sqlite3.Row], most: int | None) -> str:
 
 def _slots_from(first: int, row: sqlite3.Row, slots: Sequence[int]) -> Sequence[int]:
     """The slots that a run takes where it begins at `first`; none where there are too few from there on."""
-    wanted = min(_config(row["config"]).processes, len(slots))
+    processes = _config(row["config"]).processes if _problem(row["config"]) is None else 1
+    wanted = min(processes, len(slots))
     place = slots.index(first)
     return slots[place : place + wanted] if place + wanted <= len(slots) else ()
 
@@ -945,6 +981,19 @@ def _summary(row: sqlite3.Row, turns: tuple[Turn, ...]) -> dict[str, Any]:
 @lru_cache(maxsize=CONFIGS_KEPT)
 def _config(text: str) -> RunConfig:
     return parse_config(text)
+
+
+def _problem(text: str) -> str | None:
+    """Return why a stored config cannot be read, such as a field of a later version; None where it can."""
+    try:
+        _config(text)
+    except PlaygroundError as error:
+        return str(error)
+    return None
+
+
+def _first_readable(rows: Iterable[sqlite3.Row]) -> sqlite3.Row | None:
+    return next((row for row in rows if _problem(row["config"]) is None), None)
 
 
 @lru_cache(maxsize=CONFIGS_KEPT)

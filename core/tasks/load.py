@@ -98,7 +98,14 @@ def _sources(config: TaskConfig, library: Library | None) -> Sources:
 
 
 def _both(path: Path, test_path: str | None) -> tuple[Path, ...]:
-    return (path, Path(test_path)) if test_path else (path,)
+    files = (path, Path(test_path)) if test_path else (path,)
+    for one in files:
+        # A name that a visitor gives must not reach into the working directory of the server.
+        if not one.is_absolute():
+            raise TaskError(
+                _("File {name} is not a whole path: give one, such as /data/reviews.csv.", name=shown(str(one)))
+            )
+    return files
 
 
 class Fixed:

@@ -88,12 +88,12 @@ def prepare(
     if encoder.pooling == "auto":
         encoder = encoder.model_copy(update={"pooling": own_pooling(encoder.id)})
     if is_local(encoder.id):
-        encoder = encoder.model_copy(update={"id": _absolute(encoder.id)})
+        encoder = encoder.model_copy(update={"id": _expanded(encoder.id)})
     task = draft.task
     if task.id == FILE_TASK and task.path:
-        task = task.model_copy(update={"path": _absolute(task.path)})
+        task = task.model_copy(update={"path": _expanded(task.path)})
     if task.test_path:
-        task = task.model_copy(update={"test_path": _absolute(task.test_path)})
+        task = task.model_copy(update={"test_path": _expanded(task.test_path)})
     if task.validation_size is None:
         natural = load(_whole(task), draft.seed)
         task = task.model_copy(update={"validation_size": validation_size(natural, draft.probe.size, gpu=gpu)})
@@ -131,9 +131,9 @@ def _where(draft: RunConfig, number: int) -> str:
     return f"phases.{number}." if len(draft.phases) > 1 else ""
 
 
-def _absolute(path: str) -> str:
+def _expanded(path: str) -> str:
     try:
-        return str(Path(path).expanduser().absolute())
+        return str(Path(path).expanduser())
     except RuntimeError:
         raise TaskError(
             _("{path} is below a home folder that does not exist: check the path.", path=shown(path))

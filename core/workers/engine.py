@@ -11,7 +11,7 @@ from core.store import Status, Store
 from core.tasks import TaskData
 from core.training.prepare import prepare
 from core.workers import machine
-from core.workers.limits import check_waiting
+from core.workers.limits import check_paths, check_waiting
 from core.workers.memory import check_memory
 from core.workers.run_rows import TaskSource, keep_rows
 
@@ -51,6 +51,7 @@ class Engine(ABC):
 
         Raises: ConfigError, TaskError or EncoderError.
         """
+        check_paths(draft)
         self._check_start(draft)
         config, data = prepare(
             draft,

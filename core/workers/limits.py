@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from core.errors import EngineError
+from collections.abc import Callable
+
+from core.config import RunConfig
+from core.config.folders import is_path, named_paths
+from core.errors import ConfigError, EngineError
 from core.language import _, ngettext
 from core.settings import settings
 from core.store import Store
+
+_trusted: Callable[[], bool] = lambda: True  # noqa: E731 - replaced as a whole by `ask_for_trust`
+
+
+def ask_for_trust(ask: Callable[[], bool]) -> None:
+    """Have `ask` tell an admin from other visitors of a shared server; the command line and workers are trusted."""
+    global _trusted  # noqa: PLW0603 - one app, one way to know its visitors
+    _trusted = ask
+
+
+def check_paths(config: RunConfig) -> None:
+    """Raises: ConfigError for a file or folder of a shared server that a visitor names."""
+    for field, path in named_paths(config):
+        _check_path(field, path)
+
+
+def check_model(field: str, name: str) -> None:
+    """Raises: ConfigError for a model in a folder of a shared server that a visitor names."""
+    if is_path(name):
+        _check_path(field, name)
+
+
+def _check_path(field: str, path: str) -> None:
+    if not settings().shared or _trusted():
+        return
+    if field.endswith("path"):
+        remedy = _("only an admin may name a file of this server; add your own on the Data page.")
+    else:
+        remedy = _("only an admin may name a folder of this server; give the name of a model on the Hub.")
+    raise ConfigError(field, path, remedy)
 
 
 def most_of_visitor() -> int | None:

@@ -10,7 +10,7 @@ import streamlit as st
 from core.errors import PlaygroundError
 from core.language import N_, _, listed
 from core.settings import settings
-from core.store import UNDO_S, RunRecord, RunSummary, Status
+from core.store import UNDO_S, RunRecord, RunSummary, Status, UnreadableRun
 from core.store.names import NAME_CHARS, TAGS_MAX, checked_name, checked_tags
 from core.store.sizes import size_text
 from core.workers import Engine
@@ -70,12 +70,12 @@ def show_notice() -> None:
         st.warning(escaped(sentence))
 
 
-def delete_with_undo(engine: Engine, runs: list[RunSummary]) -> None:
+def delete_with_undo(engine: Engine, runs: Sequence[RunSummary | UnreadableRun]) -> None:
     """Take runs out of the list at once; the store remembers them for the undo."""
     _ask(lambda: engine.store.discard(*(run.id for run in runs)))
 
 
-def delete_button(engine: Engine, runs: list[RunSummary], label: str, key: str) -> None:
+def delete_button(engine: Engine, runs: Sequence[RunSummary | UnreadableRun], label: str, key: str) -> None:
     """Delete runs, after saying how much room that makes. Args: label: as people read it."""
     runs = [run for run in runs if visitor().may_change(run.owner)]
     sizes = engine.store.sizes()

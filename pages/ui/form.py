@@ -12,13 +12,15 @@ from core.config import EncoderConfig, ProbeConfig, RunConfig, parse_config
 from core.config.fields import fields_of
 from core.config.sections import ResourcesConfig
 from core.encoders.catalogue import ENGLISH, LISTED
-from core.encoders.own_pooling import known_pooling
+from core.encoders.own_pooling import Pooling, known_pooling
 from core.encoders.source import BUNDLED
+from core.errors import PlaygroundError
 from core.language import N_, _, with_more
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.training.defaults import DEFAULT_STEPS
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps
+from core.workers.limits import check_model
 from pages.ui import state
 from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parameter_widget import choice_field
@@ -72,7 +74,7 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
 
 def _encoder(start: RunConfig) -> dict[str, Any]:
     now = {name: state.widget_value(state.form_key(key), getattr(start.encoder, name)) for name, key in ENCODER.items()}
-    own = known_pooling(now["id"] or BUNDLED)
+    own = _pooling_of(now["id"] or BUNDLED)
     pooling = now["pooling"] if now["pooling"] != "auto" else own
     summary = [now["id"] or BUNDLED, _(POOLINGS[pooling]), counted(now["max_length"] or 0, "token")]
     with summarised(summary, "form.encoder_fold"):
@@ -104,6 +106,15 @@ def _encoder_fields(start: RunConfig, own: str | None) -> dict[str, Any]:
         right, fields["max_length"], start.encoder.max_length, step=32, key=state.form_key(ENCODER["max_length"])
     )
     return {"id": encoder_id or BUNDLED, "pooling": pooling, "max_length": int(length)}
+
+
+def _pooling_of(encoder_id: str) -> Pooling | None:
+    """None also for an encoder that the visitor may not name, which the launch card explains."""
+    try:
+        check_model("encoder.id", encoder_id)
+    except PlaygroundError:
+        return None
+    return known_pooling(encoder_id)
 
 
 def _encoder_label(name: str) -> str:

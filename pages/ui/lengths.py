@@ -19,6 +19,7 @@ from core.quantities import percent
 from core.tasks.dataset import Input
 from core.tasks.survey import length_summary, word_counts
 from core.workers import JobRecord
+from core.workers.limits import check_model
 from pages.ui import reads
 from pages.ui.caching import cached
 from pages.ui.live_figure import live_figure
@@ -90,6 +91,7 @@ def _middle(found: Sequence[int], *, of_tokens: bool) -> str:
 
 def _counts(encoder: str, texts: list[Input]) -> TokenCounts | None:
     """At once where the tokenizer is here; else from a job, once somebody asks for it. None while there are none."""
+    check_model("encoder", encoder)
     file = tokenizer_file(encoder)
     if file is not None:
         return _counted(encoder, str(file), Path(file).stat().st_mtime_ns, texts)

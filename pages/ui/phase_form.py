@@ -21,6 +21,7 @@ from core.language import N_, _, called
 from core.losses.registry import loss_entry
 from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS, Rates, default_rates, default_temperature
+from core.workers.limits import check_model
 from pages.ui import phases_state, state
 from pages.ui.number_field import number_field
 from pages.ui.objective_form import objective_form, structure
@@ -123,6 +124,7 @@ def _structure(objective: JSON) -> Any:
 def _shape(encoder_id: str) -> EncoderShape | None:
     """None for an encoder that cannot be had now, which the launch card explains."""
     try:
+        check_model("encoder.id", encoder_id)
         return encoder_shape(encoder_id)
     except PlaygroundError:
         return None

@@ -17,6 +17,7 @@ from core.tasks.rows import is_own
 from core.training.prepare import prepare
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers import run_rows as rows
+from core.workers.limits import check_paths
 from core.workers.machine import has_bfloat16, has_gpu
 from pages.ui.caching import cached
 
@@ -97,6 +98,7 @@ def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
 
     Raises: ConfigError, TaskError or EncoderError in one sentence.
     """
+    check_paths(draft)
     return _prepared(draft, _stamps(draft))
 
 

@@ -17,6 +17,7 @@ from core.views.preview import text_views
 from core.views.registry import view_entry
 from core.views.segments import Mark, Segment, ViewPreview, segments_of
 from core.workers import JobRecord
+from core.workers.limits import check_model
 from pages.ui import reads, state
 from pages.ui.parameter_widget import parameter_widget
 from pages.ui.parts import escaped
@@ -64,6 +65,7 @@ def _sides(text: Input) -> list[str]:
 
 def _tokens(text: Input, encoder: str) -> list[str] | None:
     try:
+        check_model("encoder", encoder)
         if tokenizer_file(encoder) is not None:
             return token_strings(encoder, text)
         st.caption(_("The tokenizer of this encoder is not here, so views of tokens are only described."))
@@ -109,6 +111,13 @@ def _round_trip(text: Input, preview: ViewPreview) -> None:
             p.name: parameter_widget(column, p, p.default, f"views.{p.name}")
             for column, p in zip(st.columns(3), view_entry(TRANSLATE).parameters, strict=True)
         }
+        try:
+            for p in view_entry(TRANSLATE).parameters:
+                if p.kind == "name":
+                    check_model(p.name, str(settings[p.name]))
+        except PlaygroundError as error:
+            st.error(escaped(str(error)))
+            return
         texts = _sides(text)
         request = {**settings, "texts": texts, "seed": state.remembered("views.draw", lambda: 0)}
         job = next((job for job in reads.jobs().jobs() if job.kind == "translate" and job.request == request), None)

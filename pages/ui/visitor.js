@@ -1,9 +1,19 @@
-// Keeps what the server signed, so that this browser is known again. Nothing else reads it.
-export default function ({ data }) {
-  const { name, value, max_age_s } = data;
-  const held = document.cookie.split("; ").includes(`${name}=${value}`);
-  if (!held) {
+// Keeps what the server signed, so that this browser is known again. Tabs take turns: what another tab has kept first is
+// given to the session, so that all of them are one visitor.
+export default function ({ data, setStateValue }) {
+  const { name, value, replaced, max_age_s } = data;
+  const keep = () => {
+    const cookie = document.cookie.split("; ").find((one) => one.startsWith(`${name}=`));
+    const held = cookie?.slice(name.length + 1);
+    if (held === value) return;
+    if (held && held !== replaced) {
+      setStateValue("held", held);
+      return;
+    }
     const secure = location.protocol === "https:" ? "; Secure" : "";
     document.cookie = `${name}=${value}; Max-Age=${max_age_s}; Path=/; SameSite=Lax${secure}`;
-  }
+  };
+  // A browser has no locks for a page that came without TLS from another machine.
+  if (navigator.locks) navigator.locks.request(name, keep);
+  else keep();
 }

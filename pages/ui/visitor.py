@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 import streamlit as st
@@ -18,19 +20,26 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from core.config.labels import problem_text
 from core.errors import EngineError, PlaygroundError
 from core.language import _
+from core.quantities import counted
 from core.settings import settings
 from core.store import Store, default_folder
 from core.store.names import NAME_CHARS, new_id
 from core.store.secret import server_secret
+from core.workers.limits import ask_for_trust
 from pages.ui import state
 from pages.ui.caching import cached
 from pages.ui.parts import escaped
 
 COOKIE, SALT, YEAR_S = "scl_visitor", "visitor", 365 * 86_400
 ADMIN, VISITOR = "visitor.admin", "visitor.id"
+# The browser's component, the cookie that it gave last, and the one that it may replace.
+KEEPING, TAKEN, REPLACED = "visitor", "visitor.taken", "visitor.replaced"
 NAME_POPOVER, NAMED = "visitor.name_popover", "visitor.named"
 # Guessing a key takes this long for each guess.
 WRONG_KEY_S = 1.0
+# As many wrong keys within this time lock the field for as long, for all visitors: a new browser is easily made.
+WRONG_KEYS_MOST, LOCKED_S = 10, 600.0
+_wrong_keys_at: deque[float] = deque(maxlen=WRONG_KEYS_MOST)
 DIGITS = 10_000
 
 _mount = st.components.v2.component(
@@ -66,9 +75,28 @@ def visitor() -> Visitor:
 
 def greet() -> None:
     """Have the browser of somebody without a login be known again."""
-    if settings().shared and _email() is None:
-        signed = _signer(str(default_folder().absolute())).dumps(visitor().id)
-        _mount(key="visitor", data={"name": COOKIE, "value": str(signed), "max_age_s": YEAR_S}, height="content")
+    ask_for_trust(lambda: not state.in_session() or visitor().is_admin)
+    if not settings().shared or _email() is not None:
+        return
+    held = (state.widget_value(KEEPING) or {}).get("held")
+    if held is not None and held != state.remembered(TAKEN, lambda: None):
+        state.remember(TAKEN, held)
+        known = _visitor_of(str(held))
+        if known is None:
+            state.remember(REPLACED, held)
+        else:
+            state.remember(VISITOR, known)
+    _mount(
+        key=KEEPING,
+        data={
+            "name": COOKIE,
+            "value": _signed(str(visitor().id)),
+            "replaced": state.remembered(REPLACED, str),
+            "max_age_s": YEAR_S,
+        },
+        on_held_change=lambda: None,
+        height="content",
+    )
 
 
 def require_own(owner: str | None) -> None:
@@ -123,6 +151,8 @@ def who_am_i(store: Store) -> None:
             may = _("You are {name}. You may watch everybody’s runs, and change your own.", name=called)
         st.caption(may, width="content")
         _name_form(store, me.id, name)
+        if _email() is None:
+            _forget_form(store, me.id)
         if known.admin_key is not None and not me.is_admin:
             _admin_form(known.admin_key.get_secret_value())
         if state.remembered(ADMIN, bool) and st.button(_("Stop being an admin"), type="tertiary"):
@@ -153,11 +183,47 @@ def _admin_form(key: str) -> None:
         # Translators: a secret that makes its owner an admin.
         typed = st.text_input(_("Key"), type="password", help=about)
         if st.form_submit_button(_("Become an admin"), type="primary"):
+            if (locked_s := _locked_s()) > 0:
+                st.error(
+                    _(
+                        "After {count} wrong keys nobody can become an admin for {minutes}: try again later.",
+                        count=WRONG_KEYS_MOST,
+                        minutes=counted(ceil(locked_s / 60), "minute"),
+                    )
+                )
+                return
             if hmac.compare_digest(typed.encode(), key.encode()):
                 state.remember(ADMIN, True)
                 st.rerun()
+            _wrong_keys_at.append(time.monotonic())
             time.sleep(WRONG_KEY_S)
             st.error(_("That is not the key: ask whoever runs the server."))
+
+
+def _locked_s() -> float:
+    """Seconds for which no key is taken any more; 0 where one is."""
+    if len(_wrong_keys_at) < WRONG_KEYS_MOST or _wrong_keys_at[-1] - _wrong_keys_at[0] > LOCKED_S:
+        return 0.0
+    return max(0.0, _wrong_keys_at[-1] + LOCKED_S - time.monotonic())
+
+
+def _forget_form(store: Store, me: str) -> None:
+    with st.popover(_("Forget me"), icon=":material/person_off:"):
+        st.caption(
+            _(
+                "This browser becomes a new visitor, without a name. Your runs stay, as those of {visitor}, and only "
+                "an admin can change them.",
+                visitor=_nameless(me),
+            )
+        )
+        st.button(_("Forget me"), type="primary", key="visitor.forget", on_click=_forget, args=(store, me))
+
+
+def _forget(store: Store, me: str) -> None:
+    store.name_visitor(me, "")
+    state.remember(REPLACED, _signed(me))
+    state.remember(VISITOR, new_id())
+    state.remember(ADMIN, False)
 
 
 def _email() -> str | None:
@@ -169,13 +235,19 @@ def _email() -> str | None:
 
 def _from_cookie() -> str:
     """The visitor of a cookie that this server has signed, else a new one."""
-    signed = st.context.cookies.get(COOKIE)
-    if signed:
-        try:
-            return str(_signer(str(default_folder().absolute())).loads(signed))
-        except BadSignature:
-            pass  # not ours: it is taken for none
-    return new_id()
+    return _visitor_of(st.context.cookies.get(COOKIE) or "") or new_id()
+
+
+def _visitor_of(signed: str) -> str | None:
+    """The visitor of a cookie; None for one that this server has not signed."""
+    try:
+        return str(_signer(str(default_folder().absolute())).loads(signed))
+    except BadSignature:
+        return None
+
+
+def _signed(visitor_id: str) -> str:
+    return str(_signer(str(default_folder().absolute())).dumps(visitor_id))
 
 
 @cached(4)

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from core.store import Status, Store
 from core.store.secret import server_secret
 from core.workers import LocalEngine
-from pages.ui.visitor import COOKIE, SALT
+from pages.ui.visitor import COOKIE, SALT, _nameless
 from tests.browser.conftest import Server
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("shared"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCL_SHARED", "1")
-        patch.setenv("SCL_ADMIN_KEY", "sesame")
+        patch.setenv("SCL_ADMIN_KEY", "open sesame, please")
         made.start()
     yield made
     made.close()
@@ -46,6 +46,27 @@ def known_as(page: Page, url: str) -> str:
     found = re.search(r"visitor \d{4}", words.inner_text())
     assert found is not None
     return found[0]
+
+
+def test_three_tabs_opened_at_once_are_one_visitor(shared_server: Server, browser: Browser) -> None:
+    context = browser.new_context()
+    tabs = [context.new_page() for _ in range(3)]
+    for tab in tabs:
+        tab.evaluate("url => { setTimeout(() => { location.href = url }, 100) }", f"{shared_server.url}/runs")
+    for tab in tabs:
+        expect(tab.get_by_text(re.compile("^You are "))).to_be_visible()
+    cookie = next(one["value"] for one in context.cookies() if one["name"] == COOKIE)
+    secret = server_secret(shared_server.store_folder)
+    first = _nameless(str(URLSafeSerializer(secret, salt=SALT).loads(cookie)))
+    for tab in tabs:
+        expect(tab.get_by_text(f"You are {first}")).to_be_visible()
+
+    tabs[0].get_by_role("button", name="Forget me").click()
+    tabs[0].get_by_test_id("stPopoverBody").get_by_role("button", name="Forget me").click()
+    expect(tabs[0].get_by_text(f"You are {first}")).to_have_count(0)
+    expect(tabs[0].get_by_text(re.compile("^You are visitor"))).to_be_visible()
+    assert known_as(tabs[0], shared_server.url) == known_as(tabs[1], shared_server.url) != first
+    context.close()
 
 
 def test_others_watch_and_cannot_stop_until_they_are_an_admin(
@@ -72,7 +93,7 @@ def test_others_watch_and_cannot_stop_until_they_are_an_admin(
 
     bob.get_by_role("link", name="Runs").click()
     bob.get_by_role("button", name="Admin").click()
-    bob.get_by_label("Key", exact=True).fill("sesame")
+    bob.get_by_label("Key", exact=True).fill("open sesame, please")
     bob.get_by_role("button", name="Become an admin").click()
     expect(bob.get_by_text(", an admin:")).to_be_visible()
     bob.get_by_role("link", name="Fine-tune").click()

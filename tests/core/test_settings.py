@@ -24,7 +24,9 @@ def test_without_a_file_there_are_defaults(file: Path) -> None:
 
 
 def test_a_file_counts_and_the_environment_goes_before_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_text('shared = true\nvisitor_waiting = 2\nadmins = ["a@b.org"]\nadmin_key = "k"\nsomething_else = 1\n')
+    file.write_text(
+        'shared = true\nvisitor_waiting = 2\nadmins = ["a@b.org"]\nadmin_key = "open sesame, do"\nsomething_else = 1\n'
+    )
     assert (settings().shared, settings().visitor_waiting, settings().admins) == (True, 2, ("a@b.org",))
     monkeypatch.setenv("SCL_VISITOR_WAITING", "7")
     assert settings().visitor_waiting == 7
@@ -41,11 +43,11 @@ def test_one_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_key_of_admins_is_not_printed(file: Path) -> None:
-    file.write_text('admin_key = "sesame"')
+    file.write_text('admin_key = "open sesame, do"')
     assert "sesame" not in repr(settings())
     key = settings().admin_key
     assert key is not None
-    assert key.get_secret_value() == "sesame"
+    assert key.get_secret_value() == "open sesame, do"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pages.ui import visitor
 from pages.ui.visitor import Visitor
 
 ROOT = Path(__file__).resolve().parents[2]
-KEY = "open sesame"
+KEY = "open sesame, please"
 
 
 @pytest.fixture

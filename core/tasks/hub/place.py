@@ -58,14 +58,15 @@ def located(request: HubRequest) -> Place:
     script = f"{request.repository.rpartition('/')[2]}.py"
     if request.revision == PARQUET_REVISION or any(file.rfilename == script for file in found.siblings or ()):
         return _converted(request)
+    address = f"hf://datasets/{request.repository}"  # a name alone may be a folder of the working directory
     try:
         builder = datasets.load_dataset_builder(
-            request.repository, request.config, revision=found.sha, storage_options=STORAGE_OPTIONS
+            address, request.config, revision=found.sha, storage_options=STORAGE_OPTIONS
         )
     except (datasets.exceptions.DataFilesNotFoundError, datasets.data_files.EmptyDatasetError):
         return _converted(request)  # files of a kind that is not read, which the Hub may have converted
     except ValueError:
-        _check_config(request, datasets.get_dataset_config_names(request.repository, revision=found.sha))
+        _check_config(request, datasets.get_dataset_config_names(address, revision=found.sha))
         raise
     files = {str(split): tuple(map(str, paths)) for split, paths in (builder.config.data_files or {}).items()}
     return Place(builder, str(found.sha), False, files)

@@ -174,7 +174,7 @@ class TestLocal:
     @pytest.mark.parametrize("ask", [encoder_shape, encoder_folder])
     @pytest.mark.parametrize("name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~no_such_person/x"])
     def test_an_unknown_path_is_refused(self, name: str, ask: Any) -> None:
-        with pytest.raises(EncoderError, match="is not a folder: check the path") as caught:
+        with pytest.raises(EncoderError, match="is not a folder: give its whole path") as caught:
             ask(name)
         check_sentence(caught.value)
 

@@ -145,17 +145,11 @@ def test_a_contrastive_loss_alone_cannot_teach_the_classifier_alone(draft: Draft
         prepare(draft(**alone), gpu=False)
 
 
-def test_paths_become_absolute(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
-    relative_csv, relative_encoder = os.path.relpath(small_csv), os.path.relpath(tiny_encoder)
-    given = draft(
-        task={"path": relative_csv, "test_path": relative_csv},
-        more={"encoder": {"id": relative_encoder, "max_length": 32}},
-    )
-    config = prepared(given)
-    assert Path(str(config.task.path)).samefile(small_csv)
-    assert Path(str(config.task.path)).is_absolute()
-    assert Path(str(config.task.test_path)).is_absolute()
-    assert Path(config.encoder.id).is_absolute()
+def test_a_path_relative_to_the_working_directory_is_refused(draft: Draft, tiny_encoder: Path, small_csv: Path) -> None:
+    with pytest.raises(TaskError, match="is not a whole path"):
+        prepared(draft(task={"path": os.path.relpath(small_csv)}))
+    with pytest.raises(EncoderError, match="give its whole path"):
+        prepared(draft(more={"encoder": {"id": os.path.relpath(tiny_encoder), "max_length": 32}}))
 
 
 def test_a_home_folder_that_does_not_exist_is_refused(draft: Draft) -> None:

@@ -1,0 +1,70 @@
+"""The names by which a browser may call this server, and the size of what it may upload."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import streamlit as st
+from streamlit import config
+
+from core.artifacts.packed import BYTES_MAX
+from core.errors import EngineError, shown
+from core.language import _
+from core.settings import settings
+
+UPLOAD_MB = "server.maxUploadSize"
+
+
+def check_host() -> None:
+    """Refuse a browser whose page was opened by a name that is not this server's.
+
+    A page elsewhere can have its own name lead to this machine (DNS rebinding); its browser then sends that name.
+
+    Raises: EngineError.
+    """
+    host = _called_by()
+    if host is None:  # no browser: each of them sends one
+        return
+    name = _name(f"//{host}")
+    if not _is_address(name) and name not in _own_names():
+        message = _(
+            "This server is not called {host}: open it by its own name, or name that one in SCL_ADDRESS or SCL_HOST.",
+            host=shown(name),
+        )
+        raise EngineError(message)
+
+
+def bound_uploads() -> None:
+    """Have the server refuse uploads that no page takes, before they are in memory."""
+    most = max(settings().max_file_mb, BYTES_MAX // 2**20)
+    if st.get_option(UPLOAD_MB) != most:
+        config.set_option(UPLOAD_MB, most)
+
+
+def _called_by() -> str | None:
+    host: str | None = st.context.headers.get("Host")
+    return host
+
+
+def _own_names() -> set[str]:
+    known = settings()
+    names = {"localhost", st.get_option("server.address"), st.get_option("browser.serverAddress")}
+    names |= {_name(known.address or ""), *(known.host or "").replace(",", " ").split()}
+    return {name.lower() for name in names if name}
+
+
+def _name(address: str) -> str:
+    try:
+        return (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    """Return whether the name is an IP address, which no other page can make lead here."""
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Attacks on a server that its visitors share, each of them refused."""
