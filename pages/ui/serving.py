@@ -6,7 +6,9 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import streamlit as st
-from streamlit import config
+from streamlit import config, runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from core.artifacts.packed import BYTES_MAX
 from core.errors import EngineError, shown
@@ -14,6 +16,8 @@ from core.language import _
 from core.settings import settings
 
 UPLOAD_MB = "server.maxUploadSize"
+# A page takes one file at a time.
+UPLOADS_HELD = 4
 
 
 def check_host() -> None:
@@ -36,10 +40,29 @@ def check_host() -> None:
 
 
 def bound_uploads() -> None:
-    """Have the server refuse uploads that no page takes, before they are in memory."""
+    """Refuse uploads that no page takes before they are in memory, and hold only the newest of a session."""
     most = max(settings().max_file_mb, BYTES_MAX // 2**20)
     if st.get_option(UPLOAD_MB) != most:
         config.set_option(UPLOAD_MB, most)
+    if runtime.exists():
+        manager = runtime.get_instance().uploaded_file_mgr
+        if isinstance(manager, MemoryUploadedFileManager):
+            manager.__class__ = NewestUploads
+
+
+class NewestUploads(MemoryUploadedFileManager):
+    """Streamlit's store of uploads, which by itself holds whatever a session sends until it ends."""
+
+    def add_file(self, session_id: str, file: UploadedFileRec) -> None:
+        """Add a file; the oldest of its session go until all together are as large as one upload may be."""
+        most = int(st.get_option(UPLOAD_MB)) * 2**20
+        held = dict(self.file_storage.get(session_id, {}))
+        for old in list(held):
+            if len(held) < UPLOADS_HELD and sum(len(one.data) for one in (*held.values(), file)) <= most:
+                break
+            del held[old]
+            self.remove_file(session_id, old)
+        super().add_file(session_id, file)
 
 
 def _called_by() -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import streamlit
 import yaml
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.testing.v1 import AppTest
 
 from core.cli.main import cli, main
@@ -292,6 +293,17 @@ class TestServing:
         monkeypatch.delenv("SCL_MAX_FILE_MB")
         page("home")
         assert streamlit.get_option("server.maxUploadSize") == 256
+
+    def test_a_session_cannot_fill_the_memory_with_uploads(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(streamlit, "get_option", lambda _: 1)
+        held = serving.NewestUploads("/upload")
+        for number in range(6):
+            held.add_file("mine", UploadedFileRec(str(number), "a.csv", "text/csv", b"x" * 2**18))
+        assert [one.file_id for one in held.get_files("mine", [*"012345"])] == [*"2345"]
+        held.add_file("mine", UploadedFileRec("large", "a.csv", "text/csv", b"x" * 2**20))
+        held.add_file("other", UploadedFileRec("0", "a.csv", "text/csv", b"x"))
+        assert [one.file_id for one in held.get_files("mine", [*"012345", "large"])] == ["large"]
+        assert held.get_files("other", ["0"])
 
     def test_a_container_may_do_no_more_than_it_needs(self) -> None:
         services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]
