@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
 from core.language import ENGLISH, _, in_language
-from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
+from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers.limits import check_experiment
 
@@ -50,6 +50,8 @@ class Experiments:
         design.check_early_stopping()
         check_experiment(design.runs, owner)
         self._check_drafts(design)
+        task = TaskLibrary(self.engine.store.folder).named(design.base.task)  # its name outlives the task
+        design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
         experiment_id = self.table.create(design.name, design.to_json(), owner)
         # The first run begins while the job that makes the others is still loading what it needs.
         make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)

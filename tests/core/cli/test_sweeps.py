@@ -13,7 +13,7 @@ import yaml
 from core.config import RunConfig
 from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.protocols.registry import PROTOCOLS
-from core.store import ExperimentTable, Store
+from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers import LocalEngine
 from tests.core.cli.test_main import run
 from tests.core.experiments.instant import InstantEngine
@@ -99,6 +99,25 @@ class TestSweep:
         status, out, _ = run("experiments", "resume", "1", "--more-seeds", "2")
         assert status == 0
         assert "| 0.9        | 8 " in out
+
+
+@pytest.mark.usefixtures("instant")
+def test_an_own_task_is_called_by_the_name_that_it_had(run: Run, file: Path, tmp_path: Path, small_csv: Path) -> None:
+    library = TaskLibrary(tmp_path / "runs")
+    assert run("tasks", "add", str(small_csv), "--name", "Mine")[0] == 0
+    [task] = library.tasks()
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    given["base"] |= {"task.id": task.id, "task.path": None}
+    file.write_text(yaml.safe_dump(given), encoding="utf-8")
+    assert run("sweep", str(file))[0] == 0
+    library.rename(task.id, "Ours")
+    status, _, err = run("sweep", str(file))
+    assert status == 0, err
+    assert len(ExperimentTable(tmp_path / "runs").experiments()) == 1
+    library.delete(task.id)
+    report = tmp_path / "report.html"
+    assert run("experiments", "show", "1", "--output", str(report))[0] == 0
+    assert '<th scope="row">Task</th><td>Mine</td>' in report.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
