@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -15,9 +16,11 @@ from core.config.changes import changed
 from core.config.validation import build
 from core.experiments.design import Design
 from core.experiments.protocols.registry import PROTOCOLS
-from core.store import ExperimentTable, Store
+from core.store import ExperimentTable, Store, TaskLibrary
+from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
 from tests.core.experiments.instant import InstantEngine
+from tests.pages.test_data import links, own
 from tests.pages.test_pages import button, opened, widget, words
 
 __all__ = ["opened"]
@@ -227,6 +230,32 @@ def test_the_form_offers_seeds_and_a_grid(opened: Opened, folder: Path) -> None:
     button(app, "Run with 5 seeds").click().run()
     [experiment] = ExperimentTable(folder).experiments()
     assert build(Design, json.loads(experiment.design)).seeds == (0, 1, 2, 3, 4)
+
+
+def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Opened, folder: Path) -> None:
+    task = own(TaskLibrary(folder), made_rows(60))
+    form = opened("fine_tune", task=task.id)
+    widget(form, "form.train_size").set_value(20).run()
+    query = parse_qs(links(form)["Set up a grid"])
+    grid = opened("experiments", seeds="1", **query)
+    assert "Mine · Training rows: 20 · 0.1 CE" in words(grid).replace("\\", "")
+    assert parse_qs(links(grid)["Change the other settings"])["task"] == [task.id]
+    button(grid, "Start the experiment").click().run()
+    [experiment] = ExperimentTable(folder).experiments()
+    base = build(Design, json.loads(experiment.design)).base
+    assert (base.task.id, base.task.train_size, base.task.name) == (task.id, 20, "Mine")
+    assert experiment.title == "0.1 CE + 0.9 SCL, τ 0.3, Mine"
+    TaskLibrary(folder).delete(task.id)
+    shown = words(opened("experiments", experiment=experiment.id)).replace("\\", "")
+    assert "Mine · Training rows: 20 · " in shown
+    assert task.id not in shown
+
+
+def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Opened, folder: Path) -> None:
+    task = own(TaskLibrary(folder), made_rows(60))
+    button(opened("fine_tune", task=task.id), "Run with 5 seeds").click().run()
+    [experiment] = ExperimentTable(folder).experiments()
+    assert experiment.title.endswith(", Mine")
 
 
 def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened, begun: Any) -> None:
