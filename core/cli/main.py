@@ -43,7 +43,7 @@ from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
 from core.workers import Engine, chosen_engine
 from core.workers.machine import has_bfloat16, has_gpu
-from core.workers.run_rows import TaskSource
+from core.workers.run_rows import TaskSource, majority_rate
 
 POLL_S = 0.2
 OPTION_NAMES = {"weight": "lambda", "settings": "set"}
@@ -366,7 +366,8 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "baseline_test_accuracy": scores.get("baseline_test", {}).get("accuracy"),
         "baseline_rows": scores.get("baseline", {}).get("train_rows"),
         "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
-        "majority_rate": run.facts.get("majority_rate"),
+        "test_majority_rate": majority_rate(store.folder, run, "test"),
+        "validation_majority_rate": majority_rate(store.folder, run, "validation"),
         "device": run.device,
         "seconds": round(run.elapsed_s, 3) if run.started_at else None,
         "message": run.message,

@@ -23,8 +23,10 @@ from core.exports.run_page import run_page
 from core.losses.registry import LOSSES
 from core.store import Status, Store
 from core.store.budget import keep_within
+from core.training.prepare import prepare
 from core.workers import LocalEngine
 from tests.core.artifacts.made import MORE, recorded
+from tests.core.exports.test_model_folder import uneven_task
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -299,6 +301,13 @@ def test_runs_are_listed_as_text_and_as_json(run: Any, tmp_path: Path) -> None:
     assert run_id in run("runs")[1]
     (listed,) = json.loads(run("runs", "--json")[1])
     assert (listed["run_id"], listed["status"], listed["test_accuracy"]) == (run_id, "queued", None)
+
+
+def test_the_majority_rate_of_a_result_names_its_split(run: Any, tmp_path: Path, draft: Any) -> None:
+    Store(tmp_path / "runs").create(prepare(draft(task=uneven_task(tmp_path)), gpu=False)[0])
+    (listed,) = json.loads(run("runs", "--json")[1])
+    assert (listed["test_majority_rate"], round(listed["validation_majority_rate"], 3)) == (0.9, 0.667)
+    assert "majority_rate" not in listed
 
 
 def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
