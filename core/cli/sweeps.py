@@ -24,7 +24,7 @@ from core.experiments.design import Design
 from core.experiments.lifecycle import Experiments, is_over, missing
 from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.report import report_html
-from core.experiments.result_table import SUFFIXES, Format, cautions, notes, table_text
+from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
 from core.experiments.vectors_job import job as measure_vectors
 from core.experiments.vectors_job import vectors_request
@@ -263,7 +263,7 @@ def _show(
         click.echo(json.dumps(_json(experiment_id, experiment.title, shown), ensure_ascii=False))
     else:
         click.echo(table_text(shown, "markdown"))
-        for note in (*cautions(shown), *notes(shown)):
+        for note in (*findings(shown), *cautions(shown), *notes(shown)):
             click.echo(note)
     failed = [run for cell in shown.cells for run in cell.runs if run.status == Status.FAILED]
     for run in failed:
@@ -289,6 +289,7 @@ def _json(experiment_id: str, title: str, shown: Results) -> dict[str, Any]:
     cells = []
     for cell in shown.cells:
         made: dict[str, Any] = {"cell": cell.title, "scores": cell.scores, "mean": cell.mean, "std": cell.std}
+        made |= {"linear_probe": cell.reference.probe, "majority_rate": cell.reference.majority}
         if cell.comparison is not None:
             of = cell.comparison.difference
             made["difference"] = {
@@ -301,4 +302,10 @@ def _json(experiment_id: str, title: str, shown: Results) -> dict[str, Any]:
                 "seeds_needed": cell.comparison.seeds_needed,
             }
         cells.append(made)
-    return {"id": experiment_id, "name": title, "measure": shown.measure.name, "split": shown.split, "cells": cells}
+    axes = shown.design.axes
+    effects = {
+        axes[effect.axis].name: dict(zip([one.label for one in axes[effect.axis].levels], effect.means, strict=True))
+        for effect in shown.main_effects
+    }
+    found = {"id": experiment_id, "name": title, "measure": shown.measure.name, "split": shown.split}
+    return found | {"cells": cells, "main_effects": effects}

@@ -16,6 +16,8 @@ from core.config.changes import changed
 from core.config.validation import build
 from core.experiments.design import Design
 from core.experiments.protocols.registry import PROTOCOLS
+from core.experiments.report import report_html
+from core.experiments.results import results
 from core.store import ExperimentTable, Store, TaskLibrary
 from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
@@ -32,7 +34,7 @@ def begun(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., tuple[
     """An experiment whose runs have ended, with scores that depend on λ and the seed."""
 
     def begin(**fields: Any) -> tuple[Here, str]:
-        here = Here(InstantEngine(Store(folder), right))
+        here = Here(InstantEngine(Store(folder), right, probe_right=13))
         given: dict[str, Any] = {
             "name": "λ at work",
             "base": draft().model_dump(mode="json"),
@@ -185,6 +187,21 @@ class TestView:
         assert not app.error
         if show == "table":
             assert list(app.dataframe[0].value["Verdict"]) == ["–", "higher"]
+
+    @pytest.mark.parametrize("show", ["map", "chart", "table", "report"])
+    def test_every_view_says_what_has_to_be_beaten(self, opened: Opened, begun: Any, show: str) -> None:
+        here, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id, show=show)
+        if show == "report":
+            experiment = here.table.experiment(experiment_id)
+            found = results(here.engine.store, experiment, here.design(experiment_id), measure="accuracy", split="test")
+            text = report_html(experiment, found)
+        else:
+            text = words(app).replace("\\", "")
+        assert "Test accuracy of the linear probe of the untrained encoder: 65.0%." in text
+        assert "Test accuracy of the majority class: 50.0%." in text
+        assert "not worth training: λ 0.1." in text
+        assert "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
 
     def test_a_stopped_experiment_is_resumed(self, opened: Opened, begun: Any, folder: Path) -> None:
         here, experiment_id = begun()

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.config import RunConfig
 from core.experiments.report import chart, report_html
-from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, notes, table_rows, table_text
+from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, findings, notes, table_rows, table_text
 from core.experiments.results import Results
 from core.figures.run_curves import MOST_RUNS
 from core.language import _, sentences
@@ -45,6 +45,10 @@ def chart_view(experiment: Experiment, results: Results) -> None:
         if results.design.compares
         else _("A dot for each seed, a line at their mean.")
     )
+    if any(cell.reference.probe is not None for cell in results.cells):
+        st.caption(
+            _("Grey, long dashes: the linear probe of the untrained encoder; dashes and dots: the majority class.")
+        )
     _notes(results)
     st.download_button(
         "SVG",
@@ -77,7 +81,9 @@ def _stem(experiment: Experiment) -> str:
 
 
 def _notes(results: Results) -> None:
-    """What has to be known to read the numbers; how they were computed, on demand."""
+    """What the numbers have to beat and show, and what has to be known to read them; their computation on demand."""
+    if found := findings(results):
+        st.caption(escaped(sentences(found)))
     if found := cautions(results):
         st.caption(escaped(sentences(found)))
     with st.expander(_("How these numbers are computed")):

@@ -73,6 +73,8 @@ class TestSweep:
         found = json.loads(out.splitlines()[-1])
         assert found["id"] == experiment.id
         assert found["cells"][1]["difference"]["verdict"] == "higher"
+        assert found["cells"][1]["majority_rate"] == 0.5
+        assert found["main_effects"]["Weight λ"]["0.9"] == pytest.approx(found["cells"][1]["mean"])
         assert found["cells"][1]["scores"] == {str(seed): (14 + seed % 3) / 20 for seed in range(6)}
         assert len(Store(store).runs()) == 12
 
