@@ -21,7 +21,7 @@ from core.errors import StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
 from core.language import N_
-from core.representation.agreement import mean_std
+from core.representation.agreement import PairAgreement, agreement, mean_std
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, PairedDifference, holm, paired_difference, seeds_needed
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
@@ -330,6 +330,20 @@ def seed_difference(
     if pair[0] is not None and pair[1] is not None and pair[0][1] == pair[1][1]:
         return paired_difference(pair[0][0], pair[1][0])
     return paired_difference(*([side[seed].score for seed in seeds] for side in (ours, theirs)))
+
+
+def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int], split: str) -> PairAgreement | None:
+    """Two finished runs on the rows of a split, row by row.
+
+    Args:
+        first, second: the id of each, and the number of its attempt that trained.
+    Returns: None where predictions for the same rows were not kept.
+    """
+    found = [_outcomes(store, *run, "accuracy", split) for run in (first, second)]
+    known = [one for one in found if one is not None]
+    if len(known) < 2 or known[0][1] != known[1][1]:
+        return None
+    return agreement([values for values, _ in known])[0]
 
 
 def _by_example(

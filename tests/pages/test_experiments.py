@@ -203,6 +203,16 @@ class TestView:
         assert "not worth training: λ 0.1." in text
         assert "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
 
+    def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Opened, begun: Any) -> None:
+        _, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id, cell="1")
+        text = words(app).replace("\\", "")
+        assert "p 0.031 over seeds (Holm)" in text
+        # Under seed 0, 14 and 10 of 20 are right, the same 10 among them: two splits of 4 are as uneven as 4 to 0.
+        assert "Over test examples of one pair of runs" in text
+        assert "λ 0.9 is right on 70.0% of 20 texts, λ 0.1 on 50.0%." in text
+        assert f"p = {2 / 2**4:.3g}" in text
+
     def test_a_stopped_experiment_is_resumed(self, opened: Opened, begun: Any, folder: Path) -> None:
         here, experiment_id = begun()
         here.engine.holding = True
@@ -284,10 +294,16 @@ def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened
     assert list(table["Verdict"]) == ["–", "no difference shown"]
 
 
-def test_runs_of_one_seed_are_not_tested(opened: Opened, begun: Any) -> None:
+def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Opened, begun: Any) -> None:
     here, experiment_id = begun(seeds=1)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
-    assert all("Verdict" not in frame.value for frame in opened("compare", runs=runs).dataframe)
+    app = opened("compare", runs=runs)
+    assert all("Verdict" not in frame.value for frame in app.dataframe)
+    text = words(app).replace("\\", "")
+    assert "More than chance? Over test examples of one pair of runs" in text
+    assert "seed 0 is right on 50.0% of 20 texts" in text
+    assert "It says nothing of other seeds." in text
+    assert "More than chance? Over seeds" not in text
 
 
 def test_a_longer_run_is_another_experiment(begun: Any) -> None:

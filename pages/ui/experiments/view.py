@@ -113,7 +113,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
                 report_view(engine, experiment, results)
                 return  # which has the protocol in it
             case _:
-                map_view(results, runs, experiment)
+                map_view(engine, results, runs, experiment)
     if protocol is not None:
         st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):
