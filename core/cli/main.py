@@ -28,10 +28,11 @@ from core.cli.options import (
 from core.cli.sweeps import experiments, protocol, protocols, sweep
 from core.cli.tasks import tasks
 from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
-from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
-from core.config.changes import put_lambda, put_temperature
+from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_objective
+from core.config.changes import LAMBDA, TEMPERATURE, put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
 from core.errors import ConfigError, EngineError, PlaygroundError
+from core.language import listed
 from core.quantities import percent
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, default_folder
@@ -256,7 +257,14 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     ]
     _turn(given["phases"], options)
     for setting in options.get("settings", ()):
-        assign(given, setting)
+        path, value = parse_setting(setting)
+        path = path.strip()
+        if path == LAMBDA:
+            put_lambda(given["phases"], value)
+        elif path == TEMPERATURE:
+            put_temperature(given["phases"], value)
+        else:
+            put(given, path, value, (LAMBDA, TEMPERATURE))
     return parse_config(given)
 
 
@@ -273,11 +281,14 @@ def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
         return {}
     if name_or_file in TASKS:
         return {"id": name_or_file}
-    ids = {name: task.id for task in (own.tasks() if own else ()) for name in (task.name, task.id)}
+    tasks = own.tasks() if own else []
+    ids = {name: task.id for task in tasks for name in (task.name, task.id)}
     if name_or_file in ids:
         return {"id": ids[name_or_file]}
-    is_file = Path(name_or_file).suffix or "/" in name_or_file
-    return {"id": FILE_TASK, "path": name_or_file} if is_file else {"id": name_or_file}
+    if Path(name_or_file).suffix or "/" in name_or_file:
+        return {"id": FILE_TASK, "path": name_or_file}
+    names = listed([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
+    raise ConfigError("task", name_or_file, f"choose {names}, or give the path of a file.")
 
 
 def _trainable(text: str) -> dict[str, Any]:

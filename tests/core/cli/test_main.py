@@ -133,6 +133,13 @@ def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv:
         (["--set", "=3"], "give FIELD=VALUE"),
         (["--set", "task..id=x"], "give FIELD=VALUE"),
         (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
+        (["--set", "lamda=0.5"], "lamda = 0.5 cannot be used: there is no such field; did you mean lambda?"),
+        (
+            ["--set", "optimiser.learning_rte=1"],
+            "learning_rte = 1 cannot be used: there is no such field; did you mean",
+        ),
+        (["--set", "objective.terms.0.temprature=1"], "did you mean temperature?"),
+        (["--set", "probe.frame_steps=12"], "probe.frame_steps = 12 cannot be used: give a list, such as [12]."),
         (["--set", "objective.terms.1.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
         (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
         (["--set", "objective.terms.x.weight=3"], "give a number from 0 to 1"),
@@ -160,6 +167,33 @@ def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
     assert len(err.strip().splitlines()) == 1
     assert len(err) < 500
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_task_that_does_not_exist_names_ones_own_too(run: Any, tmp_path: Path, small_csv: Path) -> None:
+    assert run("tasks", "add", str(small_csv), "--name", "My reviews")[0] == 0
+    _, _, err = run("fit", "--task", "nosuch")
+    assert "task = 'nosuch' cannot be used: choose film_reviews" in err
+    assert "My reviews, or give the path of a file." in err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{\n  "seed": 3,\n  "name" "x"\n}', 'config = \'"name" "x"\' cannot be used: from line 3, column 10 on'),
+        ("", "config = '' cannot be used: from line 1, column 1 on it is not JSON; give one JSON object"),
+        (
+            '{"phases": [{"batchsize": 8}]}',
+            "batchsize = 8 cannot be used: there is no such field; did you mean batch_size?",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_read_says_where(run: Any, tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text, encoding="utf-8")
+    status, _, err = run("fit", "--config", str(path))
+    assert status == 1
+    assert sentence in err
+    assert "Expecting" not in err
 
 
 def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_one(run: Any) -> None:
@@ -222,6 +256,7 @@ class TestDraft:
             ("task.sampler=class_balanced", lambda c: c.task.sampler, "class_balanced"),
             ("task.train_size=null", lambda c: c.task.train_size, None),
             ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
+            ("probe.frame_steps=0,12", lambda c: c.probe.frame_steps, (0, 12)),
             ("objective.terms.0.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
             ("phases.0.objective.terms.0.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
             ("objective.terms.0.layers=[1, 2]", lambda c: c.phases[0].objective.terms[0].layers, (1, 2)),
@@ -242,6 +277,10 @@ class TestDraft:
     )
     def test_any_field_can_be_set(self, setting: str, read: Callable[[RunConfig], object], value: object) -> None:
         assert read(draft_from({"settings": (setting,)})) == value
+
+    def test_lambda_and_temperature_are_set_like_fields(self) -> None:
+        objective = draft_from({"settings": ("lambda=0.5", "temperature=0.2")}).phases[0].objective
+        assert (objective.weight, objective.temperature) == (0.5, 0.2)
 
     @pytest.mark.parametrize("number", [0, 1])
     def test_a_field_of_one_phase_leaves_the_other_alone(self, number: int) -> None:
