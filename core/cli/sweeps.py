@@ -193,7 +193,9 @@ def _design(file: Path) -> Design:
         raise ConfigError("file", str(file), f"{reason}; give a YAML file.") from None
     if not isinstance(given, dict):
         raise ConfigError("file", str(file), "give a YAML file with base, axes and seeds.")
-    return build(Design, given)
+    design = build(Design, given)
+    design.check_levels()
+    return design
 
 
 def _run(found: Experiments, design: Design, **shown: Any) -> None:

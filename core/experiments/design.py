@@ -290,6 +290,31 @@ class Design(Section):
             )
             raise ConfigError(_("first comparison at step"), self.early_stopping.grace_steps, remedy)
 
+    def check_levels(self) -> None:
+        """Refuse a level that can be used neither by itself nor in any cell, such as a number out of range.
+
+        One that fits some cells is no mistake: the others are left out.
+
+        Raises: ConfigError.
+        """
+        for cell in (*self.source_cells, *(cell for cell in self.cells if cell.levels is None)):
+            self.draft(cell, self.seeds[0])
+        for place, axis in enumerate(self.axes):
+            for number, level in enumerate(axis.levels):
+                try:
+                    changed(self.base, {name: value for name, value in level.settings.items() if name != START})
+                except ConfigError:
+                    if not any(self._fits(cell) for cell in self.cells if cell.levels and cell.levels[place] == number):
+                        raise
+
+    def _fits(self, cell: Cell) -> bool:
+        """Whether a cell's settings go together."""
+        try:
+            self.draft(cell, self.seeds[0])
+        except ConfigError:
+            return False
+        return True
+
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""
         named = [level.settings[START] for level in self._levels_of(cell) if level.settings.get(START)]

@@ -47,6 +47,7 @@ class Experiments:
         if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
             remedy = _("install Ray ({command}), or leave it out.", command="pip install -r requirements-ray.txt")
             raise ConfigError("early_stopping", "ASHA", remedy)
+        design.check_levels()
         design.check_early_stopping()
         check_experiment(design.runs, owner)
         self._check_drafts(design)

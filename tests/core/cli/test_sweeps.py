@@ -134,6 +134,12 @@ def test_an_own_task_is_called_by_the_name_that_it_had(run: Run, file: Path, tmp
         ("seeds: 0", "seeds = 0"),
         ("a: &a [*a]", "cannot be used"),
         ("base: {task.id: nonsense}", "nonsense"),
+        ("base: {lamda: 0.3}", "lamda = 0.3 cannot be used: there is no such field; did you mean lambda?"),
+        ("axes: [{setting: lamda, values: [0.1, 0.3]}]", "did you mean lambda?"),
+        ("axes: [{seting: lambda, values: [0.1, 0.3]}]", "did you mean setting?"),
+        ("sedes: 3", "did you mean seeds?"),
+        ("axes: [{setting: lambda, values: [0.1, 7]}]", "lambda = 7 cannot be used: give a number from 0 to 1."),
+        ("reference: {label: CE, settings: {lambda: 7}}", "lambda = 7 cannot be used"),
     ],
 )
 def test_a_file_that_is_no_design_is_one_line_and_creates_nothing(
@@ -146,6 +152,17 @@ def test_a_file_that_is_no_design_is_one_line_and_creates_nothing(
     assert out == ""
     assert sentence in err.splitlines()[-1]
     assert not (tmp_path / "runs").exists() or ExperimentTable(tmp_path / "runs").experiments() == []
+
+
+@pytest.mark.usefixtures("instant")
+def test_a_level_that_fits_some_cells_is_no_mistake(run: Run, file: Path, tmp_path: Path) -> None:
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
+    file.write_text(yaml.safe_dump(given | {"axes": axes, "baseline": {}, "seeds": 1}), encoding="utf-8")
+    status, _, err = run("sweep", str(file))
+    assert status == 0
+    assert "CE, τ 0.1 does not apply" in err
+    assert len(Store(tmp_path / "runs").runs()) == 2
 
 
 def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:
