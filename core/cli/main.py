@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -22,6 +22,7 @@ from core.cli.options import (
     drop_option,
     json_option,
     kinds_to_drop,
+    print_json,
     runs_option,
     setting_option,
 )
@@ -53,7 +54,8 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="scl-playground")
-def cli() -> None:
+@runs_option
+def cli(folder: str | None) -> None:
     """Fine-tune text encoders with contrastive losses, and keep every run."""
 
 
@@ -128,7 +130,7 @@ def presets(as_json: bool) -> None:
             {"name": p.name, "label": p.label, "group": p.group, "summary": p.summary, "source": p.source}
             for p in PRESETS.values()
         ]
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json({"presets": listed})
         return
     width = max(map(len, PRESETS))
     for group, entries in groupby(PRESETS.values(), lambda entry: entry.group):
@@ -152,13 +154,17 @@ def resume(run: str, folder: str | None, as_json: bool) -> None:
 @cli.command()
 @click.argument("run")
 @runs_option
-def stop(run: str, folder: str | None) -> None:
+@json_option
+def stop(run: str, folder: str | None, as_json: bool) -> None:
     """End a run with a checkpoint, from which it can be resumed."""
     engine = _engine(folder)
     run_id = engine.store.find(run)
     engine.stop(run_id)
     while not (record := engine.store.run(run_id)).status.ended:
         time.sleep(POLL_S)
+    if as_json:
+        print_json(_result(engine.store, run_id))
+        return
     click.echo(f"{record.title} ({run_id}) {record.status} at step {record.last_step}.")
 
 
@@ -170,7 +176,7 @@ def runs(folder: str | None, as_json: bool) -> None:
     store = Store(folder or default_folder())
     listed = store.runs()
     if as_json:
-        click.echo(json.dumps([_result(store, run.id) for run in listed], ensure_ascii=False))
+        print_json({"runs": [_result(store, run.id) for run in listed]})
         return
     if not listed:
         click.echo("No runs yet: start one with `python -m core fit`.")
@@ -335,7 +341,10 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
     result = _result(store, run_id)
     if run.message and run.message != classifier_note(run.config):  # said before launch, and by the result
         click.echo(f"{run.title}: {run.message}", err=True)
-    click.echo(json.dumps(result, ensure_ascii=False) if as_json else _sentence(run, result))
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(_sentence(run, result))
     if run.status != Status.FINISHED:
         sys.exit(EXIT_FAILED)
 
@@ -402,7 +411,7 @@ for command in (export, import_replay, tasks, sweep, protocol, protocols, experi
 
 
 def main() -> int:
-    """Run the command line; an error is one line on standard error."""
+    """Run the command line; an error is one line on standard error, and with --json an object on standard output."""
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:
@@ -410,9 +419,16 @@ def main() -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
-        click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
+        _say_error(" ".join(error.format_message().split()))
         return EXIT_USAGE
     except PlaygroundError as error:
-        click.echo(f"error: {error}", err=True)
+        _say_error(str(error), {"field": error.field} if isinstance(error, ConfigError) else {})
         return EXIT_FAILED
     return 0
+
+
+def _say_error(message: str, more: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Args: more: what a program can read of the error beside its message."""
+    click.echo(f"error: {message}", err=True)
+    if "--json" in sys.argv:
+        print_json({"error": {"message": message, **more}})

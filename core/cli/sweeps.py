@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from datetime import timedelta
@@ -14,7 +13,7 @@ import yaml
 from tqdm import tqdm
 
 from core.atomic import atomic_write
-from core.cli.options import json_option, runs_option
+from core.cli.options import json_option, print_json, runs_option
 from core.config.assign import parse_setting
 from core.config.changes import changed
 from core.config.validation import build
@@ -92,7 +91,7 @@ def protocols(as_json: bool) -> None:
     """List the protocols."""
     if as_json:
         listed = [{"name": one.name, "question": one.question, "source": one.source} for one in PROTOCOLS.values()]
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json({"protocols": listed})
         return
     width = max(map(len, PROTOCOLS))
     for entry in PROTOCOLS.values():
@@ -117,7 +116,7 @@ def list_command(folder: str | None, as_json: bool) -> None:
         total = found.design(one.id).runs
         listed.append({"id": one.id, "number": one.number, "name": one.title, "finished": finished, "runs": total})
     if as_json:
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json({"experiments": listed})
         return
     if not listed:
         click.echo("No experiments yet: start one with `python -m core protocol few-shot`, or a file and `sweep`.")
@@ -141,12 +140,17 @@ def show(experiment: str, folder: str | None, **shown: Any) -> None:
 @experiments.command()
 @click.argument("experiment")
 @runs_option
-def stop(experiment: str, folder: str | None) -> None:
+@json_option
+def stop(experiment: str, folder: str | None, as_json: bool) -> None:
     """Make no more runs, and stop those that it started."""
     found = _open(folder)
     experiment_id = found.table.find(experiment)
     count = found.stop(experiment_id)
-    click.echo(f"{found.table.experiment(experiment_id).title} is stopped, with {counted(count, 'run')} of it.")
+    title = found.table.experiment(experiment_id).title
+    if as_json:
+        print_json({"id": experiment_id, "name": title, "stopped": count})
+        return
+    click.echo(f"{title} is stopped, with {counted(count, 'run')} of it.")
 
 
 @experiments.command()
@@ -262,7 +266,7 @@ def _show(
     if output is not None:
         _write(Path(output), experiment, shown)
     if as_json:
-        click.echo(json.dumps(_json(experiment_id, experiment.title, shown), ensure_ascii=False))
+        print_json(_json(experiment_id, experiment.title, shown))
     else:
         click.echo(table_text(shown, "markdown"))
         for note in (*findings(shown), *cautions(shown), *notes(shown)):

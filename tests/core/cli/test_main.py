@@ -309,7 +309,7 @@ def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
     assert status == 0
     assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(PRESETS)
     assert [line.rstrip(":") for line in out.splitlines() if not line.startswith("  ")] == list(GROUPS)
-    listed = json.loads(run("presets", "--json")[1])
+    listed = json.loads(run("presets", "--json")[1])["presets"]
     assert [entry["name"] for entry in listed] == list(PRESETS)
     assert all(entry.keys() == {"name", "label", "group", "summary", "source"} for entry in listed)
 
@@ -338,13 +338,13 @@ def test_runs_are_listed_as_text_and_as_json(run: Any, tmp_path: Path) -> None:
     assert "No runs yet" in run("runs")[1]
     _, run_id = made(tmp_path)
     assert run_id in run("runs")[1]
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["run_id"], listed["status"], listed["test_accuracy"]) == (run_id, "queued", None)
 
 
 def test_the_majority_rate_of_a_result_names_its_split(run: Any, tmp_path: Path, draft: Any) -> None:
     Store(tmp_path / "runs").create(prepare(draft(task=uneven_task(tmp_path)), gpu=False)[0])
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["test_majority_rate"], round(listed["validation_majority_rate"], 3)) == (0.9, 0.667)
     assert "majority_rate" not in listed
 
@@ -354,7 +354,7 @@ def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
     assert run("rename", run_id, "τ 0.1")[1] == f"Run {run_id} is called τ 0.1.\n"
     assert run("tag", run_id, "thesis", "draft")[1] == f"τ 0.1 ({run_id}) has the tags thesis, draft.\n"
     assert "τ 0.1  [thesis, draft]" in run("runs")[1]
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["name"], listed["tags"]) == ("τ 0.1", ["thesis", "draft"])
     assert run("tag", run_id)[1] == f"τ 0.1 ({run_id}) has no tags.\n"
     status, _, problem = run("rename", run_id, "x" * 81)
@@ -438,7 +438,7 @@ def test_a_form_that_does_not_exist_names_those_that_do(run: Any, tmp_path: Path
 def test_a_replay_is_imported(run: Any, tmp_path: Path) -> None:
     status, out, _ = run("import", str(SHIPPED["ce"].path))
     assert status == 0
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert out.startswith(f"{listed['name']} ({listed['run_id']}) is among the runs")
     assert listed["tags"] == ["replay"]
 
@@ -453,7 +453,7 @@ def test_what_is_no_replay_is_one_line(run: Any, tmp_path: Path, content: bytes 
     status, out, err = run("import", str(tmp_path / "replay.zip"))
     assert (status, out) == (1, "")
     assert problem in err
-    assert json.loads(run("runs", "--json")[1]) == []
+    assert json.loads(run("runs", "--json")[1]) == {"version": 1, "runs": []}
 
 
 KNOBS = {"repeated": [], "launched": ["--knobs", "launched"], "ended": ["--knobs", "ended"]}
@@ -480,6 +480,46 @@ def test_a_queued_run_is_stopped_and_a_finished_one_is_left_alone(run: Any, tmp_
     status, _, err = run("stop", run_id)
     assert status == 1
     assert "nothing to stop" in err
+
+
+def test_stop_export_and_import_print_json(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    stopped = json.loads(run("stop", run_id, "--json")[1])
+    assert (stopped["version"], stopped["run_id"], stopped["status"]) == (1, run_id, "stopped")
+    printed = json.loads(run("export", run_id, "--json")[1])
+    assert json.loads(printed["text"])["name"] == "mine"
+    target = tmp_path / "run.json"
+    written = json.loads(run("export", run_id, "--output", str(target), "--json")[1])
+    assert written == {"version": 1, "run_id": run_id, "format": "config", "path": str(target)}
+    imported = json.loads(run("import", str(SHIPPED["ce"].path), "--json")[1])
+    assert Store(imported["folder"]).run(imported["run_id"]).title == imported["name"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "error"),
+    [
+        (["export", "nosuchrun"], 1, {"message": "There is no run 'nosuchrun'"}),
+        (["fit", "--set", "steps=0"], 1, {"field": "phases.0.steps", "message": "phases.0.steps = 0 cannot be used"}),
+        (["runs", "--nonsense"], 2, {"message": "No such option"}),
+    ],
+)
+def test_an_error_is_json_where_json_is_asked_for(
+    run: Any, words: list[str], status: int, error: dict[str, str]
+) -> None:
+    exit_status, out, err = run(*words, "--json")
+    assert exit_status == status
+    found = json.loads(out)
+    assert found.keys() == {"version", "error"}
+    assert found["error"].keys() == error.keys()
+    assert all(found["error"][name].startswith(text) for name, text in error.items())
+    assert err == f"error: {found['error']['message']}\n"
+
+
+def test_the_folder_of_the_runs_may_come_before_the_command(run: Any, tmp_path: Path, small_csv: Path) -> None:
+    there, other = str(tmp_path / "there"), str(tmp_path / "other")
+    assert run("--runs", there, "tasks", "add", str(small_csv), "--name", "Mine")[0] == 0
+    assert "Mine" in run("tasks", "list", "--runs", there)[1]
+    assert "Mine" not in run("--runs", there, "tasks", "list", "--runs", other)[1]  # the one behind is nearer
 
 
 @pytest.mark.parametrize("command", ["stop", "resume", "export", "keep"])
@@ -516,7 +556,7 @@ def test_runs_say_what_they_take_and_what_they_lost(run: Any, tmp_path: Path, mo
     assert " 1.0 MB " in lines[0]
     assert lines[1].strip().startswith("Its weights were dropped on")
     assert "to stay within 0.002 GB; curves and frames are kept." in lines[1]
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["bytes"], listed["weights_kept"]) == (2**20, False)
     assert listed["weights_dropped"] == lines[1].strip()
 

@@ -175,7 +175,7 @@ def test_protocols_are_listed_with_their_questions(run: Run) -> None:
     _, out, _ = run("protocols")
     assert all(entry.question in out for entry in PROTOCOLS.values())
     _, out, _ = run("protocols", "--json")
-    assert {one["name"] for one in json.loads(out)} == set(PROTOCOLS)
+    assert {one["name"] for one in json.loads(out)["protocols"]} == set(PROTOCOLS)
 
 
 @pytest.mark.usefixtures("instant")
@@ -199,10 +199,11 @@ def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) 
     assert "No experiments yet" in run("experiments", "list")[1]
     run("sweep", str(file))
     assert "12/12" in run("experiments", "list")[1]
-    assert json.loads(run("experiments", "list", "--json")[1])[0]["finished"] == 12
+    assert json.loads(run("experiments", "list", "--json")[1])["experiments"][0]["finished"] == 12
     assert "75.0 ± 4.5%" in run("experiments", "show", "1")[1]
     assert "is called Weights" in run("experiments", "rename", "1", "Weights")[1]
     assert "Weights is stopped, with 0 runs of it." in run("experiments", "stop", "1")[1]
+    assert json.loads(run("experiments", "stop", "1", "--json")[1])["stopped"] == 0
     status, _, err = run("experiments", "show", "7")
     assert status == 1
     assert "does not exist" in err
