@@ -139,6 +139,16 @@ def reference_text(results: Results, cell: CellResult) -> str:
     return _("To beat: {scores}.", scores=clauses(told)) if told else ""
 
 
+def strokes_text(results: Results) -> str:
+    """The grey strokes of the chart, as a sentence; empty without the probe."""
+    if all(cell.reference.probe is None for cell in results.cells):
+        return ""
+    return _(
+        "Grey, long dashes: the linear probe of the untrained encoder; dashes and dots: the majority class, where it "
+        "lies among the scores."
+    )
+
+
 def _range_text(results: Results, values: Sequence[float | None]) -> str:
     """The one value of all cells, or the lowest and the highest; empty without any."""
     texts = [score_text(results, value) for value in sorted(one for one in values if one is not None)]

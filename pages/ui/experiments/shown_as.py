@@ -11,7 +11,17 @@ import streamlit as st
 from core.artifacts.seeds import SCORES
 from core.config import RunConfig
 from core.experiments.report import chart, report_html
-from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, findings, notes, table_rows, table_text
+from core.experiments.result_table import (
+    SHARES,
+    SUFFIXES,
+    Format,
+    cautions,
+    findings,
+    notes,
+    strokes_text,
+    table_rows,
+    table_text,
+)
 from core.experiments.results import CellResult, Results, pair_agreement
 from core.figures.run_curves import MOST_RUNS
 from core.language import _, sentences
@@ -48,10 +58,9 @@ def chart_view(experiment: Experiment, results: Results) -> None:
         if results.design.compares
         else _("A dot for each seed, a line at their mean.")
     )
-    if any(cell.reference.probe is not None for cell in results.cells):
-        st.caption(
-            _("Grey, long dashes: the linear probe of the untrained encoder; dashes and dots: the majority class.")
-        )
+    if strokes := strokes_text(results):
+        st.caption(strokes)
+    _findings(results)
     _notes(results)
     st.download_button(
         "SVG",
@@ -83,10 +92,14 @@ def _stem(experiment: Experiment) -> str:
     return "-".join([*plain.split()[:8], experiment.id])
 
 
-def _notes(results: Results) -> None:
-    """What the numbers have to beat and show, and what has to be known to read them; their computation on demand."""
+def _findings(results: Results) -> None:
+    """What the cells have to beat, those that do not, and the main effects."""
     if found := findings(results):
         st.caption(escaped(sentences(found)))
+
+
+def _notes(results: Results) -> None:
+    """What has to be known to read the numbers; how they were computed, on demand."""
     if found := cautions(results):
         st.caption(escaped(sentences(found)))
     with st.expander(_("How these numbers are computed")):
@@ -110,6 +123,7 @@ def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], ex
         key = f"experiment.map.{experiment.id}"
         pressed = heat_map(results, runs, chosen.cell.number if chosen else None, key=key)
         st.caption(legend(results))
+        _findings(results)
     if pressed is not None and (chosen is None or pressed != chosen.cell.number):
         Experiments.CELL.put(pressed)
         st.rerun(scope="fragment")
@@ -207,6 +221,7 @@ def table_view(experiment: Experiment, results: Results) -> None:
         key="experiment.table",
         column_config={_("Verdict"): st.column_config.TextColumn(width=VERDICT_PX)},
     )
+    _findings(results)
     _notes(results)
     with st.container(horizontal=True):
         for form, suffix in SUFFIXES.items():
