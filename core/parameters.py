@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from core.errors import ConfigError
@@ -15,6 +16,8 @@ Value = float | int | bool | str | tuple[int, ...]
 Kind = Literal["number", "integer", "switch", "choice", "name", "layers"]
 
 LONGEST_NAME = 300
+# How alike two names have to be, as difflib counts it, for one to be a slip of the other.
+CLOSE = 0.75
 # Layers by place, because encoders have 4 to 24 blocks.
 RELATIVE_LAYERS = {
     # Translators: the last layer of an encoder.
@@ -176,6 +179,12 @@ def bound_text(bound: float) -> str:
     return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """What to say of a field that does not exist: the name that it resembles; empty where it resembles none."""
+    close = get_close_matches(str(name), known, 1, CLOSE)
+    return _("there is no such field; did you mean {name}?", name=close[0]) if close else ""
+
+
 def checked(
     owner: str, parameters: Sequence[Parameter], given: Mapping[str, Any], known: Iterable[str]
 ) -> dict[str, Any]:
@@ -189,8 +198,8 @@ def checked(
     by_name = {p.name: p for p in parameters}
     unknown = sorted(set(given) - by_name.keys() - set(known))
     if unknown:
-        takes = listed([*known, *by_name])
-        raise ConfigError(unknown[0], given[unknown[0]], _("{owner} takes {names}.", owner=owner, names=takes))
+        takes = _("{owner} takes {names}.", owner=owner, names=listed([*known, *by_name]))
+        raise ConfigError(unknown[0], given[unknown[0]], did_you_mean(unknown[0], [*known, *by_name]) or takes)
     return {**given, **{name: p.check(name, given.get(name, p.default)) for name, p in by_name.items()}}
 
 

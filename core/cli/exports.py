@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from core.artifacts.replay import open_replay
-from core.cli.options import runs_option
+from core.cli.options import json_option, print_json, runs_option
 from core.config import RunConfig
 from core.config.turns import as_ended, as_launched
 from core.errors import StoreError
@@ -40,7 +40,16 @@ ABOUT = (
     help="Of a config, knobs that were turned: repeated at their steps, as launched, or from the first step as they "
     "ended. [default: repeated]",
 )
-def export(run: str, beside: str | None, form: str, output: str | None, folder: str | None, knobs: str | None) -> None:
+@json_option
+def export(
+    run: str,
+    beside: str | None,
+    form: str,
+    output: str | None,
+    folder: str | None,
+    knobs: str | None,
+    as_json: bool,
+) -> None:
     """Write a run in one of the forms that `EXPORTS` lists."""
     chosen = EXPORTS.entry(form)
     if knobs is not None and chosen.name != "config":
@@ -50,8 +59,13 @@ def export(run: str, beside: str | None, form: str, output: str | None, folder: 
     other = None if beside is None else store.find(beside)
     if beside is not None and chosen.write_pair is None:
         raise click.UsageError(f"--format {chosen.name} is of one run: leave {beside} out.")
+    found = {"run_id": record.id, "format": chosen.name}
     if output is None and chosen.text:
-        click.echo(_printed(chosen, store, record, knobs), nl=False)
+        text = _printed(chosen, store, record, knobs)
+        if as_json:
+            print_json(found | {"text": text})
+        else:
+            click.echo(text, nl=False)
         return
     path = Path(output or chosen.file_name(record))
     if knobs is None:
@@ -59,18 +73,24 @@ def export(run: str, beside: str | None, form: str, output: str | None, folder: 
     else:
         _write_text(path, config_json(_with_knobs(record, knobs)))
     click.echo(f"Wrote {path}.", err=True)
+    if as_json:
+        print_json(found | {"path": str(path)})
 
 
 @click.command(name="import")
 @click.argument("file")
 @runs_option
-def import_replay(file: str, folder: str | None) -> None:
+@json_option
+def import_replay(file: str, folder: str | None, as_json: bool) -> None:
     """Put a replay, made with `export --format replay`, among the runs."""
     path = Path(file)
     if not path.is_file():
         raise StoreError(f"{path.name} is not there: give a file that `export --format replay` wrote.")
     store = Store(folder or default_folder())
     run = store.run(open_replay(store, path))
+    if as_json:
+        print_json({"run_id": run.id, "name": run.title, "folder": str(store.folder)})
+        return
     click.echo(f"{run.title} ({run.id}) is among the runs in {store.folder}.")
 
 

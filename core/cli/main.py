@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -22,6 +22,7 @@ from core.cli.options import (
     drop_option,
     json_option,
     kinds_to_drop,
+    print_json,
     runs_option,
     setting_option,
     with_whole_paths,
@@ -29,10 +30,11 @@ from core.cli.options import (
 from core.cli.sweeps import experiments, protocol, protocols, sweep
 from core.cli.tasks import tasks
 from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
-from core.config.assign import DEFAULT_PRESET, assign, with_full_objective
-from core.config.changes import put_lambda, put_temperature
+from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_objective
+from core.config.changes import LAMBDA, TEMPERATURE, put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
 from core.errors import ConfigError, EngineError, PlaygroundError
+from core.language import listed
 from core.quantities import percent
 from core.settings import settings
 from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, default_folder
@@ -44,7 +46,7 @@ from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
 from core.workers import Engine, chosen_engine
 from core.workers.machine import has_bfloat16, has_gpu
-from core.workers.run_rows import TaskSource
+from core.workers.run_rows import TaskSource, majority_rate
 
 POLL_S = 0.2
 OPTION_NAMES = {"weight": "lambda", "settings": "set"}
@@ -53,7 +55,8 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="scl-playground")
-def cli() -> None:
+@runs_option
+def cli(folder: str | None) -> None:
     """Fine-tune text encoders with contrastive losses, and keep every run."""
 
 
@@ -129,7 +132,7 @@ def presets(as_json: bool) -> None:
             {"name": p.name, "label": p.label, "group": p.group, "summary": p.summary, "source": p.source}
             for p in PRESETS.values()
         ]
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json({"presets": listed})
         return
     width = max(map(len, PRESETS))
     for group, entries in groupby(PRESETS.values(), lambda entry: entry.group):
@@ -153,13 +156,17 @@ def resume(run: str, folder: str | None, as_json: bool) -> None:
 @cli.command()
 @click.argument("run")
 @runs_option
-def stop(run: str, folder: str | None) -> None:
+@json_option
+def stop(run: str, folder: str | None, as_json: bool) -> None:
     """End a run with a checkpoint, from which it can be resumed."""
     engine = _engine(folder)
     run_id = engine.store.find(run)
     engine.stop(run_id)
     while not (record := engine.store.run(run_id)).status.ended:
         time.sleep(POLL_S)
+    if as_json:
+        print_json(_result(engine.store, run_id))
+        return
     click.echo(f"{record.title} ({run_id}) {record.status} at step {record.last_step}.")
 
 
@@ -173,7 +180,7 @@ def runs(folder: str | None, as_json: bool) -> None:
     for unreadable in store.unreadable_runs():
         click.echo(unreadable.sentence, err=True)
     if as_json:
-        click.echo(json.dumps([_result(store, run.id) for run in listed], ensure_ascii=False))
+        print_json({"runs": [_result(store, run.id) for run in listed]})
         return
     if not listed:
         click.echo("No runs yet: start one with `python -m core fit`.")
@@ -260,7 +267,14 @@ def draft_from(options: dict[str, Any], own: TaskLibrary | None = None) -> RunCo
     ]
     _turn(given["phases"], options)
     for setting in options.get("settings", ()):
-        assign(given, setting)
+        path, value = parse_setting(setting)
+        path = path.strip()
+        if path == LAMBDA:
+            put_lambda(given["phases"], value)
+        elif path == TEMPERATURE:
+            put_temperature(given["phases"], value)
+        else:
+            put(given, path, value, (LAMBDA, TEMPERATURE))
     return parse_config(given)
 
 
@@ -277,11 +291,14 @@ def _task(name_or_file: str | None, own: TaskLibrary | None) -> dict[str, Any]:
         return {}
     if name_or_file in TASKS:
         return {"id": name_or_file}
-    ids = {name: task.id for task in (own.tasks() if own else ()) for name in (task.name, task.id)}
+    tasks = own.tasks() if own else []
+    ids = {name: task.id for task in tasks for name in (task.name, task.id)}
     if name_or_file in ids:
         return {"id": ids[name_or_file]}
-    is_file = Path(name_or_file).suffix or "/" in name_or_file
-    return {"id": FILE_TASK, "path": name_or_file} if is_file else {"id": name_or_file}
+    if Path(name_or_file).suffix or "/" in name_or_file:
+        return {"id": FILE_TASK, "path": name_or_file}
+    names = listed([*TASKS, *(task.name for task in tasks if task.kind == "classes")])
+    raise ConfigError("task", name_or_file, f"choose {names}, or give the path of a file.")
 
 
 def _trainable(text: str) -> dict[str, Any]:
@@ -328,7 +345,10 @@ def _follow(engine: Engine, run_id: str, as_json: bool) -> None:
     result = _result(store, run_id)
     if run.message and run.message != classifier_note(run.config):  # said before launch, and by the result
         click.echo(f"{run.title}: {run.message}", err=True)
-    click.echo(json.dumps(result, ensure_ascii=False) if as_json else _sentence(run, result))
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(_sentence(run, result))
     if run.status != Status.FINISHED:
         sys.exit(EXIT_FAILED)
 
@@ -370,7 +390,8 @@ def _result(store: Store, run_id: str) -> dict[str, Any]:
         "baseline_test_accuracy": scores.get("baseline_test", {}).get("accuracy"),
         "baseline_rows": scores.get("baseline", {}).get("train_rows"),
         "scored": None if last is None else "classifier" if last.probe_rows is None else "linear probe",
-        "majority_rate": run.facts.get("majority_rate"),
+        "test_majority_rate": majority_rate(store.folder, run, "test"),
+        "validation_majority_rate": majority_rate(store.folder, run, "validation"),
         "device": run.device,
         "seconds": round(run.elapsed_s, 3) if run.started_at else None,
         "message": run.message,
@@ -394,7 +415,7 @@ for command in (export, import_replay, tasks, sweep, protocol, protocols, experi
 
 
 def main() -> int:
-    """Run the command line; an error is one line on standard error."""
+    """Run the command line; an error is one line on standard error, and with --json an object on standard output."""
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:
@@ -402,9 +423,16 @@ def main() -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
-        click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
+        _say_error(" ".join(error.format_message().split()))
         return EXIT_USAGE
     except PlaygroundError as error:
-        click.echo(f"error: {error}", err=True)
+        _say_error(str(error), {"field": error.field} if isinstance(error, ConfigError) else {})
         return EXIT_FAILED
     return 0
+
+
+def _say_error(message: str, more: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Args: more: what a program can read of the error beside its message."""
+    click.echo(f"error: {message}", err=True)
+    if "--json" in sys.argv:
+        print_json({"error": {"message": message, **more}})

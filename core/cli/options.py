@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,16 +22,37 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # What an option for a column is called in a reading or a request.
 COLUMNS = {"text_column": "text", "second_column": "text_b", "label_column": "label", "split_column": "split"}
 
+# It rises when a name of the JSON output changes its meaning or goes.
+JSON_VERSION = 1
+
+
+def _folder(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+    """The folder that was given behind the command, else the one before it."""
+    return given or context.find_root().params.get("folder")
+
+
 runs_option = click.option(
-    "--runs", "folder", metavar="DIR", default=None, help="Folder with the runs. [default: SCL_RUNS, else runs/]"
+    "--runs",
+    "folder",
+    metavar="DIR",
+    default=None,
+    callback=_folder,
+    help="Folder with the runs, before or behind the command. [default: SCL_RUNS, else runs/]",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object as the last line, of an error too."
+)
 drop_option = click.option(
     "--drop",
     multiple=True,
     metavar="PROBLEM",
     help=f"Drop rows with a problem ({', '.join(PROBLEMS)}), or all; repeatable. [default: refuse what cannot be used]",
 )
+
+
+def print_json(found: Mapping[str, Any]) -> None:
+    """Print an object as one line of JSON, with the version of its form."""
+    click.echo(json.dumps({"version": JSON_VERSION} | dict(found), ensure_ascii=False))
 
 
 def setting_option(flag: str, section: type[BaseModel], name: str, **more: Any) -> Callable[[Command], Command]:

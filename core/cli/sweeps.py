@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from datetime import timedelta
@@ -14,7 +13,7 @@ import yaml
 from tqdm import tqdm
 
 from core.atomic import atomic_write
-from core.cli.options import json_option, runs_option, whole_model, whole_path, with_whole_paths
+from core.cli.options import json_option, print_json, runs_option, whole_model, whole_path, with_whole_paths
 from core.config.assign import parse_setting
 from core.config.changes import changed
 from core.config.validation import build
@@ -24,7 +23,7 @@ from core.experiments.design import Design, Level
 from core.experiments.lifecycle import Experiments, is_over, missing
 from core.experiments.protocols.registry import PROTOCOLS, protocol_entry
 from core.experiments.report import report_html
-from core.experiments.result_table import SUFFIXES, Format, cautions, notes, table_text
+from core.experiments.result_table import SUFFIXES, Format, cautions, findings, notes, table_text
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST, Results, results
 from core.experiments.vectors_job import job as measure_vectors
 from core.experiments.vectors_job import vectors_request
@@ -94,7 +93,7 @@ def protocols(as_json: bool) -> None:
     """List the protocols."""
     if as_json:
         listed = [{"name": one.name, "question": one.question, "source": one.source} for one in PROTOCOLS.values()]
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json({"protocols": listed})
         return
     width = max(map(len, PROTOCOLS))
     for entry in PROTOCOLS.values():
@@ -119,7 +118,7 @@ def list_command(folder: str | None, as_json: bool) -> None:
         total = found.design(one.id).runs
         listed.append({"id": one.id, "number": one.number, "name": one.title, "finished": finished, "runs": total})
     if as_json:
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json({"experiments": listed})
         return
     if not listed:
         click.echo("No experiments yet: start one with `python -m core protocol few-shot`, or a file and `sweep`.")
@@ -143,12 +142,17 @@ def show(experiment: str, folder: str | None, **shown: Any) -> None:
 @experiments.command()
 @click.argument("experiment")
 @runs_option
-def stop(experiment: str, folder: str | None) -> None:
+@json_option
+def stop(experiment: str, folder: str | None, as_json: bool) -> None:
     """Make no more runs, and stop those that it started."""
     found = _open(folder)
     experiment_id = found.table.find(experiment)
     count = found.stop(experiment_id)
-    click.echo(f"{found.table.experiment(experiment_id).title} is stopped, with {counted(count, 'run')} of it.")
+    title = found.table.experiment(experiment_id).title
+    if as_json:
+        print_json({"id": experiment_id, "name": title, "stopped": count})
+        return
+    click.echo(f"{title} is stopped, with {counted(count, 'run')} of it.")
 
 
 @experiments.command()
@@ -195,7 +199,9 @@ def _design(file: Path) -> Design:
         raise ConfigError("file", str(file), f"{reason}; give a YAML file.") from None
     if not isinstance(given, dict):
         raise ConfigError("file", str(file), "give a YAML file with base, axes and seeds.")
-    return _with_whole_paths(build(Design, given))
+    design = _with_whole_paths(build(Design, given))
+    design.check_levels()
+    return design
 
 
 def _with_whole_paths(design: Design) -> Design:
@@ -283,10 +289,10 @@ def _show(
     if output is not None:
         _write(Path(output), experiment, shown)
     if as_json:
-        click.echo(json.dumps(_json(experiment_id, experiment.title, shown), ensure_ascii=False))
+        print_json(_json(experiment_id, experiment.title, shown))
     else:
         click.echo(table_text(shown, "markdown"))
-        for note in (*cautions(shown), *notes(shown)):
+        for note in (*findings(shown), *cautions(shown), *notes(shown)):
             click.echo(note)
     failed = [run for cell in shown.cells for run in cell.runs if run.status == Status.FAILED]
     for run in failed:
@@ -312,6 +318,7 @@ def _json(experiment_id: str, title: str, shown: Results) -> dict[str, Any]:
     cells = []
     for cell in shown.cells:
         made: dict[str, Any] = {"cell": cell.title, "scores": cell.scores, "mean": cell.mean, "std": cell.std}
+        made |= {"linear_probe": cell.reference.probe, "majority_rate": cell.reference.majority}
         if cell.comparison is not None:
             of = cell.comparison.difference
             made["difference"] = {
@@ -324,4 +331,10 @@ def _json(experiment_id: str, title: str, shown: Results) -> dict[str, Any]:
                 "seeds_needed": cell.comparison.seeds_needed,
             }
         cells.append(made)
-    return {"id": experiment_id, "name": title, "measure": shown.measure.name, "split": shown.split, "cells": cells}
+    axes = shown.design.axes
+    effects = {
+        axes[effect.axis].name: dict(zip([one.label for one in axes[effect.axis].levels], effect.means, strict=True))
+        for effect in shown.main_effects
+    }
+    found = {"id": experiment_id, "name": title, "measure": shown.measure.name, "split": shown.split}
+    return found | {"cells": cells, "main_effects": effects}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from core.cli.options import (
     drop_option,
     json_option,
     kinds_to_drop,
+    print_json,
     runs_option,
     setting_option,
 )
@@ -46,7 +46,7 @@ def list_tasks(folder: str | None, as_json: bool) -> None:
     library = _library(folder)
     own = library.tasks()
     if as_json:
-        click.echo(json.dumps({"bundled": list(TASKS), "own": [asdict(task) for task in own]}, ensure_ascii=False))
+        print_json({"bundled": list(TASKS), "own": [asdict(task) for task in own]})
         return
     width = max(len(name) for name in (*TASKS, *(task.id for task in own)))
     for entry in TASKS.values():
@@ -175,6 +175,6 @@ def _say(task: LibraryTask, as_json: bool, *, was_here: bool = False) -> None:
     if was_here:
         click.echo(f"These rows are here already, as {task.name}.", err=True)
     if as_json:
-        click.echo(json.dumps(asdict(task), ensure_ascii=False))
+        print_json(asdict(task))
     else:
         click.echo(f"{task.name} ({task.id}): {counted(task.rows, 'row')}. Use it with --task {task.id}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ from core.config.presets import PRESETS, preset
 from core.config.validation import build
 from core.errors import ConfigError
 from core.language import N_, _
+from core.parameters import did_you_mean
 
 JSON = dict[str, Any]
 DEFAULT_PRESET = "ce-scl"
@@ -107,14 +109,19 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     return path, _value(text)
 
 
-def put(config: dict[str, Any], path: str, value: Any) -> None:
+def put(config: dict[str, Any], path: str, value: Any, also: Sequence[str] = ()) -> None:
     """Set one field of a config in its JSON form to a value in that form; paths are as `assign` takes them.
 
+    Args:
+        also: names that the caller takes beside fields.
     Raises: ConfigError naming the path and what would work.
     """
     names = path.strip().split(".")
     if not all(names):
         raise ConfigError("set", path, _(HOW))
+    known = (*also, *PHASE_FIELDS, *RunConfig.model_fields)
+    if names[0] not in known and (meant := did_you_mean(names[0], known)):
+        raise ConfigError(path, value, meant)
     if names[0] in PHASE_FIELDS:
         names = ["phases", _phase_with(config["phases"], names, path), *names]
     place: Any = config
@@ -191,7 +198,9 @@ def _example(field: str) -> str:
 
 
 def _value(text: str) -> Any:
-    """A number, list, true, false or null as JSON has them, else the text itself."""
+    """A number, list, true, false or null as JSON has them, numbers with commas between them, else the text itself."""
+    if re.fullmatch(r"-?\d+(\s*,\s*-?\d+)+", text):
+        text = f"[{text}]"
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

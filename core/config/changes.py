@@ -45,7 +45,7 @@ def changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
         elif name == TEMPERATURE:
             put_temperature(given["phases"], value)
         else:
-            put(given, name, value)
+            put(given, name, value, (PRESET, LAMBDA, TEMPERATURE))
             _keep_one_length(given["phases"], name, value)
             if name.startswith("task.") or name == "seed":
                 given["task"]["content_hash"] = None

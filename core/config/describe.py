@@ -84,6 +84,12 @@ def phase_settings(config: RunConfig, number: int) -> list[Setting]:
     ]
 
 
+def row_settings(task: TaskConfig) -> list[Setting]:
+    """Settings of a task's rows that differ from the defaults, such as the number of training rows."""
+    names = (name for name in fields_of(TaskConfig) if name not in (*SOURCE, "translators"))
+    return [setting for setting in _plain(task, "task", *names) if setting.listed]
+
+
 def row_source(task: TaskConfig, seed: int) -> Hashable:
     """What decides a run's rows; the seed only where rows are drawn or changed by it."""
     drawn = task.train_size is not None or task.imbalance > 1 or task.label_noise > 0 or task.text_noise > 0

@@ -25,7 +25,7 @@ from core.config.sections import (
     TaskConfig,
     TrainableConfig,
 )
-from core.config.validation import Section, build
+from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
 from core.language import N_, _
 
@@ -308,7 +308,7 @@ def parse_config(given: Any) -> RunConfig:
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise ConfigError("config", str(error), _(WHOLE)) from None
+            raise not_json("config", error, _(WHOLE)) from None
     if not isinstance(given, dict):
         raise ConfigError("config", type(given).__name__, _(WHOLE))
     return build(RunConfig, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -12,9 +13,11 @@ from pydantic_core import ErrorDetails
 from core.config.fields import field_at
 from core.errors import ConfigError, PlaygroundError
 from core.language import N_, _, listed
-from core.parameters import bound_text
+from core.parameters import bound_text, did_you_mean
 from core.quantities import counted
 
+# Characters that are shown on either side of what is no JSON.
+AROUND = 20
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -38,6 +41,22 @@ def build(model: type[Model], given: Any) -> Model:
             raise cause from None
         field = ".".join(str(part) for part in first["loc"]) or "config"
         raise ConfigError(field, first["input"], _remedy(model, first)) from None
+
+
+def not_json(field: str, error: ValueError | RecursionError, remedy: str) -> ConfigError:
+    """The error for a text that is no JSON: the characters around the place, its line and its column.
+
+    Args:
+        remedy: what to give instead, as the end of a sentence.
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return ConfigError(field, str(error), remedy)
+    line = (error.doc.split("\n"))[error.lineno - 1]
+    around = line[max(0, error.colno - 1 - AROUND) : error.colno - 1 + AROUND].strip()
+    place = {"line": error.lineno, "column": error.colno}
+    return ConfigError(
+        field, around, _("from line {line}, column {column} on it is not JSON; {remedy}", remedy=remedy, **place)
+    )
 
 
 def _remedy(model: type[BaseModel], error: ErrorDetails) -> str:
@@ -79,11 +98,14 @@ def _structural(model: type[BaseModel], error: ErrorDetails) -> str:
             names = _fields_at(model, error["loc"][:-1])
             if not names:
                 return _("there is no such field; remove it.")
-            return _("there is no such field; known are {names}.", names=names)
+            meant = did_you_mean(error["loc"][-1], names)
+            return meant or _("there is no such field; known are {names}.", names=listed(names))
         case "missing":
             return _("it is missing, and has no default.")
         case "model_type":
-            return _("give an object with {names}.", names=_fields_at(model, error["loc"]))
+            return _("give an object with {names}.", names=listed(_fields_at(model, error["loc"])))
+        case "tuple_type" if isinstance(error["input"], int | str) and not _fields_at(model, error["loc"]):
+            return _("give a list, such as {example}.", example=json.dumps([error["input"]], ensure_ascii=False))
         case "tuple_type":
             return _("give a list.")
     said = re.sub(r"^\w+ should", "it should", error["msg"])
@@ -108,11 +130,11 @@ def _unfit(kind: str, found: Mapping[str, Any]) -> str:
     return ""
 
 
-def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
+def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> tuple[str, ...]:
     """The names of the fields that exist at a place."""
     here: Any = model
     for part in path:
         if isinstance(part, str) and part in getattr(here, "model_fields", {}):
             here = here.model_fields[part].annotation
             here = next((a for a in getattr(here, "__args__", ()) if hasattr(a, "model_fields")), here)
-    return listed(here.model_fields) if hasattr(here, "model_fields") else ""
+    return tuple(getattr(here, "model_fields", ()))

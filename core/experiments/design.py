@@ -19,10 +19,10 @@ from core.config.fields import Shown, field_at
 from core.config.labels import value_text
 from core.config.run import MAX_STEPS
 from core.config.sweepable import OBJECTIVE, sweepable
-from core.config.validation import Section, build
+from core.config.validation import Section, build, not_json
 from core.errors import ConfigError
 from core.language import ENGLISH, N_, _, in_language, language, listed
-from core.parameters import Parameter
+from core.parameters import Parameter, did_you_mean
 from core.quantities import counted
 from core.training.defaults import DEFAULT_STEPS
 
@@ -36,6 +36,8 @@ FIRST_SEED = 0
 LEAN: Mapping[str, Any] = {"probe.frame_steps": [], "checkpoint.snapshot_steps": []}
 # A level's setting that names a source.
 START = "start"
+# What an axis in a file has instead of levels.
+IN_FILE = ("setting", "values")
 # What is no field has its name here; labels of the others come from the field.
 NAMED = {PRESET: OBJECTIVE.label, LAMBDA: N_("Weight λ"), TEMPERATURE: N_("Temperature τ")}
 
@@ -61,9 +63,14 @@ class Axis(Section):
     @model_validator(mode="before")
     @classmethod
     def _of_one_setting(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "setting" not in given:
+        if not isinstance(given, dict):
             return given
-        rest = given.keys() - {"setting", "values", "name"}
+        for name in given.keys() - {*IN_FILE, *cls.model_fields}:
+            if meant := did_you_mean(name, [*IN_FILE, *cls.model_fields]):
+                raise ConfigError(str(name), given[name], meant)
+        if "setting" not in given:
+            return given
+        rest = given.keys() - {*IN_FILE, "name"}
         if rest or not isinstance(given.get("values"), list | tuple) or not isinstance(given["setting"], str):
             remedy = _("give setting and values, such as [0.1, 0.5], or name and levels.")
             raise ConfigError("axes", _one_line(given), remedy)
@@ -283,6 +290,31 @@ class Design(Section):
             )
             raise ConfigError(_("first comparison at step"), self.early_stopping.grace_steps, remedy)
 
+    def check_levels(self) -> None:
+        """Refuse a level that can be used neither by itself nor in any cell, such as a number out of range.
+
+        One that fits some cells is no mistake: the others are left out.
+
+        Raises: ConfigError.
+        """
+        for cell in (*self.source_cells, *(cell for cell in self.cells if cell.levels is None)):
+            self.draft(cell, self.seeds[0])
+        for place, axis in enumerate(self.axes):
+            for number, level in enumerate(axis.levels):
+                try:
+                    changed(self.base, {name: value for name, value in level.settings.items() if name != START})
+                except ConfigError:
+                    if not any(self._fits(cell) for cell in self.cells if cell.levels and cell.levels[place] == number):
+                        raise
+
+    def _fits(self, cell: Cell) -> bool:
+        """Whether a cell's settings go together."""
+        try:
+            self.draft(cell, self.seeds[0])
+        except ConfigError:
+            return False
+        return True
+
     def source_of(self, cell: Cell) -> str | None:
         """The label of the source that a cell's runs start from."""
         named = [level.settings[START] for level in self._levels_of(cell) if level.settings.get(START)]
@@ -391,7 +423,7 @@ def parse_design(given: Mapping[str, Any] | str) -> Design:
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise ConfigError("design", str(error), _("give one JSON object.")) from None
+            raise not_json("design", error, _("give one JSON object.")) from None
     return build(Design, given)
 
 

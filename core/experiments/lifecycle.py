@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.experiments.design import Cell, Design, parse_design
 from core.language import ENGLISH, _, in_language
-from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
+from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store, TaskLibrary
 from core.workers import Engine, Jobs, chosen_engine
 from core.workers.limits import check_experiment, check_paths
 
@@ -47,9 +47,12 @@ class Experiments:
         if design.early_stopping is not None and importlib.util.find_spec("ray") is None:
             remedy = _("install Ray ({command}), or leave it out.", command="pip install -r requirements-ray.txt")
             raise ConfigError("early_stopping", "ASHA", remedy)
+        design.check_levels()
         design.check_early_stopping()
         check_experiment(design.runs, owner)
         self._check_drafts(design)
+        task = TaskLibrary(self.engine.store.folder).named(design.base.task)  # its name outlives the task
+        design = design.model_copy(update={"base": design.base.model_copy(update={"task": task})})
         experiment_id = self.table.create(design.name, design.to_json(), owner)
         # The first run begins while the job that makes the others is still loading what it needs.
         make_runs(self.engine, experiment_id, lambda *_progress: None, most=1)

@@ -17,7 +17,7 @@ from core.config import RunConfig
 from core.config.describe import settings
 from core.experiments.design import axis_title
 from core.experiments.protocols.registry import PROTOCOLS
-from core.experiments.result_table import SHARES, cautions, notes, score_name, table_rows, unit
+from core.experiments.result_table import SHARES, cautions, findings, notes, score_name, strokes_text, table_rows, unit
 from core.experiments.results import Results
 from core.figures.interval_chart import IntervalRow, interval_chart
 from core.language import _, language, listed, ngettext
@@ -55,10 +55,11 @@ def report_html(experiment: Experiment, results: Results, config: RunConfig | No
         created=day_text(experiment.created_at),
         question=_(protocol.question) if protocol else "",
         source=_(protocol.source) if protocol else "",
-        sentences=summary(results),
+        sentences=[*summary(results), *findings(results)],
         header=header,
         rows=rows,
         chart=Markup(chart(results)),  # noqa: S704 its labels are escaped where it is made
+        strokes=strokes_text(results),
         notes=[*cautions(results), *notes(results)],
         published=protocol.published if protocol else (),
         differs=_(protocol.differs) if protocol else "",
@@ -117,6 +118,8 @@ def chart(results: Results) -> str:
                 found.low if found else None,
                 found.high if found else None,
                 shown=cell.comparison is not None and cell.comparison.verdict != "no difference shown",
+                probe=cell.reference.probe,
+                majority=cell.reference.majority,
             )
         )
     percent = results.measure.name in SHARES

@@ -11,8 +11,8 @@ from tabulate import tabulate
 
 from core.events import VALIDATION
 from core.experiments.design import axis_title
-from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, Results
-from core.language import ENGLISH, N_, _, in_language, ngettext
+from core.experiments.results import TEST, VERDICTS, CellResult, Comparison, MainEffect, Results
+from core.language import ENGLISH, N_, _, called, clauses, in_language, listed, ngettext
 from core.quantities import counted, percent, signed
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, fewest_seeds
@@ -26,6 +26,8 @@ SHARES = frozenset({"accuracy", "macro_f1", *(name for name, entry in METRICS.it
 LEAST_P = 0.001
 # A score, such as "Test accuracy".
 OF_SPLIT = {TEST: N_("Test {measure}"), VALIDATION: N_("Validation {measure}")}
+# More cells than these are counted in a sentence, not named.
+MOST_NAMED = 6
 # Below, a bootstrap over seeds sees too few of them.
 FEW_SEEDS = 8
 HOW_BY_EXAMPLE = N_(
@@ -66,12 +68,17 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     """What people read: the header, and a row per cell."""
     names = [axis_title(axis, results.design.base) for axis in results.design.axes] or [_("Runs")]
     header = [*names, _("Seeds"), score_name(results)]
+    # Translators: a column: the score of the linear probe of the untrained encoder.
+    to_beat = {"probe": _("Untrained probe"), "majority": _("Majority class")}
+    known = [name for name in to_beat if any(getattr(cell.reference, name) is not None for cell in results.cells)]
+    header += [to_beat[name] for name in known]
     compares = results.design.compares
     if compares:
-        header += [_("Difference"), _("95% interval"), _("p (Holm)"), _("Verdict"), _("Seeds needed")]
+        header += [_("Difference"), _("95% interval"), _("p over seeds (Holm)"), _("Verdict"), _("Seeds needed")]
     rows = []
     for cell in results.cells:
         row = [*_labels(results, cell), str(cell.seeds), mean_text(results, cell)]
+        row += [score_text(results, getattr(cell.reference, name)) for name in known]
         rows.append([*row, *_compared(results, cell)] if compares else row)
     return header, rows
 
@@ -92,8 +99,86 @@ def mean_text(results: Results, cell: CellResult) -> str:
         return NONE
     if results.measure.name not in SHARES:
         return f"{cell.mean:.3f}" + (f" ± {cell.std:.3f}" if cell.std is not None else "")
-    text = percent(cell.mean)
+    text = score_text(results, cell.mean)
     return text if cell.std is None else f"{text[:-1]} ± {percent(cell.std)}"
+
+
+def score_text(results: Results, value: float | None) -> str:
+    """A score in the measure shown: "81.3%", or a dash."""
+    if value is None:
+        return NONE
+    return percent(value) if results.measure.name in SHARES else f"{value:.3f}"
+
+
+def findings(results: Results) -> list[str]:
+    """What the cells have to beat, those that do not, and the main effects, a sentence each."""
+    found = []
+    references = [cell.reference for cell in results.cells]
+    probe, majority = (
+        _range_text(results, values)
+        for values in ([one.probe for one in references], [one.majority for one in references])
+    )
+    if probe:
+        found.append(
+            _("{score} of the linear probe of the untrained encoder: {value}.", score=score_name(results), value=probe)
+        )
+    if majority:
+        found.append(_("{score} of the majority class: {value}.", score=score_name(results), value=majority))
+    worse = [cell.title for cell in results.cells if results.is_worse_than_probe(cell)]
+    if worse:
+        cells = clauses(worse) if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
+        found.append(_("Worse than that probe, so not worth training: {cells}.", cells=cells))
+    return [*found, *(_main_effect(results, effect) for effect in results.main_effects)]
+
+
+def reference_text(results: Results, cell: CellResult) -> str:
+    """What one cell has to beat, as a sentence; empty where it is not known."""
+    names = (_("linear probe of the untrained encoder"), _("majority class"))
+    known = zip(names, cell.reference, strict=True)
+    told = [called(name, score_text(results, value)) for name, value in known if value is not None]
+    return _("To beat: {scores}.", scores=clauses(told)) if told else ""
+
+
+def strokes_text(results: Results) -> str:
+    """The grey strokes of the chart, as a sentence; empty without the probe."""
+    if all(cell.reference.probe is None for cell in results.cells):
+        return ""
+    return _(
+        "Grey, long dashes: the linear probe of the untrained encoder; dashes and dots: the majority class, where it "
+        "lies among the scores."
+    )
+
+
+def _range_text(results: Results, values: Sequence[float | None]) -> str:
+    """The one value of all cells, or the lowest and the highest; empty without any."""
+    texts = [score_text(results, value) for value in sorted(one for one in values if one is not None)]
+    if not texts:
+        return ""
+    return texts[0] if texts[0] == texts[-1] else _("{low} to {high}", low=texts[0], high=texts[-1])
+
+
+def _main_effect(results: Results, effect: MainEffect) -> str:
+    design = results.design
+    axis = design.axes[effect.axis]
+    known = {
+        "axis": axis_title(axis, design.base),
+        "scores": clauses(
+            _("{score} at {level}", score=score_text(results, mean), level=level.title)
+            for level, mean in zip(axis.levels, effect.means, strict=True)
+        ),
+        "others": listed(axis_title(other, design.base) for other in design.axes if other is not axis),
+    }
+    if not known["others"]:
+        return _("Main effect of {axis}: {scores} (mean over seeds).", **known)
+    if effect.combinations == effect.of:
+        return _("Main effect of {axis}: {scores} (mean over {others} and seeds).", **known)
+    return _(
+        "Main effect of {axis}: {scores} (mean over seeds and {used} of {total} levels of {others}, those with a score "
+        "everywhere).",
+        used=effect.combinations,
+        total=effect.of,
+        **known,
+    )
 
 
 def difference_text(results: Results, value: float) -> str:
@@ -208,6 +293,13 @@ def notes(results: Results) -> list[str]:
         )
     if results.measure.better is not None:
         found.append(better_text(results))
+    if any(cell.reference.probe is not None for cell in results.cells):
+        found.append(
+            _(
+                "The untrained probe is a logistic regression (C = 1) on the untrained encoder’s vectors of the "
+                "training rows that a run learns from; the majority class is the commonest one of the training rows."
+            )
+        )
     if any(cell.by_probe for cell in results.cells):
         found.append(_("Where the classifier never learned, the score is that of a linear probe of the vectors."))
     return found
@@ -246,12 +338,15 @@ def _compared(results: Results, cell: CellResult) -> list[str]:
 def _csv(results: Results) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = "seeds mean std pairs difference difference_std low high p p_holm verdict seeds_needed examples values"
+    columns = (
+        "seeds mean std pairs difference difference_std low high p p_holm verdict seeds_needed examples values "
+        "linear_probe majority_rate"
+    )
     writer.writerow([*(axis.name for axis in results.design.axes), *columns.split()])
     for cell in results.cells:
         labels = _labels(results, cell)[: len(results.design.axes)]
         values = " ".join(f"{seed}:{value!r}" for seed, value in sorted(cell.scores.items()))
-        writer.writerow([*labels, *_numbers(cell), values])
+        writer.writerow([*labels, *_numbers(cell), values, *cell.reference])
     return text.getvalue()
 
 

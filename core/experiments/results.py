@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
+from statistics import fmean
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,13 +18,14 @@ from scipy.special import log_softmax
 from core.artifacts.measures import measures_folder, read_measures
 from core.artifacts.seeds import SCORES, Measure
 from core.errors import StoreError
-from core.events import VALIDATION, Evaluation
+from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation
 from core.experiments.design import Cell, Design
 from core.language import N_
-from core.representation.agreement import mean_std
+from core.representation.agreement import PairAgreement, agreement, mean_std
 from core.representation.metrics import METRICS
 from core.representation.paired import LEVEL, PairedDifference, holm, paired_difference, seeds_needed
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
+from core.workers.run_rows import majority_rate
 
 TEST = "test"
 SPLITS = {TEST: N_("Test"), VALIDATION: N_("Validation")}
@@ -52,6 +56,33 @@ class ScoredRun(NamedTuple):
     run_id: str
     attempt: int
     score: float
+
+
+class Reference(NamedTuple):
+    """Scores of the split that is shown, without any training of the encoder; None where they are not known.
+
+    Attributes:
+        probe: of the linear probe of the untrained encoder, in the measure shown.
+        majority: accuracy of the commonest training class.
+    """
+
+    probe: float | None = None
+    majority: float | None = None
+
+
+class MainEffect(NamedTuple):
+    """Means per level of one axis, over seeds and over combinations of the other axes' levels.
+
+    Attributes:
+        axis: its number.
+        means: one per level, over the same combinations: those with a score at every level of the axis.
+        combinations, of: how many combinations there are with such scores, and in all; 1 of 1 without another axis.
+    """
+
+    axis: int
+    means: tuple[float, ...]
+    combinations: int
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +118,7 @@ class CellResult:
         mean, std: over seeds, n − 1; None where there is no score, or one seed.
         by_probe: whether any of its scores is that of a linear probe, because the classifier never learned.
         runs: of the cell, whatever became of them.
+        reference: means over the seeds that have the score.
     """
 
     cell: Cell
@@ -97,6 +129,7 @@ class CellResult:
     comparison: Comparison | None
     by_probe: bool
     runs: tuple[ExperimentRun, ...]
+    reference: Reference
 
     @property
     def seeds(self) -> int:
@@ -122,6 +155,28 @@ class Results:
         """Whether the differences were taken example by example, all of them."""
         return bool(self.comparisons) and all(one.difference.examples for one in self.comparisons)
 
+    def is_worse_than_probe(self, cell: CellResult) -> bool:
+        """Whether the mean of a cell is worse than the linear probe of the untrained encoder."""
+        probe = cell.reference.probe
+        if cell.mean is None or probe is None:
+            return False
+        return cell.mean > probe if self.measure.better == "lower" else cell.mean < probe
+
+    @property
+    def main_effects(self) -> list[MainEffect]:
+        """One per axis with several levels, where some combination has a score at each of them."""
+        means = {cell.cell.levels: cell.mean for cell in self.cells if cell.cell.levels is not None}
+        shape, found = self.design.shape, []
+        for axis, levels in enumerate(shape):
+            others = list(product(*(range(count) for count in (*shape[:axis], *shape[axis + 1 :]))))
+            table = [[means[(*rest[:axis], level, *rest[axis:])] for level in range(levels)] for rest in others]
+            scored = [[mean for mean in row if mean is not None] for row in table]
+            whole = [row for row in scored if len(row) == levels]
+            if levels > 1 and whole:
+                by_level = tuple(fmean(column) for column in zip(*whole, strict=True))
+                found.append(MainEffect(axis, by_level, len(whole), len(table)))
+        return found
+
 
 def results(store: Store, experiment: Experiment, design: Design, *, measure: str, split: str) -> Results:
     """What the runs that have finished show.
@@ -133,7 +188,8 @@ def results(store: Store, experiment: Experiment, design: Design, *, measure: st
     table = ExperimentTable(store.folder)
     runs = table.runs(experiment.id)
     scores = newest_scores(store, table, experiment.id, runs, measure, split)
-    return of_runs(store, design, runs, scores, measure=measure, split=split)
+    known = references(store, table, experiment.id, runs, measure, split)
+    return of_runs(store, design, runs, scores, known, measure=measure, split=split)
 
 
 def newest_scores(
@@ -143,6 +199,27 @@ def newest_scores(
     if measure in OF_VECTORS:
         return {str(run.run_id): found for run in runs if (found := vector_measures(store, run)) is not None}
     return table.scores(experiment_id, split)
+
+
+def references(
+    store: Store, table: ExperimentTable, experiment_id: str, runs: Sequence[ExperimentRun], measure: str, split: str
+) -> dict[str, Reference]:
+    """What finished runs have to beat, by run id; nothing for a measure of vectors."""
+    if measure in OF_VECTORS:
+        return {}
+    probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)
+    found = {}
+    for run in runs:
+        if run.run_id is not None and run.status == Status.FINISHED:
+            probe = probes[run.run_id].values.get(measure) if run.run_id in probes else None
+            majority = _majority_rate(store, run.run_id, run.begun_attempt, split) if measure == "accuracy" else None
+            found[run.run_id] = Reference(probe, majority)
+    return found
+
+
+@lru_cache(maxsize=2_048)
+def _majority_rate(store: Store, run_id: str, attempt: int, split: str) -> float | None:
+    return majority_rate(store.folder, store.run(run_id), split)
 
 
 def vector_measures(store: Store, run: ExperimentRun) -> Evaluation | None:
@@ -162,15 +239,16 @@ def of_runs(
     design: Design,
     runs: Sequence[ExperimentRun],
     scores: Mapping[str, Evaluation],
+    known: Mapping[str, Reference] = MappingProxyType({}),
     *,
     measure: str,
     split: str,
 ) -> Results:
-    """The same of runs and scores that are at hand; scores by run id."""
+    """The same of runs, scores and references that are at hand; scores and references by run id."""
     by_cell: dict[int, list[ExperimentRun]] = {}
     for run in runs:
         by_cell.setdefault(run.cell, []).append(run)
-    cells = [_cell(design, cell, tuple(by_cell.get(cell.number, ())), scores, measure) for cell in design.cells]
+    cells = [_cell(design, cell, tuple(by_cell.get(cell.number, ())), scores, known, measure) for cell in design.cells]
     compared = [_compared(store, design, cell, cells, measure, split) for cell in cells]
     corrected = _corrected([difference for _, difference in compared if difference is not None])
     found = []
@@ -186,18 +264,31 @@ def of_runs(
 
 
 def _cell(
-    design: Design, cell: Cell, runs: tuple[ExperimentRun, ...], scores: Mapping[str, Evaluation], measure: str
+    design: Design,
+    cell: Cell,
+    runs: tuple[ExperimentRun, ...],
+    scores: Mapping[str, Evaluation],
+    known: Mapping[str, Reference],
+    measure: str,
 ) -> CellResult:
     found: dict[int, float] = {}
+    beaten: list[Reference] = []
     by_probe = False
     for run in runs:
         evaluation = scores.get(run.run_id or "") if run.status == Status.FINISHED else None
         value = None if evaluation is None else evaluation.values.get(measure)
         if evaluation is not None and value is not None and math.isfinite(value):
             found[run.seed] = value
+            beaten.append(known.get(run.run_id or "", Reference()))
             by_probe |= evaluation.probe_rows is not None
     mean, std = mean_std(list(found.values())) if found else (None, None)
-    return CellResult(cell, design.spoken_title(cell), found, mean, std, None, by_probe, runs)
+    reference = Reference(_mean(one.probe for one in beaten), _mean(one.majority for one in beaten))
+    return CellResult(cell, design.spoken_title(cell), found, mean, std, None, by_probe, runs, reference)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return fmean(there) if there else None
 
 
 def _compared(
@@ -239,6 +330,20 @@ def seed_difference(
     if pair[0] is not None and pair[1] is not None and pair[0][1] == pair[1][1]:
         return paired_difference(pair[0][0], pair[1][0])
     return paired_difference(*([side[seed].score for seed in seeds] for side in (ours, theirs)))
+
+
+def pair_agreement(store: Store, first: tuple[str, int], second: tuple[str, int], split: str) -> PairAgreement | None:
+    """Two finished runs on the rows of a split, row by row.
+
+    Args:
+        first, second: the id of each, and the number of its attempt that trained.
+    Returns: None where predictions for the same rows were not kept.
+    """
+    found = [_outcomes(store, *run, "accuracy", split) for run in (first, second)]
+    known = [one for one in found if one is not None]
+    if len(known) < 2 or known[0][1] != known[1][1]:
+        return None
+    return agreement([values for values, _ in known])[0]
 
 
 def _by_example(

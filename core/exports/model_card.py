@@ -15,6 +15,7 @@ from core.language import ENGLISH, in_language
 from core.quantities import counted, percent
 from core.store import RunRecord, Store
 from core.training.score_source import classifier_learns_from, scored
+from core.workers.run_rows import majority_rate
 
 if TYPE_CHECKING:
     from core.encoders.model import Encoder
@@ -65,7 +66,7 @@ tags: [scl-playground, contrastive-learning]
 |---|---:|---:|---:|
 {scores}
 
-The largest class of the test split has a share of {majority}. {scorer}The test split was scored once, after the last
+{majority}{scorer}The test split was scored once, after the last
 step. One run is one draw: other seeds give other numbers.
 
 ## Use
@@ -115,7 +116,7 @@ def _card(store: Store, run: RunRecord, encoder: Encoder) -> str:
         app_version=__version__,
         untrained=_untrained(run),
         scores="\n".join(_rows(evaluations)),
-        majority=percent(run.facts.get("majority_rate", 0.0)),
+        majority=_majority(store, run),
         scorer=_scorer(evaluations.get(TEST)),
         folder=f"{file_stem(run)}-model",
         code=code,
@@ -135,6 +136,12 @@ def _rows(evaluations: dict[str, Evaluation]) -> list[str]:
             interval = "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
             rows.append(f"| {name} | {percent(values['accuracy'])} | {interval} | {percent(values['macro_f1'])} |")
     return rows
+
+
+def _majority(store: Store, run: RunRecord) -> str:
+    rates = {split: majority_rate(store.folder, run, split) for split in (TEST, VALIDATION)}
+    known = [f"{percent(rate)} on the {split} split" for split, rate in rates.items() if rate is not None]
+    return f"The majority class of the training rows alone scores {' and '.join(known)}. " if known else ""
 
 
 def _scorer(test: Evaluation | None) -> str:

@@ -41,6 +41,7 @@ from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Store
 from core.tasks.task_label import task_label
 from core.training.score_source import score_notes_of, scored
+from core.workers.run_rows import majority_rate
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "page"
 TEST = "test"
@@ -49,6 +50,7 @@ SPLITS = {
     VALIDATION: N_("Validation, at the last frame"),
     BASELINE_TEST: N_("Test, linear probe of the untrained encoder"),
 }
+MAJORITY = {TEST: N_("Test, majority class"), VALIDATION: N_("Validation, majority class")}
 COLOURINGS = {"label": N_("Label"), "prediction": N_("Prediction"), "correct": N_("Correct or wrong")}
 # More frames than a player of 20 seconds can show are left out, evenly.
 FRAMES_MAX = 100
@@ -252,11 +254,10 @@ def _scores(shown: Sequence[_Shown]) -> list[dict[str, Any]]:
         for split, name in SPLITS.items()
         if any(split in of_run for of_run in newest)
     ]
-    majority = [each.run.facts.get("majority_rate") for each in shown]
-    return [
-        *rows,
-        {"name": _("Largest class"), "texts": ["–" if rate is None else percent(rate) for rate in majority]},
-    ]
+    for split, name in MAJORITY.items():
+        rates = [majority_rate(each.store.folder, each.run, split) for each in shown]
+        rows.append({"name": _(name), "texts": ["–" if rate is None else percent(rate) for rate in rates]})
+    return rows
 
 
 def _score(evaluation: Evaluation | None, *, named: bool) -> str:

@@ -21,6 +21,7 @@ TICKS = 5
 # On a page it is the accent of the theme.
 ACCENT = f"var(--st-primary-color, {PLAIN_ACCENT})"
 LOWER = "#d06a1c"
+PROBE, MAJORITY = N_("linear probe of the untrained encoder"), N_("majority class")
 ABOUT = N_("{score} of {count} cells")
 ABOUT_COMPARED = N_("{score} of {count} cells, and their differences with 95% intervals")
 
@@ -34,6 +35,7 @@ class IntervalRow:
         scores: one per seed.
         difference, low, high: None where there is none.
         shown: whether the difference is shown at the level of the table.
+        probe: what the scores have to beat; majority: drawn where it lies among the scores.
     """
 
     label: str
@@ -42,10 +44,14 @@ class IntervalRow:
     low: float | None = None
     high: float | None = None
     shown: bool = False
+    probe: float | None = None
+    majority: float | None = None
 
 
 def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percent: bool) -> str:
     """A dot for each seed and a line at their mean; beside it, differences with their intervals around 0.
+
+    Grey strokes are what the scores have to beat: long dashes the linear probe, dashes and dots the majority class.
 
     Args:
         score: what the dots are; unit: of the differences; both in the language that is spoken.
@@ -57,7 +63,8 @@ def interval_chart(rows: Sequence[IntervalRow], *, score: str, unit: str, percen
     if not scores:
         return ""
     ends = [times * end for row in rows for end in (row.difference, row.low, row.high) if end is not None]
-    panels = [_Panel(LABEL_PX, *_padded(scores), _("{score}, %", score=score) if percent else score)]
+    probes = [times * row.probe for row in rows if row.probe is not None]
+    panels = [_Panel(LABEL_PX, *_padded([*scores, *probes]), _("{score}, %", score=score) if percent else score)]
     if ends:
         left = LABEL_PX + PANEL_PX + GAP_PX
         panels.append(_Panel(left, *_padded([0.0, *ends]), _("Difference, {unit}", unit=unit)))
@@ -108,6 +115,10 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
     label = _text(LABEL_PX - 14, y + 4, short_text(row.label, LABEL_CHARS), anchor="end", is_safe=True)
     parts = [f"<g><title>{html.escape(row.label)}</title>{label}</g>"]
     scores = panels[0]
+    references = ((PROBE, row.probe, "7 3"), (MAJORITY, row.majority, "5 2 1 2"))
+    for name, reference, dashes in references:
+        if reference is not None and scores.low <= times * reference <= scores.high:
+            parts.append(_reference(scores.at(times * reference), y, _(name), dashes))
     for value in row.scores:
         x = scores.at(times * value)
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.4" fill="{ACCENT}" fill-opacity="0.45"/>')
@@ -124,6 +135,15 @@ def _row(row: IntervalRow, y: float, panels: Sequence[_Panel], times: float) -> 
     x = at(times * row.difference)
     parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{filled}" stroke="{colour}" stroke-width="1.8"/>')
     return parts
+
+
+def _reference(x: float, y: float, name: str, dashes: str) -> str:
+    """A stroke through the whole row, so that those of rows with one reference join."""
+    top, bottom = y - ROW_PX / 2, y + ROW_PX / 2
+    return (
+        f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{QUIET}" stroke-width="1.2" stroke-dasharray="{dashes}">'
+        f"<title>{html.escape(name)}</title></path>"
+    )
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -136,9 +136,10 @@ class ExperimentTable(Database):
         return found[0]
 
     def with_design(self, design: str) -> str | None:
-        """The newest experiment that has exactly this design; None where there is none."""
+        """The newest experiment that has exactly this design, whatever its task was called; None without one."""
         rows = self.all(
-            "SELECT id FROM experiments WHERE design = ? AND discarded_at IS NULL ORDER BY number DESC LIMIT 1",
+            "SELECT id FROM experiments WHERE json_remove(design, '$.base.task.name') = "
+            "json_remove(?, '$.base.task.name') AND discarded_at IS NULL ORDER BY number DESC LIMIT 1",
             (design,),
         )
         return str(rows[0]["id"]) if rows else None

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from core.config import OWN_TASK
+from core.config import OWN_TASK, TaskConfig
 from core.errors import ConfigError, StoreError, TaskError, shown
 from core.language import _, listed
 from core.store.database import DATABASE, UNDO_S, Database
@@ -101,6 +101,11 @@ class TaskLibrary:
     def name(self, task_id: str) -> str:
         """Raises: TaskError when there is no such task."""
         return self.task(task_id).name
+
+    def named(self, task: TaskConfig) -> TaskConfig:
+        """A task's config with the name that its task has now; unchanged where the library has no such task."""
+        names = {one.id: one.name for one in self.tasks()}
+        return task.model_copy(update={"name": names.get(task.id, task.name)})
 
     def changed_at(self, task_id: str) -> float:
         """When a task changed last. Raises: TaskError when there is no such task."""

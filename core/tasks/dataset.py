@@ -113,5 +113,13 @@ class TaskData:
     @property
     def majority_rate(self) -> float:
         """Share of the validation rows that the commonest training class gets right."""
+        return self._majority_rate(self.validation)
+
+    @property
+    def test_majority_rate(self) -> float:
+        """Share of the test rows that the commonest training class gets right."""
+        return self._majority_rate(self.test)
+
+    def _majority_rate(self, split: Split) -> float:
         commonest = Counter(self.train.labels).most_common(1)[0][0]
-        return self.validation.labels.count(commonest) / len(self.validation)
+        return split.labels.count(commonest) / len(split)

@@ -255,6 +255,7 @@ class _Run:
             "validation_rows": len(data.validation),
             "test_rows": len(data.test),
             "majority_rate": data.majority_rate,
+            "test_majority_rate": data.test_majority_rate,
             "parameters": sum(p.numel() for p in self.encoder.parameters()),
             "learning_parameters": sum(p.numel() for p in self.phase.parameters),
             "steps_per_epoch": self.phase.sampler.steps_per_epoch,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from core.config import TaskConfig
-from core.errors import TaskError
-from core.store import TaskLibrary, rows_path
+from core.errors import PlaygroundError, TaskError
+from core.events import VALIDATION
+from core.store import RunRecord, TaskLibrary, rows_path
 from core.tasks import TaskData, load_task
 from core.tasks.kept import read_data, write_data
 
@@ -40,6 +43,26 @@ class TaskSource:
             return read_data(rows_path(self._folder, config.content_hash), config.content_hash)
         except TaskError:
             return None  # the rows may still be had from where they came, and are checked there
+
+
+def majority_rate(folder: Path, run: RunRecord, split: str) -> float | None:
+    """Share of a split's rows that a run's commonest training class gets right.
+
+    Args:
+        folder: of the store that has the run; split: "test" or "validation".
+    Returns: None where an earlier version made the run and its rows are gone.
+    """
+    noted = run.facts.get("majority_rate" if split == VALIDATION else "test_majority_rate")
+    return _rates(folder, run.config.task, run.config.seed).get(split) if noted is None else noted
+
+
+@lru_cache(maxsize=512)
+def _rates(folder: Path, task: TaskConfig, seed: int) -> Mapping[str, float]:
+    try:
+        data = TaskSource(folder).kept(task, seed)
+    except PlaygroundError:
+        return {}
+    return {VALIDATION: data.majority_rate, "test": data.test_majority_rate}
 
 
 def keep_rows(folder: Path, data: TaskData) -> None:

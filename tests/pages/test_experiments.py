@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -15,9 +16,13 @@ from core.config.changes import changed
 from core.config.validation import build
 from core.experiments.design import Design
 from core.experiments.protocols.registry import PROTOCOLS
-from core.store import ExperimentTable, Store
+from core.experiments.report import report_html
+from core.experiments.results import results
+from core.store import ExperimentTable, Store, TaskLibrary
+from tests.conftest import made_rows
 from tests.core.experiments.conftest import Here
 from tests.core.experiments.instant import InstantEngine
+from tests.pages.test_data import links, own
 from tests.pages.test_pages import button, opened, widget, words
 
 __all__ = ["opened"]
@@ -29,7 +34,7 @@ def begun(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., tuple[
     """An experiment whose runs have ended, with scores that depend on λ and the seed."""
 
     def begin(**fields: Any) -> tuple[Here, str]:
-        here = Here(InstantEngine(Store(folder), right))
+        here = Here(InstantEngine(Store(folder), right, probe_right=13))
         given: dict[str, Any] = {
             "name": "λ at work",
             "base": draft().model_dump(mode="json"),
@@ -183,6 +188,31 @@ class TestView:
         if show == "table":
             assert list(app.dataframe[0].value["Verdict"]) == ["–", "higher"]
 
+    @pytest.mark.parametrize("show", ["map", "chart", "table", "report"])
+    def test_every_view_says_what_has_to_be_beaten(self, opened: Opened, begun: Any, show: str) -> None:
+        here, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id, show=show)
+        if show == "report":
+            experiment = here.table.experiment(experiment_id)
+            found = results(here.engine.store, experiment, here.design(experiment_id), measure="accuracy", split="test")
+            text = report_html(experiment, found)
+        else:
+            text = words(app).replace("\\", "")
+        assert "Test accuracy of the linear probe of the untrained encoder: 65.0%." in text
+        assert "Test accuracy of the majority class: 50.0%." in text
+        assert "not worth training: λ 0.1." in text
+        assert "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
+
+    def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Opened, begun: Any) -> None:
+        _, experiment_id = begun()
+        app = opened("experiments", experiment=experiment_id, cell="1")
+        text = words(app).replace("\\", "")
+        assert "p 0.031 over seeds (Holm)" in text
+        # Under seed 0, 14 and 10 of 20 are right, the same 10 among them: two splits of 4 are as uneven as 4 to 0.
+        assert "Over test examples of one pair of runs" in text
+        assert "λ 0.9 is right on 70.0% of 20 texts, λ 0.1 on 50.0%." in text
+        assert f"p = {2 / 2**4:.3g}" in text
+
     def test_a_stopped_experiment_is_resumed(self, opened: Opened, begun: Any, folder: Path) -> None:
         here, experiment_id = begun()
         here.engine.holding = True
@@ -229,6 +259,32 @@ def test_the_form_offers_seeds_and_a_grid(opened: Opened, folder: Path) -> None:
     assert build(Design, json.loads(experiment.design)).seeds == (0, 1, 2, 3, 4)
 
 
+def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Opened, folder: Path) -> None:
+    task = own(TaskLibrary(folder), made_rows(60))
+    form = opened("fine_tune", task=task.id)
+    widget(form, "form.train_size").set_value(20).run()
+    query = parse_qs(links(form)["Set up a grid"])
+    grid = opened("experiments", seeds="1", **query)
+    assert "Mine · Training rows: 20 · 0.1 CE" in words(grid).replace("\\", "")
+    assert parse_qs(links(grid)["Change the other settings"])["task"] == [task.id]
+    button(grid, "Start the experiment").click().run()
+    [experiment] = ExperimentTable(folder).experiments()
+    base = build(Design, json.loads(experiment.design)).base
+    assert (base.task.id, base.task.train_size, base.task.name) == (task.id, 20, "Mine")
+    assert experiment.title == "0.1 CE + 0.9 SCL, τ 0.3, Mine"
+    TaskLibrary(folder).delete(task.id)
+    shown = words(opened("experiments", experiment=experiment.id)).replace("\\", "")
+    assert "Mine · Training rows: 20 · " in shown
+    assert task.id not in shown
+
+
+def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Opened, folder: Path) -> None:
+    task = own(TaskLibrary(folder), made_rows(60))
+    button(opened("fine_tune", task=task.id), "Run with 5 seeds").click().run()
+    [experiment] = ExperimentTable(folder).experiments()
+    assert experiment.title.endswith(", Mine")
+
+
 def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened, begun: Any) -> None:
     here, experiment_id = begun(seeds=3)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
@@ -238,10 +294,16 @@ def test_compare_says_whether_two_ways_differ_by_more_than_chance(opened: Opened
     assert list(table["Verdict"]) == ["–", "no difference shown"]
 
 
-def test_runs_of_one_seed_are_not_tested(opened: Opened, begun: Any) -> None:
+def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Opened, begun: Any) -> None:
     here, experiment_id = begun(seeds=1)
     runs = ",".join(str(run.run_id) for run in here.table.runs(experiment_id))
-    assert all("Verdict" not in frame.value for frame in opened("compare", runs=runs).dataframe)
+    app = opened("compare", runs=runs)
+    assert all("Verdict" not in frame.value for frame in app.dataframe)
+    text = words(app).replace("\\", "")
+    assert "More than chance? Over test examples of one pair of runs" in text
+    assert "seed 0 is right on 50.0% of 20 texts" in text
+    assert "It says nothing of other seeds." in text
+    assert "More than chance? Over seeds" not in text
 
 
 def test_a_longer_run_is_another_experiment(begun: Any) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from core.events import VALIDATION
-from core.language import _, ngettext, sentences
+from core.experiments.results import TEST, pair_agreement
+from core.language import N_, _, ngettext, sentences
 from core.quantities import counted, percent
 from core.representation.agreement import PairAgreement, agreement
 from core.representation.examples import ExampleScores
+from core.store import Status, Store
 from pages.ui import state
 from pages.ui.address import Compare
 from pages.ui.bound import bound
 from pages.ui.compare.linked import Linked
-from pages.ui.compare.picking import Shown
+from pages.ui.compare.picking import Compared, Shown
 from pages.ui.explore import run_reads
 from pages.ui.explore.run_reads import Frames
 from pages.ui.parts import escaped
@@ -25,6 +27,11 @@ from pages.ui.parts import escaped
 ASKED = "compare.select"
 TABLE_HEIGHT = 320
 COUNT_WIDTH = 150
+# What a test is over, apart from that over seeds.
+OVER_EXAMPLES = {
+    TEST: N_("Over test examples of one pair of runs"),
+    VALIDATION: N_("Over validation examples of one pair of runs"),
+}
 
 
 def pair(runs: Sequence[Shown], examples: Linked) -> None:
@@ -33,7 +40,7 @@ def pair(runs: Sequence[Shown], examples: Linked) -> None:
     if len(runs) < 2:
         st.caption(_("Two runs with frames can be compared example by example."))
         return
-    first, second = _choose(runs)
+    first, second = _choose({one.frames.run.id: one.name for one in runs})
     a, b = runs[first], runs[second]
     ids = _held_out(a.frames, examples, first, second)
     if first == second or not ids:
@@ -81,9 +88,39 @@ def mcnemar_sentence(found: PairAgreement) -> str:
     )
 
 
-def _choose(runs: Sequence[Shown]) -> tuple[int, int]:
-    ids = [one.frames.run.id for one in runs]
-    names = {one.frames.run.id: one.name for one in runs}
+def example_test(store: Store, runs: Sequence[Compared]) -> None:
+    """Draw the test over the test rows of two finished runs; nothing where fewer have finished."""
+    finished = {one.run.id: one for one in runs if one.run.status == Status.FINISHED}
+    if len(finished) < 2:
+        return
+    st.subheader(_("More than chance? {over}", over=_(OVER_EXAMPLES[TEST])))
+    a, b = (list(finished.values())[place] for place in _choose({name: one.name for name, one in finished.items()}))
+    if a is b:
+        st.caption(_("Choose two different runs."))
+        return
+    pair = [(one.run.id, one.run.begun_attempt) for one in (a, b)]
+    st.caption(escaped(pair_text(pair_agreement(store, pair[0], pair[1], TEST), a.name, b.name)))
+
+
+def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
+    """What the examples say of one pair of runs, and what they do not say. Args: first, second: the runs' names."""
+    if found is None:
+        return _("Predictions for the same rows were not kept of both runs: run them again to compare them.")
+    rows = found.both + found.only_first + found.only_second + found.neither
+    right = _(
+        "{first} is right on {first_share} of {rows}, {second} on {second_share}.",
+        first=first,
+        first_share=percent((found.both + found.only_first) / rows),
+        rows=counted(rows, "text"),
+        second=second,
+        second_share=percent((found.both + found.only_second) / rows),
+    )
+    return sentences([right, mcnemar_sentence(found), _("It says nothing of other seeds.")])
+
+
+def _choose(names: Mapping[str, str]) -> tuple[int, int]:
+    """The places of two runs. Args: names: by id."""
+    ids = list(names)
     found = []
     for column, item, label, start in zip(st.columns(2), (Compare.A, Compare.B), ("A", "B"), ids[:2], strict=True):
         if item.text not in ids:

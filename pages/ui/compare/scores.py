@@ -20,6 +20,7 @@ from core.store import Store
 from core.tasks.listing import csv_file
 from core.training.score_source import PROBE_ROWS, scored
 from pages.ui.address import ON, Compare
+from pages.ui.compare.pair import example_test
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.significance import significance
 from pages.ui.compare.words import group_name
@@ -83,6 +84,7 @@ def overview(store: Store, runs: Sequence[Compared]) -> bool:
         icon=":material/download:",
     )
     significance(store, groups, [_head(group, runs) for group in groups], runs)
+    example_test(store, runs)
     return busy
 
 

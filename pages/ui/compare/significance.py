@@ -19,6 +19,7 @@ from pages.ui.parts import escaped
 
 # What the groups are called as one axis.
 AXIS = N_("Runs")
+OVER_SEEDS = N_("Over seeds")
 # One seed says nothing of others.
 FEWEST_SEEDS = 2
 
@@ -35,7 +36,7 @@ def significance(store: Store, groups: Sequence[SeedGroup], heads: Sequence[str]
                 )
             )
         return
-    st.subheader(_("More than chance?"))
+    st.subheader(_("More than chance? {over}", over=_(OVER_SEEDS)))
     header, rows = table_rows(found)
     table = pd.DataFrame(rows, columns=header)
     st.dataframe(table, hide_index=True, placeholder="", height="content", key="compare.significance")

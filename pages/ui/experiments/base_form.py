@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import PhaseConfig, RunConfig
+from core.config import FILE_TASK, PhaseConfig, RunConfig
 from core.config.changes import changed
 from core.config.fields import fields_of
 from core.encoders.catalogue import LISTED
@@ -39,6 +39,8 @@ def chosen_base(base: RunConfig, key: str) -> RunConfig:
     """The draft with another task, encoder and length."""
     own = {task.id: task for task in reads.library().tasks() if task.kind == "classes"}
     labels = task_names(own)
+    if base.task.id == FILE_TASK:
+        labels[FILE_TASK] = _("{path} (a file)", path=base.task.path)
     left, middle, right = st.columns([5, 5, 3])
     with left:
         usual = base.task.id if base.task.id in labels else next(iter(labels))
@@ -54,14 +56,15 @@ def chosen_base(base: RunConfig, key: str) -> RunConfig:
     )
     settings: dict[str, Any] = {"encoder.id": encoder or base.encoder.id}
     if task != base.task.id:
-        settings |= {"task.id": task, "task.path": None}
+        settings |= {"task.id": task, "task.path": None, "task.name": None}
     if len(base.phases) == 1 and base.phases[0].epochs is None:
         steps = base.phases[0].steps or DEFAULT_STEPS
         settings["steps"] = number_field(
             right, STEPS, _number(Experiments.STEPS, steps), key=f"experiment.{key}.steps.{steps}"
         )
         Experiments.STEPS.put(settings["steps"], steps)
-    return changed(base, settings)
+    chosen = changed(base, settings)
+    return chosen.model_copy(update={"task": reads.library().named(chosen.task)})
 
 
 def _number(item: Item[int], usual: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from core.config import RunConfig
+from core.config import FILE_TASK, RunConfig
 from core.config.assign import settings_text
 from core.config.labels import problem_text
 from core.config.summary import objective_label
@@ -12,9 +14,9 @@ from core.config.validation import build
 from core.errors import PlaygroundError
 from core.experiments.design import Design
 from core.language import ENGLISH, _, in_language, ngettext
-from core.tasks import TASKS
 from core.tasks.task_label import task_label
 from core.workers import Engine
+from pages.ui import reads
 from pages.ui.experiments.base_form import SEEDS, USUAL_SEEDS
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.set_up import GRID
@@ -34,12 +36,14 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
             _begin(engine, draft, seeds)
-        query = {"new": GRID, "set": settings_text(without_defaults(draft))}
-        query |= {"task": draft.task.id} if draft.task.id in TASKS else {}
+        query: dict[str, Any] = {"new": GRID}
+        if draft.task.id != FILE_TASK:  # an address names no file; the grid begins with the form's draft
+            query |= {"task": draft.task.id, "set": settings_text(without_defaults(draft))}
         st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)
 
 
 def _begin(engine: Engine, draft: RunConfig, seeds: int) -> None:
+    draft = draft.model_copy(update={"task": reads.library().named(draft.task)})
     with in_language(ENGLISH):  # a name is stored
         name = draft.name or f"{objective_label(draft)}, {task_label(draft)}"[:80]
     try:

@@ -8,8 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import RunConfig
+from core.config import FILE_TASK, RunConfig
 from core.config.assign import settings_text
+from core.config.describe import row_settings
 from core.config.labels import value_text
 from core.config.suggestions import TwinSetting
 from core.config.summary import objective_label
@@ -19,7 +20,6 @@ from core.errors import ConfigError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
 from core.language import ENGLISH, _, called, in_language
 from core.parameters import Parameter, Value
-from core.tasks import TASKS
 from core.tasks.task_label import task_label
 from pages.ui import state
 from pages.ui.address import Experiments, Item, split
@@ -39,21 +39,22 @@ Values = Sequence[Value | None]
 def grid_form() -> Design:
     """Draw the form and read it. Raises: ConfigError for what cannot be a grid."""
     st.header(_("A grid, or seeds alone"))
-    base = _from_address()
-    st.caption(
+    about = st.container()
+    base = chosen_base(_from_address(), "grid")
+    task = " · ".join([task_label(base), *(called(one.label, one.text) for one in row_settings(base.task))])
+    about.caption(
         _(
             "{task} · {objective}. What is not varied here is as on Fine-tune.",
-            task=escaped(task_label(base)),
+            task=escaped(task),
             objective=escaped(objective_label(base)),
         )
     )
-    st.page_link(
+    about.page_link(
         "pages/fine_tune.py",
         label=_("Change the other settings"),
         icon=":material/tune:",
         query_params=_query(base),
     )
-    base = chosen_base(base, "grid")
     offered = sweepable(base)
     axes: list[Axis] = []
     first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, _("Vary"))
@@ -203,5 +204,4 @@ def _from_address() -> RunConfig:
 
 
 def _query(base: RunConfig) -> dict[str, Any]:
-    query: dict[str, Any] = {"set": settings_text(base)}
-    return query | ({"task": base.task.id} if base.task.id in TASKS else {})
+    return {} if base.task.id == FILE_TASK else {"set": settings_text(base), "task": base.task.id}

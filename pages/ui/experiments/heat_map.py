@@ -15,6 +15,7 @@ from core.experiments.result_table import (
     mean_text,
     needed_text,
     p_text,
+    reference_text,
     score_name,
 )
 from core.experiments.results import CellResult, Comparison, Results, Verdict
@@ -91,6 +92,7 @@ def cell_sentences(results: Results, cell: CellResult) -> list[str]:
         return [_("{cell}: no score yet.", cell=cell.title)]
     seeds = counted(cell.seeds, "seed")
     words = [_("{cell}: {score} over {seeds}.", cell=cell.title, score=mean_text(results, cell), seeds=seeds)]
+    words += [text for text in [reference_text(results, cell)] if text]
     return words if cell.comparison is None else [*words, *_comparison_sentences(results, cell.comparison)]
 
 
@@ -108,7 +110,8 @@ def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]
             )
         ]
     shown = _(
-        "{difference} against {baseline}, over the {seeds} that both have; 95% interval {interval}, p {p} (Holm).",
+        "{difference} against {baseline}, over the {seeds} that both have; 95% interval {interval}, p {p} over seeds "
+        "(Holm).",
         difference=difference,
         baseline=against,
         seeds=seeds,
@@ -184,7 +187,9 @@ def _cell(
         note, kind = counted(cell.seeds, "seed"), "score"
         low, high = spread
         strength = (cell.mean - low) / (high - low) if high > low else 0.0
-    return TableCell(mean_text(results, cell), about, strength, f"{note} · {going}" if going else note, kind, chosen)
+    beaten = _("worse than probe") if results.is_worse_than_probe(cell) else ""
+    note = " · ".join(part for part in (note, beaten, going) if part)
+    return TableCell(mean_text(results, cell), about, strength, note, kind, chosen)
 
 
 def _going(results: Results, runs: Sequence[ExperimentRun]) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 from core.experiments.cost import Cost, cost
 from core.experiments.design import Design, parse_design
 from core.experiments.lifecycle import Experiments
-from core.experiments.results import OF_VECTORS, Results, newest_scores, of_runs, vector_measures
+from core.experiments.results import OF_VECTORS, Results, newest_scores, of_runs, references, vector_measures
 from core.language import N_
 from core.store import Experiment, ExperimentRun, Status
 from core.workers import Engine
@@ -60,7 +60,8 @@ def _results(folder: str, text: str, experiment_id: str, finished: Finished, mea
     wanted = set(finished)
     runs = [run for run in table.runs(experiment_id) if _key(run) in wanted]
     scores = newest_scores(store, table, experiment_id, runs, measure, split)
-    return of_runs(store, parse_design(text), runs, scores, measure=measure, split=split)
+    known = references(store, table, experiment_id, runs, measure, split)
+    return of_runs(store, parse_design(text), runs, scores, known, measure=measure, split=split)
 
 
 def results_of(

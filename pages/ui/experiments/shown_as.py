@@ -8,16 +8,28 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from core.artifacts.seeds import SCORES
 from core.config import RunConfig
 from core.experiments.report import chart, report_html
-from core.experiments.result_table import SHARES, SUFFIXES, Format, cautions, notes, table_rows, table_text
-from core.experiments.results import Results
+from core.experiments.result_table import (
+    SHARES,
+    SUFFIXES,
+    Format,
+    cautions,
+    findings,
+    notes,
+    strokes_text,
+    table_rows,
+    table_text,
+)
+from core.experiments.results import CellResult, Results, pair_agreement
 from core.figures.run_curves import MOST_RUNS
 from core.language import _, sentences
 from core.quantities import PERCENT_CELLS, counted, hundredths
-from core.store import Experiment, ExperimentRun, Status
+from core.store import Experiment, ExperimentRun, Status, Store
 from core.workers import Engine
 from pages.ui.address import Experiments
+from pages.ui.compare.pair import OVER_EXAMPLES, pair_text
 from pages.ui.drawing import drawing
 from pages.ui.experiments.heat_map import chosen_cell, draw_cell, heat_map, legend
 from pages.ui.experiments.report_frame import report_frame
@@ -27,6 +39,7 @@ from pages.ui.parts import duration, escaped
 BESIDE = 4
 # Room for "no difference shown".
 VERDICT_PX = 136
+SEED_PX = 120
 NAMES: dict[Format, str] = {"csv": "CSV", "markdown": "Markdown", "latex": "LaTeX"}
 
 
@@ -45,6 +58,9 @@ def chart_view(experiment: Experiment, results: Results) -> None:
         if results.design.compares
         else _("A dot for each seed, a line at their mean.")
     )
+    if strokes := strokes_text(results):
+        st.caption(strokes)
+    _findings(results)
     _notes(results)
     st.download_button(
         "SVG",
@@ -76,6 +92,12 @@ def _stem(experiment: Experiment) -> str:
     return "-".join([*plain.split()[:8], experiment.id])
 
 
+def _findings(results: Results) -> None:
+    """What the cells have to beat, those that do not, and the main effects."""
+    if found := findings(results):
+        st.caption(escaped(sentences(found)))
+
+
 def _notes(results: Results) -> None:
     """What has to be known to read the numbers; how they were computed, on demand."""
     if found := cautions(results):
@@ -91,7 +113,7 @@ def _config(engine: Engine, results: Results) -> RunConfig | None:
     return None if first is None else engine.store.run(str(first.run_id)).effective
 
 
-def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experiment) -> None:
+def map_view(engine: Engine, results: Results, runs: Sequence[ExperimentRun], experiment: Experiment) -> None:
     """The map left, and right what the chosen cell found; below each other where many columns need the room."""
     number = Experiments.CELL.read(lambda text: _cell_number(results, text), -1)
     chosen = chosen_cell(results, number)
@@ -101,6 +123,7 @@ def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experi
         key = f"experiment.map.{experiment.id}"
         pressed = heat_map(results, runs, chosen.cell.number if chosen else None, key=key)
         st.caption(legend(results))
+        _findings(results)
     if pressed is not None and (chosen is None or pressed != chosen.cell.number):
         Experiments.CELL.put(pressed)
         st.rerun(scope="fragment")
@@ -109,8 +132,23 @@ def map_view(results: Results, runs: Sequence[ExperimentRun], experiment: Experi
             st.caption(_("Press a cell to see what it found, and its runs."))
         else:
             draw_cell(results, chosen)
+            _example_test(engine.store, results, chosen)
             _runs(results, [run for run in runs if run.cell == chosen.cell.number])
     _notes(results)
+
+
+def _example_test(store: Store, results: Results, cell: CellResult) -> None:
+    """One run of a cell against that of its baseline under the same seed, over the examples of the split."""
+    if cell.comparison is None or results.measure.name not in SCORES:
+        return
+    pair = [cell, results.cells[cell.comparison.baseline]]
+    st.markdown(f"**{escaped(_(OVER_EXAMPLES[results.split]))}**")
+    seeds = [seed for seed in pair[0].scores if seed in pair[1].scores]
+    seed = st.selectbox(_("Seed"), seeds, key=f"experiment.pair.{cell.cell.number}", width=SEED_PX)
+    runs = [run for one in pair for run in one.runs if run.seed == seed]
+    first, second = ((str(run.run_id), run.begun_attempt) for run in runs)
+    found = pair_agreement(store, first, second, results.split)
+    st.caption(escaped(pair_text(found, *(one.title for one in pair))))
 
 
 def _cell_number(results: Results, text: str) -> int | None:
@@ -183,6 +221,7 @@ def table_view(experiment: Experiment, results: Results) -> None:
         key="experiment.table",
         column_config={_("Verdict"): st.column_config.TextColumn(width=VERDICT_PX)},
     )
+    _findings(results)
     _notes(results)
     with st.container(horizontal=True):
         for form, suffix in SUFFIXES.items():

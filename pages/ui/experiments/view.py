@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.artifacts.seeds import SCORES
 from core.artifacts.waiting_time import until_ended
 from core.config.changes import PRESET
+from core.config.describe import row_settings
 from core.config.summary import objective_label
 from core.errors import PlaygroundError
 from core.events import VALIDATION
@@ -112,7 +113,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
                 report_view(engine, experiment, results)
                 return  # which has the protocol in it
             case _:
-                map_view(results, runs, experiment)
+                map_view(engine, results, runs, experiment)
     if protocol is not None:
         st.caption(escaped(_(protocol.differs)))
         with st.container(key="experiment_published"):
@@ -122,6 +123,8 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
 def _about(design: Design) -> str:
     """What all runs share: task, encoder, objective and length, as far as these are not varied."""
     base = design.base
+    varied_paths = {path for axis in design.axes for level in axis.levels for path in level.settings}
+    rows = [called(one.label, one.text) for one in row_settings(base.task) if one.path not in varied_paths]
     length = [
         counted(phase.steps or DEFAULT_STEPS, "step")
         if phase.epochs is None
@@ -131,7 +134,7 @@ def _about(design: Design) -> str:
     by_preset = any(PRESET in level.settings for axis in design.axes for level in axis.levels)
     objective = [] if by_preset else [objective_label(base)]
     whole = reduce(lambda first, then: _("{first}, then {then}", first=first, then=then), length)
-    settings = " · ".join([task_label(base), base.encoder.id, *objective, whole])
+    settings = " · ".join([task_label(base), *rows, base.encoder.id, *objective, whole])
     varied = listed(axis_title(axis, base).lower() for axis in design.axes)
     if not varied:
         return _("{said}.", said=settings)

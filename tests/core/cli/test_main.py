@@ -23,8 +23,10 @@ from core.exports.run_page import run_page
 from core.losses.registry import LOSSES
 from core.store import Status, Store
 from core.store.budget import keep_within
+from core.training.prepare import prepare
 from core.workers import LocalEngine
 from tests.core.artifacts.made import MORE, recorded
+from tests.core.exports.test_model_folder import uneven_task
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -131,6 +133,13 @@ def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv:
         (["--set", "=3"], "give FIELD=VALUE"),
         (["--set", "task..id=x"], "give FIELD=VALUE"),
         (["--set", "tau=3"], "tau = 3 cannot be used: there is no such field; known are version, name, task"),
+        (["--set", "lamda=0.5"], "lamda = 0.5 cannot be used: there is no such field; did you mean lambda?"),
+        (
+            ["--set", "optimiser.learning_rte=1"],
+            "learning_rte = 1 cannot be used: there is no such field; did you mean",
+        ),
+        (["--set", "objective.terms.0.temprature=1"], "did you mean temperature?"),
+        (["--set", "probe.frame_steps=12"], "probe.frame_steps = 12 cannot be used: give a list, such as [12]."),
         (["--set", "objective.terms.1.tau=3"], "tau = 3 cannot be used: cross_entropy takes"),
         (["--set", "objective.terms.2.weight=3"], "phases.0.objective.terms has 2; give a number from 0 to 1"),
         (["--set", "objective.terms.x.weight=3"], "give a number from 0 to 1"),
@@ -158,6 +167,33 @@ def test_an_option_that_cannot_be_used_is_one_line_and_creates_nothing(
     assert len(err.strip().splitlines()) == 1
     assert len(err) < 500
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_task_that_does_not_exist_names_ones_own_too(run: Any, tmp_path: Path, small_csv: Path) -> None:
+    assert run("tasks", "add", str(small_csv), "--name", "My reviews")[0] == 0
+    _, _, err = run("fit", "--task", "nosuch")
+    assert "task = 'nosuch' cannot be used: choose film_reviews" in err
+    assert "My reviews, or give the path of a file." in err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{\n  "seed": 3,\n  "name" "x"\n}', 'config = \'"name" "x"\' cannot be used: from line 3, column 10 on'),
+        ("", "config = '' cannot be used: from line 1, column 1 on it is not JSON; give one JSON object"),
+        (
+            '{"phases": [{"batchsize": 8}]}',
+            "batchsize = 8 cannot be used: there is no such field; did you mean batch_size?",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_read_says_where(run: Any, tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text, encoding="utf-8")
+    status, _, err = run("fit", "--config", str(path))
+    assert status == 1
+    assert sentence in err
+    assert "Expecting" not in err
 
 
 def test_a_word_that_is_no_option_exits_with_two_and_a_value_that_is_none_with_one(run: Any) -> None:
@@ -220,6 +256,7 @@ class TestDraft:
             ("task.sampler=class_balanced", lambda c: c.task.sampler, "class_balanced"),
             ("task.train_size=null", lambda c: c.task.train_size, None),
             ("probe.frame_steps=[1, 2]", lambda c: c.probe.frame_steps, (1, 2)),
+            ("probe.frame_steps=0,12", lambda c: c.probe.frame_steps, (0, 12)),
             ("objective.terms.0.temperature=0.1", lambda c: c.phases[0].objective.temperature, 0.1),
             ("phases.0.objective.terms.0.temperature=1e-1", lambda c: c.phases[0].objective.temperature, 0.1),
             ("objective.terms.0.layers=[1, 2]", lambda c: c.phases[0].objective.terms[0].layers, (1, 2)),
@@ -240,6 +277,10 @@ class TestDraft:
     )
     def test_any_field_can_be_set(self, setting: str, read: Callable[[RunConfig], object], value: object) -> None:
         assert read(draft_from({"settings": (setting,)})) == value
+
+    def test_lambda_and_temperature_are_set_like_fields(self) -> None:
+        objective = draft_from({"settings": ("lambda=0.5", "temperature=0.2")}).phases[0].objective
+        assert (objective.weight, objective.temperature) == (0.5, 0.2)
 
     @pytest.mark.parametrize("number", [0, 1])
     def test_a_field_of_one_phase_leaves_the_other_alone(self, number: int) -> None:
@@ -268,7 +309,7 @@ def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
     assert status == 0
     assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(PRESETS)
     assert [line.rstrip(":") for line in out.splitlines() if not line.startswith("  ")] == list(GROUPS)
-    listed = json.loads(run("presets", "--json")[1])
+    listed = json.loads(run("presets", "--json")[1])["presets"]
     assert [entry["name"] for entry in listed] == list(PRESETS)
     assert all(entry.keys() == {"name", "label", "group", "summary", "source"} for entry in listed)
 
@@ -297,8 +338,15 @@ def test_runs_are_listed_as_text_and_as_json(run: Any, tmp_path: Path) -> None:
     assert "No runs yet" in run("runs")[1]
     _, run_id = made(tmp_path)
     assert run_id in run("runs")[1]
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["run_id"], listed["status"], listed["test_accuracy"]) == (run_id, "queued", None)
+
+
+def test_the_majority_rate_of_a_result_names_its_split(run: Any, tmp_path: Path, draft: Any) -> None:
+    Store(tmp_path / "runs").create(prepare(draft(task=uneven_task(tmp_path)), gpu=False)[0])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
+    assert (listed["test_majority_rate"], round(listed["validation_majority_rate"], 3)) == (0.9, 0.667)
+    assert "majority_rate" not in listed
 
 
 def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
@@ -306,7 +354,7 @@ def test_a_run_is_renamed_and_tagged(run: Any, tmp_path: Path) -> None:
     assert run("rename", run_id, "τ 0.1")[1] == f"Run {run_id} is called τ 0.1.\n"
     assert run("tag", run_id, "thesis", "draft")[1] == f"τ 0.1 ({run_id}) has the tags thesis, draft.\n"
     assert "τ 0.1  [thesis, draft]" in run("runs")[1]
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["name"], listed["tags"]) == ("τ 0.1", ["thesis", "draft"])
     assert run("tag", run_id)[1] == f"τ 0.1 ({run_id}) has no tags.\n"
     status, _, problem = run("rename", run_id, "x" * 81)
@@ -390,7 +438,7 @@ def test_a_form_that_does_not_exist_names_those_that_do(run: Any, tmp_path: Path
 def test_a_replay_is_imported(run: Any, tmp_path: Path) -> None:
     status, out, _ = run("import", str(SHIPPED["ce"].path))
     assert status == 0
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert out.startswith(f"{listed['name']} ({listed['run_id']}) is among the runs")
     assert listed["tags"] == ["replay"]
 
@@ -405,7 +453,7 @@ def test_what_is_no_replay_is_one_line(run: Any, tmp_path: Path, content: bytes 
     status, out, err = run("import", str(tmp_path / "replay.zip"))
     assert (status, out) == (1, "")
     assert problem in err
-    assert json.loads(run("runs", "--json")[1]) == []
+    assert json.loads(run("runs", "--json")[1]) == {"version": 1, "runs": []}
 
 
 KNOBS = {"repeated": [], "launched": ["--knobs", "launched"], "ended": ["--knobs", "ended"]}
@@ -432,6 +480,46 @@ def test_a_queued_run_is_stopped_and_a_finished_one_is_left_alone(run: Any, tmp_
     status, _, err = run("stop", run_id)
     assert status == 1
     assert "nothing to stop" in err
+
+
+def test_stop_export_and_import_print_json(run: Any, tmp_path: Path) -> None:
+    _, run_id = made(tmp_path)
+    stopped = json.loads(run("stop", run_id, "--json")[1])
+    assert (stopped["version"], stopped["run_id"], stopped["status"]) == (1, run_id, "stopped")
+    printed = json.loads(run("export", run_id, "--json")[1])
+    assert json.loads(printed["text"])["name"] == "mine"
+    target = tmp_path / "run.json"
+    written = json.loads(run("export", run_id, "--output", str(target), "--json")[1])
+    assert written == {"version": 1, "run_id": run_id, "format": "config", "path": str(target)}
+    imported = json.loads(run("import", str(SHIPPED["ce"].path), "--json")[1])
+    assert Store(imported["folder"]).run(imported["run_id"]).title == imported["name"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "error"),
+    [
+        (["export", "nosuchrun"], 1, {"message": "There is no run 'nosuchrun'"}),
+        (["fit", "--set", "steps=0"], 1, {"field": "phases.0.steps", "message": "phases.0.steps = 0 cannot be used"}),
+        (["runs", "--nonsense"], 2, {"message": "No such option"}),
+    ],
+)
+def test_an_error_is_json_where_json_is_asked_for(
+    run: Any, words: list[str], status: int, error: dict[str, str]
+) -> None:
+    exit_status, out, err = run(*words, "--json")
+    assert exit_status == status
+    found = json.loads(out)
+    assert found.keys() == {"version", "error"}
+    assert found["error"].keys() == error.keys()
+    assert all(found["error"][name].startswith(text) for name, text in error.items())
+    assert err == f"error: {found['error']['message']}\n"
+
+
+def test_the_folder_of_the_runs_may_come_before_the_command(run: Any, tmp_path: Path, small_csv: Path) -> None:
+    there, other = str(tmp_path / "there"), str(tmp_path / "other")
+    assert run("--runs", there, "tasks", "add", str(small_csv), "--name", "Mine")[0] == 0
+    assert "Mine" in run("tasks", "list", "--runs", there)[1]
+    assert "Mine" not in run("--runs", there, "tasks", "list", "--runs", other)[1]  # the one behind is nearer
 
 
 @pytest.mark.parametrize("command", ["stop", "resume", "export", "keep"])
@@ -468,7 +556,7 @@ def test_runs_say_what_they_take_and_what_they_lost(run: Any, tmp_path: Path, mo
     assert " 1.0 MB " in lines[0]
     assert lines[1].strip().startswith("Its weights were dropped on")
     assert "to stay within 0.002 GB; curves and frames are kept." in lines[1]
-    (listed,) = json.loads(run("runs", "--json")[1])
+    (listed,) = json.loads(run("runs", "--json")[1])["runs"]
     assert (listed["bytes"], listed["weights_kept"]) == (2**20, False)
     assert listed["weights_dropped"] == lines[1].strip()
 

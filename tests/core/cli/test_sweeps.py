@@ -13,7 +13,7 @@ import yaml
 from core.config import RunConfig
 from core.experiments.lifecycle import Experiments, make_runs
 from core.experiments.protocols.registry import PROTOCOLS
-from core.store import ExperimentTable, Store
+from core.store import ExperimentTable, Store, TaskLibrary
 from core.workers import LocalEngine
 from tests.core.cli.test_main import run
 from tests.core.experiments.instant import InstantEngine
@@ -73,6 +73,8 @@ class TestSweep:
         found = json.loads(out.splitlines()[-1])
         assert found["id"] == experiment.id
         assert found["cells"][1]["difference"]["verdict"] == "higher"
+        assert found["cells"][1]["majority_rate"] == 0.5
+        assert found["main_effects"]["Weight λ"]["0.9"] == pytest.approx(found["cells"][1]["mean"])
         assert found["cells"][1]["scores"] == {str(seed): (14 + seed % 3) / 20 for seed in range(6)}
         assert len(Store(store).runs()) == 12
 
@@ -101,6 +103,25 @@ class TestSweep:
         assert "| 0.9        | 8 " in out
 
 
+@pytest.mark.usefixtures("instant")
+def test_an_own_task_is_called_by_the_name_that_it_had(run: Run, file: Path, tmp_path: Path, small_csv: Path) -> None:
+    library = TaskLibrary(tmp_path / "runs")
+    assert run("tasks", "add", str(small_csv), "--name", "Mine")[0] == 0
+    [task] = library.tasks()
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    given["base"] |= {"task.id": task.id, "task.path": None}
+    file.write_text(yaml.safe_dump(given), encoding="utf-8")
+    assert run("sweep", str(file))[0] == 0
+    library.rename(task.id, "Ours")
+    status, _, err = run("sweep", str(file))
+    assert status == 0, err
+    assert len(ExperimentTable(tmp_path / "runs").experiments()) == 1
+    library.delete(task.id)
+    report = tmp_path / "report.html"
+    assert run("experiments", "show", "1", "--output", str(report))[0] == 0
+    assert '<th scope="row">Task</th><td>Mine</td>' in report.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -113,6 +134,12 @@ class TestSweep:
         ("seeds: 0", "seeds = 0"),
         ("a: &a [*a]", "cannot be used"),
         ("base: {task.id: nonsense}", "nonsense"),
+        ("base: {lamda: 0.3}", "lamda = 0.3 cannot be used: there is no such field; did you mean lambda?"),
+        ("axes: [{setting: lamda, values: [0.1, 0.3]}]", "did you mean lambda?"),
+        ("axes: [{seting: lambda, values: [0.1, 0.3]}]", "did you mean setting?"),
+        ("sedes: 3", "did you mean seeds?"),
+        ("axes: [{setting: lambda, values: [0.1, 7]}]", "lambda = 7 cannot be used: give a number from 0 to 1."),
+        ("reference: {label: CE, settings: {lambda: 7}}", "lambda = 7 cannot be used"),
     ],
 )
 def test_a_file_that_is_no_design_is_one_line_and_creates_nothing(
@@ -127,6 +154,17 @@ def test_a_file_that_is_no_design_is_one_line_and_creates_nothing(
     assert not (tmp_path / "runs").exists() or ExperimentTable(tmp_path / "runs").experiments() == []
 
 
+@pytest.mark.usefixtures("instant")
+def test_a_level_that_fits_some_cells_is_no_mistake(run: Run, file: Path, tmp_path: Path) -> None:
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
+    file.write_text(yaml.safe_dump(given | {"axes": axes, "baseline": {}, "seeds": 1}), encoding="utf-8")
+    status, _, err = run("sweep", str(file))
+    assert status == 0
+    assert "CE, τ 0.1 does not apply" in err
+    assert len(Store(tmp_path / "runs").runs()) == 2
+
+
 def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:
     status, _, err = run("sweep", "/no/such.yaml")
     assert status == 1
@@ -137,7 +175,7 @@ def test_protocols_are_listed_with_their_questions(run: Run) -> None:
     _, out, _ = run("protocols")
     assert all(entry.question in out for entry in PROTOCOLS.values())
     _, out, _ = run("protocols", "--json")
-    assert {one["name"] for one in json.loads(out)} == set(PROTOCOLS)
+    assert {one["name"] for one in json.loads(out)["protocols"]} == set(PROTOCOLS)
 
 
 @pytest.mark.usefixtures("instant")
@@ -161,10 +199,11 @@ def test_experiments_are_listed_shown_renamed_and_stopped(run: Run, file: Path) 
     assert "No experiments yet" in run("experiments", "list")[1]
     run("sweep", str(file))
     assert "12/12" in run("experiments", "list")[1]
-    assert json.loads(run("experiments", "list", "--json")[1])[0]["finished"] == 12
+    assert json.loads(run("experiments", "list", "--json")[1])["experiments"][0]["finished"] == 12
     assert "75.0 ± 4.5%" in run("experiments", "show", "1")[1]
     assert "is called Weights" in run("experiments", "rename", "1", "Weights")[1]
     assert "Weights is stopped, with 0 runs of it." in run("experiments", "stop", "1")[1]
+    assert json.loads(run("experiments", "stop", "1", "--json")[1])["stopped"] == 0
     status, _, err = run("experiments", "show", "7")
     assert status == 1
     assert "does not exist" in err

@@ -261,7 +261,7 @@ def test_a_bad_value_is_refused_in_one_sentence(given: dict[str, Any], field: st
     message = str(caught.value)
     assert message.startswith(f"{field} = ")
     assert " cannot be used: " in message
-    assert message.endswith(".")
+    assert message.endswith((".", "?"))
     assert "\n" not in message
     assert len(message) < 300
 
@@ -272,7 +272,7 @@ def test_a_bad_value_is_refused_in_one_sentence(given: dict[str, Any], field: st
     ids=["empty", "cut", "list", "null", "number", "bytes", "nested", "none", "int", "a list"],
 )
 def test_what_is_no_json_object_is_refused_in_one_sentence(given: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^config = .* cannot be used: give one JSON object"):
+    with pytest.raises(ConfigError, match=r"^config = .* cannot be used: .*give one JSON object"):
         parse_config(given)
 
 

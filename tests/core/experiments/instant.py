@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from core.config import RunConfig
-from core.events import Predictions, Started
+from core.events import BASELINE_TEST, Predictions, Started
 from core.store import Status, Store
 from core.training.scores import classification_scores
 from core.workers import Engine
@@ -19,11 +19,16 @@ Right = Callable[[RunConfig], int]
 
 
 class InstantEngine(Engine):
-    """Runs finish when they are dispatched, unless `holding`."""
+    """Runs finish when they are dispatched, unless `holding`.
 
-    def __init__(self, store: Store, right: Right = lambda _: 12, *, predicts: bool = True) -> None:
+    `probe_right` is how many the linear probe of the untrained encoder gets right; None for runs without one.
+    """
+
+    def __init__(
+        self, store: Store, right: Right = lambda _: 12, *, predicts: bool = True, probe_right: int | None = None
+    ) -> None:
         super().__init__(store)
-        self.right, self.predicts = right, predicts
+        self.right, self.predicts, self.probe_right = right, predicts, probe_right
         self.holding = False
         self.carried_out: list[str] = []
 
@@ -39,6 +44,9 @@ class InstantEngine(Engine):
         attempt, config = self.store.attempt(run_id, number), self.store.run(run_id).config
         attempt.register()
         attempt.started(Started(0, config.steps, "cpu", PROBE, {}))
+        if self.probe_right is not None:
+            probe = classification_scores(logits_of(self.probe_right), LABELS)
+            attempt.evaluation(0, BASELINE_TEST, probe | {"train_rows": 8.0})
         logits = logits_of(self.right(config))
         if self.predicts:
             attempt.predictions(Predictions("test", logits, LABELS))

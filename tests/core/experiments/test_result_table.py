@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from core.experiments.result_table import cautions, notes, table_rows, table_text
+from core.experiments.result_table import cautions, findings, notes, table_rows, table_text
 from core.experiments.results import results
 from core.store import Store
 from tests.core.experiments.conftest import Here, Make
@@ -27,15 +27,16 @@ def test_people_read_means_differences_and_what_they_show(experiments: Here, des
         "Weight λ",
         "Seeds",
         "Test accuracy",
+        "Majority class",
         "Difference",
         "95% interval",
-        "p (Holm)",
+        "p over seeds (Holm)",
         "Verdict",
         "Seeds needed",
     ]
-    assert rows[0] == ["0.1", "7", "54.3 ± 4.5%", "baseline", "–", "–", "–", "–"]
-    assert rows[1][:4] == ["0.9", "7", "74.3 ± 4.5%", "+20.0"]
-    assert rows[1][5:] == ["0.016", "higher", "enough"]
+    assert rows[0] == ["0.1", "7", "54.3 ± 4.5%", "50.0%", "baseline", "–", "–", "–", "–"]
+    assert rows[1][:5] == ["0.9", "7", "74.3 ± 4.5%", "50.0%", "+20.0"]
+    assert rows[1][6:] == ["0.016", "higher", "enough"]
 
 
 def test_nats_are_not_percentages(experiments: Here, design: Make) -> None:
@@ -49,8 +50,8 @@ def test_nats_are_not_percentages(experiments: Here, design: Make) -> None:
 def test_without_a_baseline_there_are_no_columns_for_it(experiments: Here, design: Make) -> None:
     experiments.begin(design(baseline={}))
     header, rows = table_rows(shown(experiments, design))
-    assert header == ["Weight λ", "Seeds", "Test accuracy"]
-    assert {len(row) for row in rows} == {3}
+    assert header == ["Weight λ", "Seeds", "Test accuracy", "Majority class"]
+    assert {len(row) for row in rows} == {4}
 
 
 def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> None:
@@ -59,8 +60,54 @@ def test_a_reference_is_a_row_of_its_own(experiments: Here, design: Make) -> Non
     experiments.begin(design(baseline={}, reference=reference, axes=axes))
     _, rows = table_rows(shown(experiments, design))
     assert rows[-1][:4] == ["CE", "–", "2", "52.5 ± 3.5%"]
-    assert rows[-1][4] == "baseline"
-    assert rows[0][4] == "0.0"
+    assert rows[-1][5] == "baseline"
+    assert rows[0][5] == "0.0"
+
+
+def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
+    experiments: Here, engine: InstantEngine, design: Make
+) -> None:
+    engine.probe_right = 13  # of 20: more than λ 0.1 gets right, less than λ 0.9
+    experiments.begin(design(seeds=3))
+    found = shown(experiments, design)
+    header, rows = table_rows(found)
+    columns = slice(header.index("Untrained probe"), header.index("Majority class") + 1)
+    assert [row[columns] for row in rows] == [["65.0%", "50.0%"], ["65.0%", "50.0%"]]
+    assert "| Untrained probe   | Majority class   |" in table_text(found, "markdown")
+    assert "Untrained probe & Majority class" in table_text(found, "latex").replace("  ", "")
+    for row in csv.DictReader(io.StringIO(table_text(found, "csv"))):
+        assert (row["linear_probe"], row["majority_rate"]) == ("0.65", "0.5")
+    said = " ".join(findings(found))
+    assert "Test accuracy of the linear probe of the untrained encoder: 65.0%." in said
+    assert "Test accuracy of the majority class: 50.0%." in said
+    assert "not worth training: λ 0.1." in said
+    of_validation = " ".join(findings(shown(experiments, design, split="validation")))
+    assert "65.0%" not in of_validation  # that of the test rows
+
+
+def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here, design: Make) -> None:
+    axes = [{"setting": "lambda", "values": [0.1, 0.9]}, {"setting": "temperature", "values": [0.1, 0.3]}]
+    experiments.begin(design(seeds=3, axes=axes, baseline={}))
+    found = shown(experiments, design)
+    for axis, effect in enumerate(found.main_effects):
+        for level, mean in enumerate(effect.means):
+            scores = [
+                score
+                for cell in found.cells
+                if cell.cell.levels is not None and cell.cell.levels[axis] == level
+                for score in cell.scores.values()
+            ]
+            assert mean == pytest.approx(sum(scores) / len(scores))
+    first, second = [text for text in findings(found) if "Main effect" in text]
+    assert first == "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over Temperature τ and seeds)."
+    assert second.startswith("Main effect of Temperature τ: 65.0% at 0.1; 65.0% at 0.3 (mean over Weight λ")
+
+
+def test_main_effects_leave_out_levels_that_not_all_have(experiments: Here, design: Make) -> None:
+    axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
+    experiments.begin(design(axes=axes, baseline={}))  # cross-entropy has no temperature
+    [effect] = [text for text in findings(shown(experiments, design)) if "Main effect" in text]
+    assert effect.startswith("Main effect of Temperature τ: 72.5% at 0.1; 72.5% at 0.3 (mean over seeds and 1 of 2 ")
 
 
 def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
@@ -113,7 +160,7 @@ def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine
     engine.store.discard(experiments.table.runs(experiment.id)[0].run_id or "")
     found = shown(experiments, design)
     _, rows = table_rows(found)
-    assert rows[1][3] == "+20.0 (2 pairs)"
+    assert rows[1][4] == "+20.0 (2 pairs)"
     assert "1 run has no such score yet" in " ".join(cautions(found))
 
 

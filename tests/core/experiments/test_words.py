@@ -13,7 +13,7 @@ from core.experiments.cost import cost
 from core.experiments.design import Axis, Design, Level, axis_of, axis_title
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.report import report_html
-from core.experiments.result_table import SUFFIXES, cautions, notes, table_rows, table_text
+from core.experiments.result_table import SUFFIXES, cautions, findings, notes, table_rows, table_text
 from core.language import in_language, listed, reread
 from core.quantities import counted
 from core.store import Store
@@ -93,8 +93,9 @@ def test_tables_for_papers_are_english_and_the_page_and_the_report_are_not(
     assert {form: table_text(found, form) for form in SUFFIXES} == english
     header, rows = table_rows(found)
     assert header[:3] == ["«Weight λ»", "«Seeds»", "«Test «Accuracy»»"]
-    assert (rows[0][3], rows[1][6]) == ("«baseline»", "«no difference shown»")
-    assert all(sentence.startswith("«") and sentence.endswith("»") for sentence in (*cautions(found), *notes(found)))
+    assert (rows[0][4], rows[1][7]) == ("«baseline»", "«no difference shown»")
+    said = (*findings(found), *cautions(found), *notes(found))
+    assert all(sentence.startswith("«") and sentence.endswith("»") for sentence in said)
     report = report_html(experiment, found)
     assert '<html lang="zh">' in report
     assert "<h2>«Runs»</h2>" in report

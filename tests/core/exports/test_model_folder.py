@@ -26,7 +26,7 @@ from core.exports.model_card import ACTIVATIONS
 from core.exports.registry import EXPORTS
 from core.store import RunRecord, Store
 from core.training.weight_files import CHECKPOINT_NAME
-from tests.conftest import write_csv
+from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.encoders.test_model import made
 
@@ -37,6 +37,17 @@ HOSTILE = "<img src=x> | `a` [b](c)"
 def exported(store: Store, run: RunRecord, folder: Path) -> Path:
     write_export(EXPORTS["model"], store, run.id, folder / "model")
     return folder / "model"
+
+
+def uneven_task(folder: Path) -> dict[str, Any]:
+    """A task whose largest class has two thirds of the rows, and nine tenths of the test rows."""
+    rows = made_rows(160)
+    train = [*rows[0::2], *rows[1::4]]
+    test = [*made_rows(18, seed=1)[0::2], ("a good text", "good")]
+    return {
+        "path": str(write_csv(folder / "uneven.csv", train)),
+        "test_path": str(write_csv(folder / "test.csv", test)),
+    }
 
 
 def last(store: Store, run: RunRecord) -> tuple[list[str], Any]:
@@ -128,6 +139,13 @@ class TestCard:
         assert f"| Test | {test.values['accuracy'] * 100:.1f}% |" in card
         assert f"{test.values['accuracy_low'] * 100:.1f}% to {test.values['accuracy_high'] * 100:.1f}%" in card
         assert "| Seed | 0 |" in card
+
+    def test_the_majority_rate_of_each_split_is_named_with_it(
+        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+    ) -> None:
+        run = recorded(store, draft(task=uneven_task(tmp_path), more=MORE))
+        card = (exported(store, run, tmp_path) / "README.md").read_text(encoding="utf-8")
+        assert "alone scores 90.0% on the test split and 66.7% on the validation split." in card
 
     def test_a_title_from_outside_is_plain_text(
         self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path

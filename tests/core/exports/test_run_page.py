@@ -9,6 +9,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from core.representation.attention import attention_over_layers, split_attention
 from core.store import RunRecord, Status, Store
 from tests.conftest import write_csv
 from tests.core.artifacts.made import FRAMES, MORE, recorded
+from tests.core.exports.test_model_folder import uneven_task
 
 HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
 
@@ -59,6 +61,17 @@ class TestLanguage:
         heads = re.findall(r"<(?:h2|label|th scope)[^>]*>([^<]+)<", spoken)
         assert [text for text in heads if not text.startswith("«") and text != run.title] == []
         assert known(spoken)["description"].startswith("«Map of")
+
+
+def test_the_majority_rate_of_each_split_is_named_with_it(
+    store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    run = recorded(store, draft(task=uneven_task(tmp_path), more=MORE))
+    noted = {name: rate for name, rate in run.facts.items() if name != "test_majority_rate"}
+    of_earlier_version = replace(run, facts=noted)
+    for page in (run_page(store, [run]), run_page(store, [of_earlier_version])):
+        shares = re.findall(r"<tr><th scope=\"row\">(\w+), majority class</th><td>([^<]+)</td>", page)
+        assert shares == [("Test", "90.0%"), ("Validation", "66.7%")]
 
 
 class TestWhatItKnows:
