@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +32,7 @@ from core.cli.sweeps import experiments, protocol, protocols, sweep
 from core.cli.tasks import tasks
 from core.config import FILE_TASK, EncoderConfig, OptimiserConfig, PhaseConfig, RunConfig, TaskConfig, parse_config
 from core.config.assign import DEFAULT_PRESET, parse_setting, put, with_full_objective
-from core.config.changes import LAMBDA, TEMPERATURE, put_lambda, put_temperature
+from core.config.changes import LAMBDA, TEMPERATURE, changed, put_lambda, put_temperature
 from core.config.presets import PRESETS, preset
 from core.errors import ConfigError, EngineError, PlaygroundError
 from core.language import listed
@@ -41,7 +42,7 @@ from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, defaul
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
-from core.training.defaults import DEFAULT_STEPS
+from core.training.defaults import DEFAULT_STEPS, default_temperature
 from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
 from core.workers import Engine, chosen_engine
@@ -80,7 +81,13 @@ def cli(folder: str | None) -> None:
 @click.option(
     "--lambda", "weight", type=float, metavar="L", help="λ, the weight of the contrastive loss. [default: 0.9]"
 )
-@click.option("--temperature", type=float, metavar="T", help="τ of the contrastive losses. [default: the preset's]")
+@click.option(
+    "--temperature",
+    type=float,
+    metavar="T",
+    help="τ of the contrastive losses. [default: the preset's; without --preset and --set, 0.05 with more than six "
+    "classes]",
+)
 @click.option(
     "--set",
     "settings",
@@ -115,8 +122,14 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
         given["start"] = Store(place).find(given["start"])
     draft = parse_config(_read(config_file)) if config_file else draft_from(given, TaskLibrary(place))
     draft = with_whole_paths(draft)
+    prepared = partial(prepare, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
-    config, data = prepare(draft, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
+    config, data = prepared(draft)
+    usual = default_temperature(len(data.classes))
+    open_ = not config_file and given.keys().isdisjoint({"temperature", "preset", "settings"})
+    if open_ and usual != config.phases[0].objective.temperature:
+        click.echo(f"τ is {usual:g}, the default for {len(data.classes)} classes.", err=True)
+        config, data = prepared(changed(draft, {TEMPERATURE: usual}))
     for note in (*data.notes, *filter(None, [classifier_note(config)])):
         click.echo(note, err=True)
     engine = _engine(folder)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from core.store import Status, Store
 from core.store.budget import keep_within
 from core.training.prepare import prepare
 from core.workers import LocalEngine
+from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.exports.test_model_folder import uneven_task
 
@@ -174,6 +176,27 @@ def test_a_task_that_does_not_exist_names_ones_own_too(run: Any, tmp_path: Path,
     _, _, err = run("fit", "--task", "nosuch")
     assert "task = 'nosuch' cannot be used: choose film_reviews" in err
     assert "My reviews, or give the path of a file." in err
+
+
+def test_many_classes_take_a_lower_temperature_unless_one_is_given(
+    run: Any, tmp_path: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[RunConfig] = []
+    monkeypatch.setattr("core.cli.main._engine", lambda _: SimpleNamespace(submit=submitted.append))
+    monkeypatch.setattr("core.cli.main._follow", lambda *_: None)
+    rows = [(f"{text} {place}", f"c{place % 7}") for place, (text, _) in enumerate(made_rows(140))]
+    words = (
+        "fit",
+        "--task",
+        str(write_csv(tmp_path / "seven.csv", rows)),
+        "--encoder",
+        str(tiny_encoder),
+        "--max-length",
+        "32",
+    )
+    assert "τ is 0.05, the default for 7 classes." in run(*words)[2]
+    assert run(*words, "--temperature", "0.3")[0] == 0
+    assert [config.phases[0].objective.temperature for config in submitted] == [0.05, 0.3]
 
 
 @pytest.mark.parametrize(
