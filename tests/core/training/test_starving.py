@@ -63,9 +63,8 @@ def test_equal_shares_of_more_classes_than_rows_starve_and_class_balanced_batche
 
 def test_the_share_is_that_of_the_batch(draft: Draft, many_classes: Path) -> None:
     """Random batches: an anchor is active where another row of its batch has its label."""
-    config, data = prepare(
-        draft(task={"path": str(many_classes)}, objective={"terms": [SCL, CE]}, batch_size=8), gpu=False
-    )
+    task = {"path": str(many_classes), "sampler": "random"}
+    config, data = prepare(draft(task=task, objective={"terms": [SCL, CE]}, batch_size=8), gpu=False)
     from core.training.batches import make_sampler
 
     sampler = make_sampler("random", data.train.labels, 8, config.seed)

@@ -107,7 +107,7 @@ def test_another_version_has_another_key(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"mode": None}, "mode", "PCA has each, once."),
         ({"seed": -1}, "seed", "give a whole number from 0"),
         ({"seed": 1.5}, "seed", "give a whole number from 0"),
-        ({"method": "umap", "parameters": {"neighbors": 5}}, "neighbors", "UMAP takes neighbours, min_dist."),
+        ({"method": "umap", "parameters": {"neighbors": 5}}, "neighbors", "did you mean neighbours?"),
         ({"method": "umap", "parameters": {"neighbours": 1}}, "neighbours", "give a whole number from 2 up to 200."),
         ({"method": "umap", "parameters": {"min_dist": 1}}, "min_dist", "give a number from 0 up to 0.99."),
         ({"method": "tsne", "parameters": {"perplexity": "many"}}, "perplexity", "give a number from 2 up to 200."),
