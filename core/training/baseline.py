@@ -24,16 +24,8 @@ from core.training.untrained import VectorCache, spread
 
 # A logistic regression on more rows takes minutes.
 ROWS_MAX = 20_000
-# Of short texts, about a second on two cores, which the first step waits for.
-FITTED_MAX = 1_000
 # Fewer texts at a time than these would make the encoder slower.
 TEXTS_AT_ONCE = 16
-
-
-def fitted_rows(config: RunConfig, labels: Sequence[int]) -> list[int]:
-    """The training rows that a classifier is fitted on before the first step, evenly spread over `learned_rows`."""
-    rows = learned_rows(config, labels)
-    return rows[:: math.ceil(len(rows) / FITTED_MAX)]
 
 
 def learned_rows(config: RunConfig, labels: Sequence[int]) -> list[int]:

@@ -34,7 +34,7 @@ from core.events import (
 from core.language import N_, _
 from core.tasks import TaskData
 from core.training.augmentation import with_back_translations
-from core.training.baseline import Baseline, fitted_rows
+from core.training.baseline import Baseline, learned_rows
 from core.training.checkpoints import (
     PROJECTIONS,
     Checkpoints,
@@ -241,8 +241,8 @@ class _Run:
             self.encoder.to(machine.device)
             key = cache_key(config.encoder, fingerprint, self.data, arithmetic, (blocks, seed))
         if config.classifier_start == "probe":
-            fitted = self.data.train.take(fitted_rows(config, self.data.train.labels))
-            fit_classifier(self.encoder, self.tokenizer(fitted.inputs), fitted.labels)
+            learned = self.data.train.take(learned_rows(config, self.data.train.labels))
+            fit_classifier(self.encoder, self.tokenizer, learned.inputs, learned.labels, config.seed)
         texts = self.frames.texts_of(by_probe=not classifier_learned(config, 0))
         self._start: Untrained | None = Untrained(
             self.encoder, texts, self.frames.attended, key, self.cache, keep=resume

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from core.exports.script.loop_lines import PhaseAbout, PhaseText, phase_text
 from core.exports.script.run_facts import run_facts, uses_of
 from core.exports.script.source_file import Home, Outside, source_file
 from core.exports.script.structure import PhaseStage, phase_stages
-from core.training.baseline import FITTED_MAX
 
 BEGINNING = "core.exports.script.beginning"
 ROOTS = (
@@ -201,10 +199,7 @@ def _main(run: ScriptedRun, phases: Sequence[PhaseText]) -> str:
     steps = [f"reinitialise(encoder, {run.config.reinitialised_blocks})"] if run.config.reinitialised_blocks else []
     steps.append("encoder.to(DEVICE)")
     if run.config.classifier_start == "probe":
-        every = math.ceil(len(run.rows.rows) / FITTED_MAX)
-        steps.append(f"fitted = list(ROWS.values()){f'[::{every}]' if every > 1 else ''}")
-        steps.append("texts, labels = [text for _, text in fitted], [label for label, _ in fitted]")
-        steps.append("fit_classifier(encoder, tokenizer(texts), labels)")
+        steps.append("fit_classifier(encoder, tokenizer, list(TEXTS.values()), list(LABELS.values()), SEED)")
     steps.append("record = Record()")
     steps += [f"{phase.name}(encoder, tokenizer, record)" for phase in phases]
     encoder = "installed(PACKAGE) or ENCODER" if run.config.encoder.id == BUNDLED else "ENCODER"

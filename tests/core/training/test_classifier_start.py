@@ -13,6 +13,7 @@ from core.artifacts.weights import load_at, weight_steps
 from core.config import RunConfig, parse_config
 from core.config.identity import config_hash
 from core.encoders.model import load_encoder
+from core.encoders.packing import Tokens
 from core.store import Store
 from core.training.prepare import prepare
 from core.training.trainable import fit_classifier
@@ -43,8 +44,9 @@ def many(draft: Draft, seven: Path) -> Draft:
 def test_the_fit_is_a_logistic_regression_on_what_the_last_layer_reads(many: Draft) -> None:
     config, data = prepare(many(), gpu=False)
     encoder = loaded(config, data)
-    tokens = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1](data.train.inputs)
-    fit_classifier(encoder, tokens, data.train.labels)
+    tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]
+    fit_classifier(encoder, tokenizer, data.train.inputs, data.train.labels, seed=0)
+    tokens = tokenizer(data.train.inputs)
     with torch.no_grad():
         pooled = encoder.pooled(tokens)
         features = encoder.model.bert.pooler(pooled.unsqueeze(1)).double().numpy()
@@ -82,6 +84,27 @@ def test_frame_0_is_the_fitted_model_and_its_weights_are_kept(store: Store, many
     np.testing.assert_allclose(logits, store.logits(run.id, 0), atol=1e-5)
     snapshot_path(store.run_folder(run.id), 0).unlink()
     assert weight_steps(store, run) == (8,)
+
+
+def test_a_part_of_the_rows_has_every_class(many: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that go through the classes in turn, of which every seventh would have one class alone."""
+    monkeypatch.setattr("core.training.trainable.FITTED_MAX", 20)
+    config, data = prepare(many(), gpu=False)
+    tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)[1]
+    by_class = [
+        [text for text, label in zip(data.train.texts, data.train.labels, strict=True) if label == number]
+        for number in range(CLASSES)
+    ]
+    texts = [text for turn in zip(*by_class, strict=False) for text in turn]
+    read: list[str] = []
+
+    def tokens(given: list[str]) -> list[Tokens]:
+        read.extend(given)
+        return tokenizer(given)
+
+    fit_classifier(loaded(config, data), tokens, texts, [*range(CLASSES)] * (len(texts) // CLASSES), seed=0)
+    assert len(read) == 20
+    assert len({text.split()[-1] for text in read}) == CLASSES
 
 
 def test_a_resumed_run_is_on_the_same_curve(many: Draft, tmp_path: Path) -> None:
