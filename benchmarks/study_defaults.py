@@ -236,7 +236,7 @@ def source(name: str, folder: Path | None) -> JSON | None:
     whole, _, count = name.partition(":")
     if folder is None or not (folder / whole / "train.csv").is_file():
         return None
-    here = part_of(folder / whole, int(count)) if count else folder / name
+    here = (part_of(folder / whole, int(count)) if count else folder / name).absolute()
     return {"id": "file", "path": str(here / "train.csv"), "test_path": str(here / "test.csv")}
 
 
