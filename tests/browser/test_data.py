@@ -189,6 +189,7 @@ def test_hostile_rows_are_text_and_nothing_else(phone: Page, server: Server, hos
 
     phone.goto(f"{server.url}/fine_tune?task={hostile_task}")
     quiet(phone)
+    phone.get_by_role("button", name="Help for Task").click()
     expect(phone.get_by_text(f"41 rows. {IMAGE}")).to_be_visible()
     nothing_ran(phone)
     assert fits(phone)
