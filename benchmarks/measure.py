@@ -101,7 +101,7 @@ def sentences_file() -> Path:
 def sentences() -> tuple[dict[str, Any], int]:
     """The task field of a draft that reads those sentences, and how many rows their file has."""
     path = sentences_file()
-    task = {"id": "file", "path": str(path)} if os.environ.get(DATA) else {"id": FALLBACK_TASK}
+    task = {"id": "file", "path": str(path.absolute())} if os.environ.get(DATA) else {"id": FALLBACK_TASK}
     return task, len(read_file(path).rows)
 
 

@@ -6,7 +6,7 @@
 PART is a list of trials: `rates` (encoder's and classifier's rate), `length` (steps, warm-up and batch), `parts` (rates
 for what learns), `confirm` (the defaults as they are, three seeds, at 20, 100 and 1,000 training rows), `precision`
 (those of 100 rows again in float32, to be compared with them where they were computed in bfloat16), `classes` (20 to 80
-intents: how the classifier starts, how batches are drawn, and τ). DIR has a folder
+intents: how the classifier starts, how batches are drawn and how large they are, and τ). DIR has a folder
 for each public set with train.csv and test.csv; without it the bundled tasks are used alone. Trials whose line is in
 FILE are not run again; a changed default is another trial. Every trial encodes its frames at the first and last step
 only, and is scored on up to 300 validation and 200 test rows, next to a linear probe of the untrained encoder fitted on
@@ -160,10 +160,12 @@ def classes() -> Iterator[JSON]:
     starts = (("random", "random"), ("probe", "random"), ("probe", "class_balanced"))
     losses = [(start, 0.0, None) for start in starts] + [(start, 0.9, 0.3) for start in starts]
     losses += [(starts[-1], 0.9, temperature) for temperature in (0.1, 0.05)]
-    for seed, count, each, (start, weight, temperature) in product(SEEDS, (20, 40, 80), (5, 15), losses):
+    trials = [(*one, 16) for one in losses] + [(starts[-1], 0.0, None, 32), (starts[-1], 0.9, 0.05, 32)]
+    for seed, count, each, (start, weight, temperature, batch) in product(SEEDS, (20, 40, 80), (5, 15), trials):
         draft: JSON = {"classifier_start": start[0], "task": {"sampler": start[1]}}
         draft |= {} if temperature is None else {"temperature": temperature}
-        yield trial(f"clinc80:{count}", count * each, weight, seed) | {"draft": draft}
+        phase = {} if batch == 16 else {"batch_size": batch}
+        yield trial(f"clinc80:{count}", count * each, weight, seed, **phase) | {"draft": draft}
 
 
 PARTS = {

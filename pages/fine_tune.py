@@ -10,7 +10,6 @@ from core.config.labels import problem_text
 from core.errors import PlaygroundError
 from core.language import _
 from core.tasks import TaskData
-from core.training.defaults import default_temperature
 from core.workers import Engine
 from pages.ui import reads, state
 from pages.ui.address import FineTune
@@ -22,7 +21,7 @@ from pages.ui.head import page_head
 from pages.ui.live import live_view
 from pages.ui.parts import escaped
 from pages.ui.task_audit import task_audit, training_examples
-from pages.ui.task_form import classes_of
+from pages.ui.task_form import usual_of
 from pages.ui.visitor import visitor
 
 
@@ -64,7 +63,7 @@ def _draft(start: RunConfig, origin: str) -> tuple[RunConfig | None, str]:
         return None, problem_text(error)
     state.remember("draft", draft)
     FineTune.TASK.put(None if draft.task.id == FILE_TASK else draft.task.id)
-    put_link(draft, default_temperature(classes_of(draft.task.id)))
+    put_link(draft, usual_of(draft.task.id))
     return draft, ""
 
 

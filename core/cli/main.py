@@ -42,7 +42,7 @@ from core.store import RunRecord, RunSummary, Status, Store, TaskLibrary, defaul
 from core.store.budget import dropped_sentence, missing_sentence
 from core.store.sizes import RunSize, size_text
 from core.tasks import TASKS
-from core.training.defaults import DEFAULT_STEPS, default_temperature
+from core.training.defaults import DEFAULT_STEPS, usual
 from core.training.prepare import prepare
 from core.training.score_source import classifier_note, scored
 from core.workers import Engine, chosen_engine
@@ -85,8 +85,8 @@ def cli(folder: str | None) -> None:
     "--temperature",
     type=float,
     metavar="T",
-    help="τ of the contrastive losses. [default: the preset's; without --preset and --set, 0.05 with more than six "
-    "classes]",
+    help="τ of the contrastive losses. [default: the preset's; with more than six classes 0.05, in batches of 32, "
+    "where neither --batch-size, --preset nor --set is given]",
 )
 @click.option(
     "--set",
@@ -125,11 +125,13 @@ def fit(config_file: str | None, folder: str | None, as_json: bool, **options: A
     prepared = partial(prepare, gpu=has_gpu(), bfloat16=has_bfloat16(draft.device), load=TaskSource(place))
     # Checked before the store is opened: a refused run leaves nothing behind.
     config, data = prepared(draft)
-    usual = default_temperature(len(data.classes))
-    open_ = not config_file and given.keys().isdisjoint({"temperature", "preset", "settings"})
-    if open_ and usual != config.phases[0].objective.temperature:
-        click.echo(f"τ is {usual:g}, the default for {len(data.classes)} classes.", err=True)
-        config, data = prepared(changed(draft, {TEMPERATURE: usual}))
+    now = usual(len(data.classes), len(data.train))
+    open_ = not config_file and given.keys().isdisjoint({"temperature", "batch_size", "preset", "settings"})
+    if open_ and now != usual(0, 0):
+        click.echo(
+            f"With {len(data.classes)} classes τ is {now.temperature:g}, in batches of {now.batch_size}.", err=True
+        )
+        config, data = prepared(changed(draft, {TEMPERATURE: now.temperature, "batch_size": now.batch_size}))
     for note in (*data.notes, *filter(None, [classifier_note(config)])):
         click.echo(note, err=True)
     engine = _engine(folder)

@@ -21,6 +21,7 @@ LARGEST_SMALL, LARGEST_BASE = 30_000_000, 150_000_000
 DEFAULT_STEPS = 120
 # With more classes a classifier from random weights ends below a linear probe, and random batches hold few positives.
 MANY_CLASSES = 7
+FEWEST_FOR_LARGE_BATCHES = 100
 
 
 class Rates(NamedTuple):
@@ -43,9 +44,23 @@ def default_sampler(classes: int) -> Literal["random", "class_balanced"]:
     return "class_balanced" if classes >= MANY_CLASSES else "random"
 
 
-def default_temperature(classes: int) -> float:
-    """The τ of supervised contrast for a number of classes: Gunel et al.'s, which is too soft to part many classes."""
-    return 0.05 if classes >= MANY_CLASSES else 0.3
+class Usual(NamedTuple):
+    """Settings that the form and the command line begin with, by the number of classes.
+
+    Attributes:
+        temperature: of supervised contrast; Gunel et al.'s 0.3 is too soft to part many classes.
+        batch_size: with 16 texts a batch holds too few of many classes.
+    """
+
+    temperature: float
+    batch_size: int
+
+
+def usual(classes: int, rows: int) -> Usual:
+    """What a run begins with for a number of classes and of training rows."""
+    if classes < MANY_CLASSES:
+        return Usual(0.3, 16)
+    return Usual(0.05, 32 if rows >= FEWEST_FOR_LARGE_BATCHES else 16)
 
 
 def default_classifier_start(classes: int, phases: Sequence[PhaseConfig]) -> Literal["random", "probe"]:

@@ -26,7 +26,7 @@ from pages.ui.number_field import begin_fields, field_problem, number_field
 from pages.ui.parameter_widget import choice_field
 from pages.ui.parts import summarised
 from pages.ui.phase_form import phases_form
-from pages.ui.task_form import classes_of, rows_form, task_field
+from pages.ui.task_form import rows_form, task_field, usual_of
 
 # The widgets of the encoder's fields.
 ENCODER = {"id": "encoder", "pooling": "pooling", "max_length": "max_length"}
@@ -55,7 +55,7 @@ def draft_form(start: RunConfig, origin: str) -> RunConfig:
     with encoder_rows:
         encoder = _encoder(start)
     with objective:
-        phases = phases_form(list(start.phases), origin, encoder["id"], classes_of(task["id"]), right)
+        phases = phases_form(list(start.phases), origin, encoder["id"], usual_of(task["id"]), right)
     more = _more(start, sum(phase["steps"] for phase in phases))
     if (problem := field_problem()) is not None:
         raise problem

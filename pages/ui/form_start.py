@@ -11,7 +11,7 @@ from core.config.assign import from_settings, settings_text
 from core.config.turns import as_launched
 from core.errors import PlaygroundError
 from core.language import _
-from core.training.defaults import DEFAULT_STEPS, default_temperature
+from core.training.defaults import DEFAULT_STEPS, Usual, usual
 from core.training.schedule import default_frame_steps
 from core.workers import Engine
 from pages.ui import state
@@ -65,15 +65,15 @@ def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
     return config
 
 
-def put_link(draft: RunConfig, temperature: float) -> None:
+def put_link(draft: RunConfig, now: Usual) -> None:
     """Have the address say what this draft has that the defaults have not.
 
     Args:
-        temperature: the default for the number of classes; a draft that has the general one instead has to say so.
+        now: what is usual for the task; a draft that has nothing of it has to say so.
     """
     texts = settings_text(without_defaults(draft))
-    if not texts and temperature != default_temperature(0):
-        texts = [f"phases.0.objective.terms.supcon.temperature={default_temperature(0)}"]
+    if not texts and now != usual(0, 0):
+        texts = [f"phases.0.batch_size={draft.phases[0].batch_size}"]
     if sum(map(len, texts)) > LINK_CHARS_MAX:
         texts = []
     state.remembered("form.links", set[tuple[str, ...]]).add(tuple(texts))

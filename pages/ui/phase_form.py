@@ -20,7 +20,7 @@ from core.errors import PlaygroundError
 from core.language import N_, _, called
 from core.losses.registry import loss_entry
 from core.quantities import counted
-from core.training.defaults import DEFAULT_STEPS, Rates, default_rates, default_temperature
+from core.training.defaults import DEFAULT_STEPS, Rates, Usual, default_rates
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
 from pages.ui.number_field import number_field
@@ -38,19 +38,19 @@ CUSTOM = N_("Your own")
 
 
 def phases_form(
-    start: list[PhaseConfig], origin: str, encoder_id: str, classes: int, preset_place: DeltaGenerator
+    start: list[PhaseConfig], origin: str, encoder_id: str, now: Usual, preset_place: DeltaGenerator
 ) -> list[JSON]:
     """Draw the phases and read them, in the JSON form of PhaseConfig.
 
     Args:
         encoder_id: the encoder that learns, whose size decides the default rates.
-        classes: of the task, which decide the default τ; 0 where they are not known.
+        now: what is usual for the task.
         origin: where `start` comes from; the form begins again when it changes.
         preset_place: where the choice of a preset is drawn.
     Raises: ConfigError for a mix that cannot go together.
     """
     phases_state.start_from([_editable(phase) for phase in start], origin)
-    phases = phases_state.take_temperature(default_temperature(classes), origin)
+    phases = phases_state.take_usual(now, origin)
     _preset(phases, preset_place)
     shape = _shape(encoder_id)
     if len(phases) == 1:

@@ -13,7 +13,7 @@ from core.config.presets import OWN_RATES, PRESETS, SHOWING
 from core.config.term import TermConfig
 from core.config.validation import build
 from core.losses.registry import loss_entry
-from core.training.defaults import default_temperature
+from core.training.defaults import Usual, usual
 from pages.ui import state
 
 JSON = dict[str, Any]
@@ -31,22 +31,25 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
     return state.remembered("phases", lambda: phases)
 
 
-def take_temperature(default: float, origin: str) -> list[JSON]:
-    """Have supervised contrast at the default τ of the former task take that of the task that is picked now.
+def take_usual(now: Usual, origin: str) -> list[JSON]:
+    """Have the phases take what is usual for the task that is picked now, where they have what was for the former one.
 
     Args:
         origin: where the phases come from; what a link, a file or a run says stays as it is said.
     """
-    known = state.remembered("phases.temperature", dict[str, float])
-    before = known.get(origin, default if origin else default_temperature(0))
-    state.remember("phases.temperature", {origin: default})
+    known = state.remembered("phases.usual", dict[str, Usual])
+    before = known.get(origin, now if origin else usual(0, 0))
+    state.remember("phases.usual", {origin: now})
     phases = _phases()
-    terms = [term for phase in phases for term in phase["objective"]["terms"] if term["loss"] == CONTRAST]
-    following = [term for term in terms if before != default and term["temperature"] == before]
-    for term in following:
-        term["temperature"] = default
-    if following:
-        _replace(phases)
+    if before == now:
+        return phases
+    for phase in phases:
+        if phase["batch_size"] == before.batch_size:
+            phase["batch_size"] = now.batch_size
+        for term in phase["objective"]["terms"]:
+            if term["loss"] == CONTRAST and term["temperature"] == before.temperature:
+                term["temperature"] = now.temperature
+    _replace(phases)
     return phases
 
 

@@ -14,7 +14,7 @@ from core.language import N_, _
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS
-from core.training.defaults import default_sampler
+from core.training.defaults import Usual, default_sampler, usual
 from pages.ui import reads, state
 from pages.ui.number_field import number_field
 from pages.ui.parameter_widget import segmented_field
@@ -64,10 +64,10 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
         return _rows(start) | _noise(start)
 
 
-def classes_of(task: str) -> int:
-    """The number of classes of an own task; 0 for others, of which none that is known has many."""
-    own = _own_tasks()
-    return len(own[task].classes) if task in own else 0
+def usual_of(task: str) -> Usual:
+    """What is usual for a task; no bundled one has many classes, and of a file they are not known yet."""
+    own = _own_tasks().get(task)
+    return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
 
 
 def _own_tasks() -> dict[str, LibraryTask]:
@@ -79,7 +79,8 @@ def _rows_summary(start: TaskConfig, task: str) -> list[str]:
     now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
     size, sampler = now.pop("train_size"), now.pop("sampler")
     if sampler == "auto" and task != FILE_TASK:
-        sampler = default_sampler(classes_of(task))
+        own = _own_tasks().get(task)
+        sampler = default_sampler(0 if own is None else len(own.classes))
     summary = [_("All rows") if size is None else counted(size, "row"), _(BATCHES[sampler])]
     changes = {name: value for name, value in now.items() if value not in (None, fields[name].default)}
     return summary + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]

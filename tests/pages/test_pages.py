@@ -369,6 +369,8 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
     app = opened("fine_tune", task=task.id)
     assert "All rows · class-balanced batches" in [one.label.replace("\\", "") for one in app.expander]
+    usual = (widget(app, "form.0.knob.temperature").value, widget(app, "form.0.batch_size").value)
+    assert usual == (0.05, 32)
     assert not app.warning
     widget(app, "form.classifier_start").set_value("random").run()
     [warning] = app.warning
@@ -378,6 +380,23 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     assert not app.warning
     button(app, "Launch").click().run()
     assert Store(folder).runs()[0].config.classifier_start == "probe"
+
+
+def test_what_was_chosen_for_many_classes_outlives_a_reload_and_what_is_usual_follows_the_task(
+    opened: Callable[..., AppTest], folder: Path
+) -> None:
+    rows = [(f"{text} {i}", f"c{i % 20:02}") for i, (text, _) in enumerate(made_rows(200))]
+    task = TaskLibrary(folder).add(Rows(*zip(*rows, strict=True)), name="Twenty", source="")
+    app = opened("fine_tune", task=task.id)
+    widget(app, "form.0.knob.temperature").set_value(0.3).run()
+    widget(app, "form.0.batch_size").set_value(16).run()
+    again = opened("fine_tune", task=task.id, set=app.query_params["set"])
+    assert widget(again, "form.0.knob.temperature").value == 0.3
+    assert widget(again, "form.0.batch_size").value == 16
+    app = opened("fine_tune", task=task.id)
+    widget(app, "form.task").set_value("film_reviews").run()
+    assert widget(app, "form.0.knob.temperature").value == 0.3
+    assert widget(app, "form.0.batch_size").value == 16
 
 
 def test_settings_of_an_earlier_version_keep_their_batches(

@@ -184,7 +184,7 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
     submitted: list[RunConfig] = []
     monkeypatch.setattr("core.cli.main._engine", lambda _: SimpleNamespace(submit=submitted.append))
     monkeypatch.setattr("core.cli.main._follow", lambda *_: None)
-    rows = [(f"{text} {place}", f"c{place % 7}") for place, (text, _) in enumerate(made_rows(140))]
+    rows = [(f"{text} {place}", f"c{place % 7}") for place, (text, _) in enumerate(made_rows(210))]
     words = (
         "fit",
         "--task",
@@ -194,9 +194,10 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
         "--max-length",
         "32",
     )
-    assert "τ is 0.05, the default for 7 classes." in run(*words)[2]
+    assert "With 7 classes τ is 0.05, in batches of 32." in run(*words)[2]
     assert run(*words, "--temperature", "0.3")[0] == 0
-    assert [config.phases[0].objective.temperature for config in submitted] == [0.05, 0.3]
+    phases = [config.phases[0] for config in submitted]
+    assert [(one.objective.temperature, one.batch_size) for one in phases] == [(0.05, 32), (0.3, 16)]
 
 
 @pytest.mark.parametrize(
