@@ -159,8 +159,8 @@ def classes() -> Iterator[JSON]:
     """Five and fifteen rows a class; "clinc80:20" are the rows of 20 of its classes."""
     starts = (("random", "random"), ("probe", "random"), ("probe", "class_balanced"))
     losses = [(start, 0.0, None) for start in starts] + [(start, 0.9, 0.3) for start in starts]
-    losses += [(starts[-1], 0.9, temperature) for temperature in (0.1, 0.05)]
-    trials = [(*one, 16) for one in losses] + [(starts[-1], 0.0, None, 32), (starts[-1], 0.9, 0.05, 32)]
+    losses += [(starts[-1], 0.9, temperature) for temperature in (0.1, 0.07)]
+    trials = [(*one, 16) for one in losses] + [(starts[-1], 0.0, None, 32), (starts[-1], 0.9, 0.07, 32)]
     for seed, count, each, (start, weight, temperature, batch) in product(SEEDS, (20, 40, 80), (5, 15), trials):
         draft: JSON = {"classifier_start": start[0], "task": {"sampler": start[1]}}
         draft |= {} if temperature is None else {"temperature": temperature}

@@ -85,7 +85,7 @@ def cli(folder: str | None) -> None:
     "--temperature",
     type=float,
     metavar="T",
-    help="τ of the contrastive losses. [default: the preset's; with more than six classes 0.05, in batches of 32, "
+    help="τ of the contrastive losses. [default: the preset's; with more than six classes 0.07, in batches of 32, "
     "where neither --batch-size, --preset nor --set is given]",
 )
 @click.option(

@@ -41,8 +41,9 @@ def settings_text(config: RunConfig) -> list[str]:
         for name, entry in PRESETS.items()
         if len(entry.objectives) == len(config.phases)
     }
-    name = min(texts, key=lambda name: (len(texts[name]), sum(map(len, texts[name])), name != DEFAULT_PRESET))
-    return [*([] if name == DEFAULT_PRESET else [f"{PRESET}{name}"]), *texts[name]]
+    texts = {name: [*([] if name == DEFAULT_PRESET else [f"{PRESET}{name}"]), *texts[name]] for name in texts}
+    # By length, not by number: one list of terms can turn a preset into any other.
+    return min(texts.values(), key=lambda settings: sum(map(len, settings)))
 
 
 def from_settings(texts: Sequence[str]) -> RunConfig:

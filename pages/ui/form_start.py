@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -53,6 +54,8 @@ def _begin(config: RunConfig, origin: str) -> None:
 
 def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
     """The draft of a link's settings; what cannot be used is named and left out. Args: item: theirs in the address."""
+    with suppress(PlaygroundError):  # some go together only, such as the weights that λ binds
+        return from_settings(texts[:LINK_SETTINGS_MAX])
     used: list[str] = []
     config = RunConfig()
     for text in texts[:LINK_SETTINGS_MAX]:

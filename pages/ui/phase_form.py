@@ -20,7 +20,7 @@ from core.errors import PlaygroundError
 from core.language import N_, _, called
 from core.losses.registry import loss_entry
 from core.quantities import counted
-from core.training.defaults import DEFAULT_STEPS, Rates, Usual, default_rates
+from core.training.defaults import DEFAULT_STEPS, Rates, Usual, default_rates, usual
 from core.workers.limits import check_model
 from pages.ui import phases_state, state
 from pages.ui.number_field import number_field
@@ -52,6 +52,14 @@ def phases_form(
     phases_state.start_from([_editable(phase) for phase in start], origin)
     phases = phases_state.take_usual(now, origin)
     _preset(phases, preset_place)
+    if now != usual(0, 0):
+        st.caption(
+            _(
+                "With more than six classes τ begins at {temperature:g} and a batch has {batch} texts.",
+                temperature=now.temperature,
+                batch=now.batch_size,
+            )
+        )
     shape = _shape(encoder_id)
     if len(phases) == 1:
         return [_phase(0, phases[0], shape, single=True)]

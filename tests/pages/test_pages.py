@@ -370,7 +370,7 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     app = opened("fine_tune", task=task.id)
     assert "All rows · class-balanced batches" in [one.label.replace("\\", "") for one in app.expander]
     usual = (widget(app, "form.0.knob.temperature").value, widget(app, "form.0.batch_size").value)
-    assert usual == (0.05, 32)
+    assert usual == (0.07, 32)
     assert not app.warning
     widget(app, "form.classifier_start").set_value("random").run()
     [warning] = app.warning
@@ -961,6 +961,15 @@ class TestLink:
         widget(again, "form.seed").set_value(8).run()
         assert widget(again, "form.seed").value == 8
         assert list(again.query_params["set"]) == ["preset=dscl", "phases.0.steps=60", "seed=8"]
+
+    def test_a_changed_weight_comes_back_with_its_preset(self, opened: Callable[..., AppTest]) -> None:
+        app = opened("fine_tune")
+        widget(app, "form.0.knob.lambda").set_value(0.0).run()
+        widget(app, "form.0.knob.temperature").set_value(0.01).run()
+        again = opened("fine_tune", set=list(app.query_params["set"]))
+        assert not again.warning
+        held = {name: widget(again, f"form.0.{name}").value for name in ("preset", "knob.lambda", "knob.temperature")}
+        assert held == {"preset": "ce-scl", "knob.lambda": 0.0, "knob.temperature": 0.01}
 
     def test_what_a_link_has_wrong_is_named_and_the_rest_is_used(self, opened: Callable[..., AppTest]) -> None:
         app = opened("fine_tune", set=["seed=-1", "precision=float32", "task.path=/etc/passwd"])

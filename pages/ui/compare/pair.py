@@ -105,7 +105,7 @@ def example_test(store: Store, runs: Sequence[Compared]) -> None:
 def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
     """What the examples say of one pair of runs, and what they do not say. Args: first, second: the runs' names."""
     if found is None:
-        return _("Predictions for the same rows were not kept of both runs: run them again to compare them.")
+        return _("No row was predicted by both runs: compare runs of one task, or run an older one again.")
     rows = found.both + found.only_first + found.only_second + found.neither
     right = _(
         "{first} is right on {first_share} of {rows}, {second} on {second_share}.",
@@ -115,7 +115,7 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
         second=second,
         second_share=percent((found.both + found.only_second) / rows),
     )
-    return sentences([right, mcnemar_sentence(found), _("It says nothing of other seeds.")])
+    return sentences([right, mcnemar_sentence(found), _("This test says nothing of other seeds.")])
 
 
 def _choose(names: Mapping[str, str]) -> tuple[int, int]:

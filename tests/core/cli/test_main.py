@@ -194,10 +194,10 @@ def test_many_classes_take_a_lower_temperature_unless_one_is_given(
         "--max-length",
         "32",
     )
-    assert "With 7 classes τ is 0.05, in batches of 32." in run(*words)[2]
+    assert "With 7 classes τ is 0.07, in batches of 32." in run(*words)[2]
     assert run(*words, "--temperature", "0.3")[0] == 0
     phases = [config.phases[0] for config in submitted]
-    assert [(one.objective.temperature, one.batch_size) for one in phases] == [(0.05, 32), (0.3, 16)]
+    assert [(one.objective.temperature, one.batch_size) for one in phases] == [(0.07, 32), (0.3, 16)]
 
 
 @pytest.mark.parametrize(
