@@ -180,7 +180,7 @@ def bound_text(bound: float) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """What to say of a field that does not exist: the name that it resembles; empty where it resembles none."""
+    """A hint for a field that does not exist: the name that it resembles; empty where it resembles none."""
     close = get_close_matches(str(name), known, 1, CLOSE)
     return _("there is no such field; did you mean {name}?", name=close[0]) if close else ""
 

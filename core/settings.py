@@ -50,7 +50,7 @@ class Settings(BaseSettings):
         shared: whether several people use this server. Then a run belongs to whoever started it: others watch, and only
             its owner or an admin may stop, turn, rename or delete it.
         admins: e-mail addresses of admins, where Streamlit's login is configured.
-        admin_key: whoever types it on the Runs page is an admin; None for no admin by key.
+        admin_key: a visitor who types it on the Runs page becomes an admin; None for no admin by key.
         visitor_running, visitor_waiting: runs of one person at a time, and how many may wait, on a shared server.
         visitor_experiment: runs of an experiment there.
         total_waiting: runs of all people that may wait there, experiments aside.

@@ -23,8 +23,8 @@ def estimated(store: Store, config: RunConfig, data: TaskData, *, gpu: bool) -> 
 
 
 def measured_speed(store: Store, config: RunConfig) -> float | None:
-    """Of the newest run that finished here, on the same hardware with this encoder and precision, and computed all of
-    it in every step."""
+    """The speed of the newest run that finished here on the same hardware, with this encoder and precision, and that
+    computed all of the encoder in every step."""
     for run in store.runs():
         fits = _same_arithmetic(run.config, config) and run.last_step > FEWEST_STEPS and _computes_all(run.config)
         if run.status == Status.FINISHED and fits and not run.adopted:

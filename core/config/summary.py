@@ -71,7 +71,7 @@ def trainable_label(config: RunConfig) -> str:
 
 
 def part_label(trainable: TrainableConfig) -> str:
-    """What learns in a phase, such as "last 2 blocks + classifier"."""
+    """Name the weights that learn in a phase, such as "last 2 blocks + classifier"."""
     if trainable.part == "last_blocks":
         if trainable.blocks == 1:
             return _("last block + classifier")

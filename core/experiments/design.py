@@ -308,7 +308,7 @@ class Design(Section):
                         raise
 
     def _fits(self, cell: Cell) -> bool:
-        """Whether a cell's settings go together."""
+        """Return whether a cell's settings go together."""
         try:
             self.draft(cell, self.seeds[0])
         except ConfigError:

@@ -111,7 +111,7 @@ def score_text(results: Results, value: float | None) -> str:
 
 
 def findings(results: Results) -> list[str]:
-    """What the cells have to beat, those that do not, and the main effects, a sentence each."""
+    """Sentences on the scores to beat, the cells that do not beat them, and the main effects."""
     found = []
     references = [cell.reference for cell in results.cells]
     probe, majority = (
@@ -132,7 +132,7 @@ def findings(results: Results) -> list[str]:
 
 
 def reference_text(results: Results, cell: CellResult) -> str:
-    """What one cell has to beat, as a sentence; empty where it is not known."""
+    """A sentence on the scores that one cell has to beat; empty where they are not known."""
     names = (_("linear probe of the untrained encoder"), _("majority class"))
     known = zip(names, cell.reference, strict=True)
     told = [called(name, score_text(results, value)) for name, value in known if value is not None]

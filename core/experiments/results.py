@@ -156,7 +156,7 @@ class Results:
         return bool(self.comparisons) and all(one.difference.examples for one in self.comparisons)
 
     def is_worse_than_probe(self, cell: CellResult) -> bool:
-        """Whether the mean of a cell is worse than the linear probe of the untrained encoder."""
+        """Return whether the mean of a cell is worse than the linear probe of the untrained encoder."""
         probe = cell.reference.probe
         if cell.mean is None or probe is None:
             return False
@@ -204,7 +204,7 @@ def newest_scores(
 def references(
     store: Store, table: ExperimentTable, experiment_id: str, runs: Sequence[ExperimentRun], measure: str, split: str
 ) -> dict[str, Reference]:
-    """What finished runs have to beat, by run id; nothing for a measure of vectors."""
+    """The scores that finished runs have to beat, by run id; none for a measure of vectors."""
     if measure in OF_VECTORS:
         return {}
     probes = table.scores(experiment_id, BASELINE_TEST if split == TEST else BASELINE)

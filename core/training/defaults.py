@@ -1,4 +1,4 @@
-"""What a run takes where its config leaves it open: learning rates, steps, batches, the classifier's start, τ.
+"""Defaults where a config leaves a setting open: learning rates, steps, batches, the classifier's start, τ.
 
 Imports no torch.
 
@@ -58,7 +58,7 @@ class Usual(NamedTuple):
 
 
 def usual(classes: int, rows: int) -> Usual:
-    """What a run begins with for a number of classes and of training rows."""
+    """The settings that a run begins with, for a number of classes and of training rows."""
     if classes < MANY_CLASSES:
         return Usual(0.3, 16)
     return Usual(0.07, 32 if rows >= FEWEST_FOR_LARGE_BATCHES else 16)

@@ -118,7 +118,7 @@ def fit_classifier(
     Fine-tuning from there keeps what the encoder knows of classes with few rows. The layers in front stay as they are.
 
     Args:
-        seed: draws FITTED_MAX of more texts; every so many would leave classes out where rows go through them in turn.
+        seed: draws at most FITTED_MAX texts. A fixed stride would leave out classes where rows cycle through them.
     Source: Kumar et al. 2022 ("LP-FT"), arXiv:2202.10054.
     """
     drawn = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed))[:FITTED_MAX].tolist()

@@ -65,7 +65,7 @@ def rows_form(start: TaskConfig, task: str) -> dict[str, Any]:
 
 
 def usual_of(task: str) -> Usual:
-    """What is usual for a task; no bundled one has many classes, and of a file they are not known yet."""
+    """The usual settings for a task. No bundled one has many classes, and those of a file are not known yet."""
     own = _own_tasks().get(task)
     return usual(0, 0) if own is None else usual(len(own.classes), own.rows)
 

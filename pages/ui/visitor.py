@@ -186,7 +186,7 @@ def _admin_form(key: str) -> None:
             if (locked_s := _locked_s()) > 0:
                 st.error(
                     _(
-                        "After {count} wrong keys nobody can become an admin for {minutes}: try again later.",
+                        "After {count} wrong keys the field is locked for {minutes}: try again later.",
                         count=WRONG_KEYS_MOST,
                         minutes=counted(ceil(locked_s / 60), "minute"),
                     )
