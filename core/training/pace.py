@@ -30,7 +30,7 @@ class Pace(NamedTuple):
 
 
 def closing_work(config: RunConfig, facts: Mapping[str, float], evaluations: Sequence[Evaluation]) -> dict[str, float]:
-    """What a run still does after its last frame, each with how many frames read as many texts.
+    """The work of a run after its last frame, each part with how many frames read as many texts.
 
     Args:
         facts: of the run, with the rows of its splits; evaluations: those so far.

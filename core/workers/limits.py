@@ -15,7 +15,7 @@ _trusted: Callable[[], bool] = lambda: True  # noqa: E731 - replaced as a whole 
 
 
 def ask_for_trust(ask: Callable[[], bool]) -> None:
-    """Have `ask` tell an admin from other visitors of a shared server; the command line and workers are trusted."""
+    """Let `ask` decide whether a visitor of a shared server is an admin; the command line and workers are trusted."""
     global _trusted  # noqa: PLW0603 - one app, one way to know its visitors
     _trusted = ask
 

@@ -69,7 +69,7 @@ def draft_of_link(item: str, texts: Sequence[str]) -> RunConfig:
 
 
 def put_link(draft: RunConfig, now: Usual) -> None:
-    """Have the address say what this draft has that the defaults have not.
+    """Write into the address how this draft differs from the defaults.
 
     Args:
         now: what is usual for the task; a draft that has nothing of it has to say so.

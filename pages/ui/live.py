@@ -460,7 +460,7 @@ def _newest_maps(frames: Frames, wanted: MapSpec) -> tuple[MapSpec, dict[int, Po
 def _verdict(
     store: Store, run: RunRecord, config: RunConfig, steps: Sequence[Step], evaluations: Sequence[Evaluation]
 ) -> None:
-    """What the loss, the geometry and the predictions say together, of one contrastive term of the phase."""
+    """Draw the verdict of loss, geometry and predictions on one contrastive term of the phase."""
     scores = {e.step: e for e in evaluations if e.split == VALIDATION}
     if not steps or not scores or run.probe is None:
         return

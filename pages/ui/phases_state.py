@@ -32,7 +32,7 @@ def start_from(phases: list[JSON], origin: str) -> list[JSON]:
 
 
 def take_usual(now: Usual, origin: str) -> list[JSON]:
-    """Have the phases take what is usual for the task that is picked now, where they have what was for the former one.
+    """Move phases that still have the usual settings of the former task to those of the picked one.
 
     Args:
         origin: where the phases come from; what a link, a file or a run says stays as it is said.

@@ -148,7 +148,7 @@ def forget(name: str) -> None:
 
 
 def widget_value(key: str, default: Any = None) -> Any:
-    """What a keyed widget holds now, also one that is drawn further down; `default` before it was drawn."""
+    """The value of a keyed widget, also of one that is drawn further down; `default` before it was drawn."""
     return st.session_state.get(key, default)
 
 

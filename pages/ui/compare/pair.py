@@ -103,7 +103,7 @@ def example_test(store: Store, runs: Sequence[Compared]) -> None:
 
 
 def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
-    """What the examples say of one pair of runs, and what they do not say. Args: first, second: the runs' names."""
+    """Sentences on what the examples show of one pair of runs. Args: first, second: the runs' names."""
     if found is None:
         return _("No row was predicted by both runs: compare runs of one task, or run an older one again.")
     rows = found.both + found.only_first + found.only_second + found.neither
