@@ -6,7 +6,8 @@
 PART is a list of trials: `rates` (encoder's and classifier's rate), `length` (steps, warm-up and batch), `parts` (rates
 for what learns), `confirm` (the defaults as they are, three seeds, at 20, 100 and 1,000 training rows), `precision`
 (those of 100 rows again in float32, to be compared with them where they were computed in bfloat16), `classes` (20 to 80
-intents: how the classifier starts, how batches are drawn and how large they are, and τ). DIR has a folder
+intents: how the classifier starts, how batches are drawn and how large they are, and τ), `many` (the defaults that were
+chosen by it, on classes and seeds that had no part in the choice: 7 to 99 classes). DIR has a folder
 for each public set with train.csv and test.csv; without it the bundled tasks are used alone. Trials whose line is in
 FILE are not run again; a changed default is another trial. Every trial encodes its frames at the first and last step
 only, and is scored on up to 300 validation and 200 test rows, next to a linear probe of the untrained encoder fitted on
@@ -39,7 +40,7 @@ from core.events import BASELINE, BASELINE_TEST, Evaluation, Step
 from core.tasks import load_task
 from core.tasks.registry import TASKS
 from core.tasks.splits import stratified_order
-from core.training.defaults import DEFAULT_STEPS, RATES
+from core.training.defaults import DEFAULT_STEPS, RATES, usual
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import FolderCache
@@ -168,6 +169,16 @@ def classes() -> Iterator[JSON]:
         yield trial(f"clinc80:{count}", count * each, weight, seed, **phase) | {"draft": draft}
 
 
+def many() -> Iterator[JSON]:
+    """Other classes, other seeds, other sets; "clinc80:20:2" is a second draw of 20 classes."""
+    drawn = [(f"clinc80:{count}:2", count) for count in (7, 10, 20, 40)]
+    whole = [("clinc80", 80), ("zh_tnews", 15), ("clinc80+zh_tnews+ag_news", 99)]
+    for seed, (name, count), each, weight in product((3, 4, 5), drawn + whole, (5, 15), WEIGHTS):
+        start = usual(count, count * each)
+        phase = {"steps": DEFAULT_STEPS, "batch_size": start.batch_size}
+        yield trial(name, count * each, weight, seed, **phase) | {"draft": {"temperature": start.temperature}}
+
+
 PARTS = {
     "rates": rates,
     "length": length,
@@ -175,6 +186,7 @@ PARTS = {
     "precision": precision,
     "confirm": confirm,
     "classes": classes,
+    "many": many,
 }
 
 
@@ -235,21 +247,30 @@ def sizes(task: Mapping[str, Any], wanted: int) -> dict[str, int]:
 def source(name: str, folder: Path | None) -> JSON | None:
     if name in TASKS:
         return {"id": name}
-    whole, _, count = name.partition(":")
-    if folder is None or not (folder / whole / "train.csv").is_file():
+    joined, _, drawn = name.partition(":")
+    names = joined.split("+")
+    if folder is None or not all((folder / one / "train.csv").is_file() for one in names):
         return None
-    here = (part_of(folder / whole, int(count)) if count else folder / name).absolute()
-    return {"id": "file", "path": str(here / "train.csv"), "test_path": str(here / "test.csv")}
+    here = folder / name if [name] == names else part_of(folder, names, drawn)
+    return {
+        "id": "file",
+        "path": str((here / "train.csv").absolute()),
+        "test_path": str((here / "test.csv").absolute()),
+    }
 
 
-def part_of(folder: Path, count: int) -> Path:
-    """A folder with the rows of some classes of a set, drawn with a fixed seed."""
-    part = CACHE / f"{folder.name}-{count}"
+def part_of(folder: Path, names: list[str], drawn: str) -> Path:
+    """A folder with the rows of several sets, or of some classes of a set: "20:2" are 20 classes by the seed 2."""
+    count, _, seed = drawn.partition(":")
+    part = CACHE / f"{'+'.join(names)}-{drawn.replace(':', '-')}"
     part.mkdir(parents=True, exist_ok=True)
-    train = pd.read_csv(folder / "train.csv")
-    drawn = random.Random(1).sample(sorted(train["label"].unique()), count)
-    for name, rows in (("train.csv", train), ("test.csv", pd.read_csv(folder / "test.csv"))):
-        rows[rows["label"].isin(drawn)].to_csv(part / name, index=False)
+    for name in ("train.csv", "test.csv"):
+        rows = pd.concat(pd.read_csv(folder / one / name) for one in names)
+        if count:
+            rows = rows[
+                rows["label"].isin(random.Random(int(seed or 1)).sample(sorted(rows["label"].unique()), int(count)))
+            ]
+        rows.to_csv(part / name, index=False)
     return part
 
 
@@ -275,7 +296,7 @@ def read(path: Path) -> list[JSON]:
 
 def table(lines: list[JSON]) -> str:
     """A Markdown table for each part that has trials; accuracy is compared on the rows that the probe was scored on."""
-    drawn = {"confirm": _confirmed, "precision": _precisions}
+    drawn = {"confirm": _confirmed, "many": _confirmed, "precision": _precisions}
     found = {part: [line for line in lines if line["part"] == part] for part in PARTS}
     if found["precision"]:
         found["precision"] += found["confirm"]

@@ -372,6 +372,8 @@ def test_many_classes_start_from_the_probe_and_a_random_start_is_warned_of(
     usual = (widget(app, "form.0.knob.temperature").value, widget(app, "form.0.batch_size").value)
     assert usual == (0.07, 32)
     assert not app.warning
+    expected = "defaults ended between 4 points below it and 11 points above it on test"
+    assert [note.value for note in app.info if "With 20 classes" in note.value and expected in note.value]
     widget(app, "form.classifier_start").set_value("random").run()
     [warning] = app.warning
     assert "With 20 classes, a classifier from random weights ends below the untrained encoder" in warning.value
