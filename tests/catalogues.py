@@ -4,6 +4,7 @@ date; what is new stays without a translation until somebody writes one, and wha
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Collection, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -56,13 +57,14 @@ HEADER = "# {language} messages of SCL Playground.\n"
 WIDTH = 120
 
 
-def code_messages(keywords: Mapping[str, Any] = KEYWORDS) -> Catalog:
-    """What the code says, in English."""
+@functools.cache
+def code_messages(*functions: str) -> Catalog:
+    """What the code says in English with these functions, or with all of them."""
     found = Catalog(project="SCL Playground", charset="utf-8", fuzzy=False)
     for path, _line, message, comments, context in extract_from_dir(
         ROOT,
         METHODS,
-        keywords=keywords,
+        keywords={name: KEYWORDS[name] for name in functions or KEYWORDS},
         directory_filter=lambda place: Path(place).relative_to(ROOT).parts[:1] in ((), *FOLDERS),
     ):
         found.add(message, None, [(path, None)], auto_comments=comments, context=context)

@@ -1,4 +1,4 @@
-"""A server of our own on a free port, and a headless Chromium."""
+"""A server on a free port with finished runs, and a headless Chromium."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from core.store.job_table import JobTable
 from core.workers.job_kinds import groups
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import carried_out, hostile_draft
+from tests.browser.prepared import finished_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 40
@@ -78,12 +79,15 @@ class Server:
         """End the server, its warm processes and its workers."""
         self.kill()
         self.log.close()
-        store = Store(self.store_folder)
         for group in groups():
             process = JobTable(self.store_folder).warm_process(group)
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.worker.pid, signal.SIGKILL)
+        self.stop_runs()
+
+    def stop_runs(self) -> None:
+        store = Store(self.store_folder)
         for run in store.runs():
             if run.status.active:
                 store.send(run.id, "stop")
@@ -93,9 +97,25 @@ class Server:
         store.close()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+@pytest.fixture(scope="session")
+def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("server"))
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server(session_server: Server) -> Iterator[Server]:
+    """The server of all tests that need none of their own; runs that a module leaves behind end with it."""
+    yield session_server
+    session_server.stop_runs()
+
+
+@pytest.fixture(scope="module")
+def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose store is empty."""
+    made = Server(tmp_path_factory.mktemp("fresh"))
     made.start()
     yield made
     made.close()
@@ -108,10 +128,10 @@ def server_store(server: Server) -> Iterator[Store]:
     store.close()
 
 
-@pytest.fixture(scope="module")
-def hostile_run(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+@pytest.fixture(scope="session")
+def hostile_run(session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The id of a finished run whose name, texts and labels try to get out of their boxes."""
-    store = Store(server.store_folder)
+    store = Store(session_server.store_folder)
     run_id = carried_out(store, hostile_draft(tmp_path_factory.mktemp("hostile"), tiny_encoder))
     store.close()
     return run_id
@@ -133,6 +153,12 @@ def page(browser: Browser) -> Iterator[Page]:
     made.set_default_timeout(30_000)
     yield made
     context.close()
+
+
+@pytest.fixture(scope="session")
+def finished(session_server: Server, tiny_encoder: Path, small_csv: Path) -> list[str]:
+    """The ids of two finished runs with words and weights, and of their experiment. No test changes them."""
+    return finished_runs(session_server.store_folder, tiny_encoder, small_csv)
 
 
 @pytest.fixture

@@ -13,15 +13,29 @@ LIGHT_AND_DARK = ("light", "dark")
 WIDE = ((1280, 720), (1400, 900))
 PHONE = (390, 844)
 PLAYER = ".map-player"
-REFLOW_MS = 400
+REST_MS, NEVER_MS = 150, 16_000
 MANY_CLASSES = 77
 THINGS = ("account", "direct debit", "exchange rate", "pending transfer", "virtual card")
 VERBS = ("block", "open", "change", "dispute")
 WHERE = ("abroad", "online", "by card", "soon")
 DRAWN = ".live-figure, .map-view"
-PLACES = """() => [...document.querySelectorAll("h1, button, canvas, .map-view, .live-figure")].flatMap((node) => {
-    const { left, top, width, height } = node.getBoundingClientRect();
-    return [left, top, width, height].map(Math.round);
+# Resolves once nothing that has a place on the page has moved for a while, frame by frame.
+REST = """([rest, never]) => new Promise((resolve, reject) => {
+    const things = "h1, button, canvas, .map-view, .live-figure";
+    const places = () => JSON.stringify([...document.querySelectorAll(things)].map((node) => {
+        const { left, top, width, height } = node.getBoundingClientRect();
+        return [left, top, width, height].map(Math.round);
+    }));
+    const begun = performance.now();
+    let before = places(), since = begun;
+    const look = (now) => {
+        const here = places();
+        if (here !== before) [before, since] = [here, now];
+        if (now - since >= rest) resolve();
+        else if (now - begun > never) reject(new Error("the page never comes to rest"));
+        else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
 })"""
 
 
@@ -40,17 +54,15 @@ def settled(page: Page, address: str) -> None:
     expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)
 
 
+def at_rest(page: Page) -> None:
+    """Wait until everything has its place."""
+    page.evaluate(REST, [REST_MS, NEVER_MS])
+
+
 def resized(page: Page, width: int, height: int) -> None:
     """Have the screen of this size, and wait until everything has its place on it."""
     page.set_viewport_size({"width": width, "height": height})
-    places: list[float] = []
-    for _ in range(40):
-        page.wait_for_timeout(REFLOW_MS)
-        now = page.evaluate(PLACES)
-        if now == places:
-            return
-        places = now
-    raise AssertionError("the page never comes to rest")
+    at_rest(page)
 
 
 def bottom(page: Page, selector: str) -> float:

@@ -13,10 +13,8 @@ from core.config.twins import twin
 from core.store import Status, Store
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran, wait_for
-from tests.browser.seen import quiet
+from tests.browser.seen import quiet, settled
 from tests.browser.test_live import drag
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 MAP = ".map-view"
 PANELS = "document.querySelector('.map-view').map.panels"
@@ -152,10 +150,8 @@ def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Ser
     alerts: list[str] = []
     page.on("dialog", lambda dialog: alerts.append(dialog.message))
     for show in ("scores", "curves", "maps&sel=0-9", "twin"):
-        page.goto(f"{server.url}/compare?runs={','.join(pair)}&show={show}")
-        expect(page.get_by_role("heading", name="Compare")).to_be_visible()
-        quiet(page)
-        page.wait_for_timeout(1_000)
+        settled(page, f"{server.url}/compare?runs={','.join(pair)}&show={show}")
+        page.wait_for_load_state("networkidle")
         nothing_ran(page)
     assert alerts == []
 

@@ -20,8 +20,6 @@ from tests.browser.seen import fits, quiet
 from tests.conftest import made_rows, write_csv
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, parquet_file
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 PHONE = {"width": 390, "height": 844}
 
 

@@ -1,6 +1,8 @@
-"""Every page: empty, with 2 and with 77 classes, finished and training, on two wide screens and on a phone.
+"""Every page: empty, with finished runs and while a run trains, in English, Chinese and Korean, on three screens.
 
-What matters lies above the fold, nothing is wider than its screen, and axe-core finds nothing serious, light and dark.
+What matters lies above the fold, nothing is wider than its screen, axe-core finds nothing serious, light and dark,
+nothing asks another host or offers to send something there, and no sentence stays in English. Where classes are drawn,
+there are 77 of them once.
 """
 
 from __future__ import annotations
@@ -14,49 +16,38 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from core.config import RunConfig, parse_config
-from core.config.validation import build
-from core.experiments.design import Design
-from core.store import ExperimentTable, Store
+from core.store import Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
+from tests.browser.language import NATIVE, left_in_english
+from tests.browser.outside import stays_inside
+from tests.browser.prepared import finished_runs, set_up
 from tests.browser.seen import (
     LIGHT_AND_DARK,
     PHONE,
     PLAYER,
-    REFLOW_MS,
     WIDE,
+    at_rest,
     bottom,
     fits,
     many_classes_csv,
     resized,
     settled,
 )
-from tests.core.artifacts.made import MORE, recorded
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 MAPS, LOSSES = ".map-stages", ".live-figure .xy"
 LAUNCH, TABLE = ".st-key-before_launch button", "[data-testid=stDataFrame] canvas"
 # Each page, and what has to be seen of it without scrolling; {0} and {1} are runs, {2} is an experiment.
-EMPTY = {
+EMPTY: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),
-    "/fine_tune": (),
-    "/runs": (),
+    "/runs": ("text=No runs yet",),
     "/explore": (),
     "/tokens": (),
     "/compare": (),
-    "/data": (),
     "/experiments": (),
-    "/loss_lab": (".lab-canvas", ".lab-play"),
-    "/loss_lab?beside=on&anchor=3": (".lab-canvas",),
-    "/loss_lab?space=sphere&classes=4&anchor=3": (".lab-canvas",),
-    "/loss_lab?space=simplex": (".lab-canvas",),
-    "/lessons": (".st-key-lessons-margin button",),
-    "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
-FINISHED: dict[str, tuple[str, ...]] = {
+FILLED: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),
     "/fine_tune": (LAUNCH,),
     "/fine_tune?run={0}": (PLAYER, LOSSES),
@@ -64,6 +55,7 @@ FINISHED: dict[str, tuple[str, ...]] = {
     "/explore?run={0}": (PLAYER, MAPS, ".text-table th"),
     "/explore?run={0}&panel=classes": (PLAYER,),
     "/explore?run={0}&panel=forces&sel=0": (PLAYER,),
+    "/explore?run={0}&panel=neighbours&sel=0": (PLAYER,),
     "/tokens?run={0}": (".token-text",),
     "/tokens?run={0}&view=classes": (),
     "/compare?runs={0},{1}": ("[data-testid=stButtonGroup]",),
@@ -80,7 +72,21 @@ FINISHED: dict[str, tuple[str, ...]] = {
     "/data?task=nli": (),
     "/data?view=file": ("[data-testid=stFileUploader]",),
     "/data?view=hub": (),
+    "/loss_lab": (".lab-canvas", ".lab-play"),
+    "/loss_lab?beside=on&anchor=3": (".lab-canvas",),
+    "/loss_lab?space=sphere&classes=4&anchor=3": (".lab-canvas",),
+    "/loss_lab?space=simplex": (".lab-canvas",),
+    "/lessons": (".st-key-lessons-margin button",),
+    "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5": (".lab-canvas", ".st-key-lesson"),
 }
+CLASSES = (
+    "/fine_tune?run={0}",
+    "/explore?run={0}",
+    "/explore?run={0}&panel=classes",
+    "/tokens?run={0}&view=classes",
+    "/compare?runs={0},{1}",
+    "/compare?runs={0},{1}&show=maps",
+)
 TRAINING: dict[str, tuple[str, ...]] = {
     "/": (PLAYER,),
     "/fine_tune?run={0}": (PLAYER, LOSSES),
@@ -98,54 +104,24 @@ IS_IN = """scheme => {
     return !fading && (red + green + blue > 3 * 127) === (scheme === "dark");
 }"""
 REFUSED = frozenset({"serious", "critical"})
-
-
-def set_up(encoder: Path, rows: Path, *, steps: int = 8, **more: Any) -> RunConfig:
-    """A run of these rows on the tiny encoder."""
-    return parse_config(
-        {
-            "task": {"id": "file", "path": str(rows)},
-            "encoder": {"id": str(encoder), "max_length": 32},
-            "phases": [{"steps": steps, "batch_size": 8}],
-            "device": "cpu",
-            **more,
-        }
-    )
-
-
-@pytest.fixture(scope="module", params=[2, 77], ids=["2 classes", "77 classes"])
-def rows(request: pytest.FixtureRequest, small_csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_csv if request.param == 2 else many_classes_csv(tmp_path_factory.mktemp("many"))
+# Only colours differ between light and dark.
+RULES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
 
 
 @pytest.fixture(scope="module")
-def finished(server: Server, tiny_encoder: Path, rows: Path) -> list[str]:
-    """The ids of two finished runs with words and weights, and of their experiment."""
-    store = Store(server.store_folder)
-    ids = [recorded(store, set_up(tiny_encoder, rows, seed=seed, **MORE)).id for seed in (0, 1)]
-    experiment_id = _experiment(store, set_up(tiny_encoder, rows), ids)
-    store.close()
-    return [*ids, experiment_id]
-
-
-def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> str:
-    """The id of an experiment of one cell with two seeds, whose runs are these, and of another that has none."""
-    axes = [{"setting": "lambda", "values": [0.1, 0.9]}]
-    given = {"base": base.model_dump(mode="json"), "axes": axes, "seeds": 2, "baseline": {"Weight λ": "0.1"}}
-    table = ExperimentTable(store.folder)
-    experiment_id = table.create("λ at work", build(Design, given).to_json())
-    table.want(experiment_id, False)
-    for seed, run_id in enumerate(ids):
-        table.put_run(experiment_id, 0, seed, run_id)
-    return experiment_id
+def many(
+    session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory, finished: list[str]
+) -> list[str]:
+    """As `finished`, with 77 classes."""
+    return finished_runs(session_server.store_folder, tiny_encoder, many_classes_csv(tmp_path_factory.mktemp("many")))
 
 
 @pytest.fixture(scope="module")
-def training(server: Server, tiny_encoder: Path, rows: Path) -> Iterator[str]:
+def training(server: Server, finished: list[str], tiny_encoder: Path, small_csv: Path) -> Iterator[str]:
     """The id of a run that trains while its pages are looked at."""
     store = Store(server.store_folder)
     frames = {"frame_steps": list(range(0, LONG, 100))}
-    run_id = LocalEngine(store).submit(set_up(tiny_encoder, rows, steps=LONG, probe=frames))
+    run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe=frames))
     wait_for(store, run_id, lambda run: run.last_step > 50)
     yield run_id
     store.send(run_id, "stop")
@@ -154,9 +130,19 @@ def training(server: Server, tiny_encoder: Path, rows: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def screen(browser: Browser) -> Iterator[Page]:
+def asked() -> list[str]:
+    """Every address that the screen has asked for, WebSockets included."""
+    return []
+
+
+@pytest.fixture
+def screen(browser: Browser, asked: list[str]) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": WIDE[0][0], "height": WIDE[0][1]})
-    yield context.new_page()
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    page.on("websocket", lambda socket: asked.append(socket.url))
+    page.set_default_timeout(60_000)
+    yield page
     context.close()
 
 
@@ -169,7 +155,6 @@ def misfits(page: Page, main: Sequence[str]) -> list[str]:
             found.append(f"wider than {width}")
         if width > PHONE[0]:
             found += [f"{selector} below {width}×{height}" for selector in main if bottom(page, selector) > height]
-    resized(page, *WIDE[0])
     return found
 
 
@@ -179,8 +164,9 @@ def violations(page: Page) -> list[str]:
     for scheme in LIGHT_AND_DARK:
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(IS_IN, arg=scheme)
-        page.wait_for_timeout(REFLOW_MS)
-        rules: list[dict[str, Any]] = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+        at_rest(page)
+        options = {"resultTypes": ["violations"], **RULES[scheme]}
+        rules: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
         found += [
             f"{scheme}: {rule['id']}: {node['html'][:200]}"
             for rule in rules
@@ -191,30 +177,52 @@ def violations(page: Page) -> list[str]:
 
 
 def holds(page: Page, main: Sequence[str]) -> None:
-    assert misfits(page, main) == []
     assert violations(page) == []
+    assert misfits(page, main) == []
     assert page.locator("h1").count() == 1
     assert page.title().endswith("SCL Playground")
 
 
-# Before any run: the server of this module has none until a fixture makes some.
 @pytest.mark.parametrize("address", EMPTY)
-def test_an_empty_page(screen: Page, server: Server, address: str) -> None:
-    settled(screen, server.url + address)
+def test_an_empty_page(screen: Page, fresh_server: Server, address: str) -> None:
+    settled(screen, fresh_server.url + address)  # a deep link on a fresh server
+    expect(screen.get_by_text("Page not found")).to_have_count(0)
     holds(screen, EMPTY[address])
 
 
-@pytest.mark.parametrize("address", FINISHED)
-def test_a_page_of_finished_runs(screen: Page, server: Server, finished: list[str], address: str) -> None:
-    settled(screen, server.url + address.format(*finished))
-    holds(screen, FINISHED[address])
+@pytest.mark.parametrize("address", FILLED)
+def test_a_page(screen: Page, asked: list[str], server: Server, finished: list[str], address: str) -> None:
+    path = address.format(*finished)
+    settled(screen, server.url + path)
+    holds(screen, FILLED[address])
+    resized(screen, *WIDE[0])
+    stays_inside(screen, server, asked)
+    texts = run_texts(server, finished)
+    for code in NATIVE:
+        settled(screen, f"{server.url}{path}{'&' if '?' in path else '?'}lang={code}")
+        assert left_in_english(screen, code, texts) == set(), code
+
+
+def run_texts(server: Server, finished: list[str]) -> Sequence[str]:
+    """The probe's texts: they come from outside, and stay as they are in every language."""
+    store = Store(server.store_folder)
+    probe = store.run(finished[0]).probe
+    store.close()
+    assert probe is not None
+    return probe.texts
+
+
+@pytest.mark.parametrize("address", CLASSES)
+def test_a_page_of_77_classes(screen: Page, server: Server, many: list[str], address: str) -> None:
+    settled(screen, server.url + address.format(*many))
+    holds(screen, FILLED[address])
 
 
 @pytest.mark.parametrize("address", TRAINING)
 def test_a_page_while_a_run_trains(screen: Page, server: Server, training: str, address: str) -> None:
     screen.goto(server.url + address.format(training))
     for selector in ("h1", *TRAINING[address]):
-        screen.locator(selector).first.wait_for(timeout=60_000)
+        screen.locator(selector).first.wait_for()
     holds(screen, TRAINING[address])
 
 

@@ -18,7 +18,6 @@ from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.seen import quiet
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 CELLS = ".cell-table button"
 HOSTILE = '<img src=x onerror="document.title=1">'
 

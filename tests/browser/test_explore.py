@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server
 from tests.browser.hostile import HOSTILE, nothing_ran
 from tests.browser.seen import quiet
 from tests.browser.test_map_view import chosen, drag, drawn, lonely, picture, place, step_of
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 TABLE = ".text-table"
 

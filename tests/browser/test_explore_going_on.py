@@ -18,8 +18,6 @@ from core.store.store import Attempt
 from tests.browser.conftest import Server
 from tests.browser.test_map_view import drawn, step_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 STEPS, POINTS, WIDTH = 6, 800, 16
 SOON_S, LOADED_S = 20, 120
 

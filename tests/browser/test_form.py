@@ -11,8 +11,6 @@ from core.cli.main import draft_from
 from tests.browser.conftest import Server
 from tests.browser.seen import settled
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 
 def shows(page: Page, pooling: str, seed: str) -> None:
     expect(page.locator("[class*=st-key-form-pooling] input")).to_have_value(pooling)

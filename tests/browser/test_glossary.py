@@ -11,8 +11,6 @@ from core.glossary import GLOSSARY
 from tests.browser.conftest import Server
 from tests.browser.seen import settled
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 
 def test_every_term_has_its_picture_and_its_formula(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/lessons")

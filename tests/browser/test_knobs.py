@@ -14,8 +14,6 @@ from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
 from tests.browser.test_live import launched
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 PRESSES = 8
 
 

@@ -1,4 +1,4 @@
-"""In which language a visitor reads: the browser's, a link's or one chosen by hand; and nothing stays in English."""
+"""In which language a visitor reads: the browser's, a link's or one chosen by hand."""
 
 from __future__ import annotations
 
@@ -10,71 +10,15 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from core.artifacts.replay import open_replay
-from core.artifacts.replay_file import read
 from core.artifacts.shipped import SHIPPED
 from core.language import in_language
 from core.lessons.lesson import Predict, lessons
 from core.store import Store
 from tests.browser.conftest import Server
+from tests.browser.language import NATIVE
 from tests.browser.seen import PHONE, fits, settled
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-
 HOME = {"en": "Home", "zh": "首页", "ko": "홈"}
-# What is read on a page, with what says it to those who do not see it; what came from outside, such as a run's texts,
-# is marked by where it stands.
-READ = """() => {
-  const outside = 'code, pre, .katex, svg, [data-testid=stDataFrame], .text-table td, .token-text, .language, ' +
-    '[data-testid=stHeaderLogo], .st-key-data_card';
-  const found = new Set();
-  const add = (text, node) => {
-    if (text?.trim() && node.checkVisibility?.() !== false && !node.closest(outside)) found.add(text.trim());
-  };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) add(walker.currentNode.data, walker.currentNode.parentElement);
-  for (const name of ['aria-label', 'title', 'placeholder', 'alt']) {
-    for (const node of document.querySelectorAll(`[${name}]`)) add(node.getAttribute(name), node);
-  }
-  return [...found];
-}"""
-# What Streamlit writes by itself, in English alone.
-STREAMLITS = {
-    "Skip to main content",
-    "Navigate to home page",
-    "Link to heading",
-    "Choose an option",
-    "Choose or add an option",
-    "Copy to clipboard",
-    "256MB per file",
-}
-CITATION = re.compile(r"arXiv:\d{4}")
-# Three English words in a row are a piece of a sentence.
-ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
-NATIVE = {"zh": re.compile("[一-鿿]"), "ko": re.compile("[가-힣]")}
-PAGES = (
-    "/",
-    "/fine_tune",
-    "/fine_tune?run={run}",
-    "/runs",
-    "/explore?run={run}",
-    "/explore?run={run}&panel=classes",
-    "/explore?run={run}&panel=forces&sel=0",
-    "/explore?run={run}&panel=neighbours&sel=0",
-    "/tokens?run={run}",
-    "/tokens?run={run}&view=classes",
-    "/compare?runs={run},{other}",
-    "/compare?runs={run},{other}&show=maps",
-    "/compare?runs={run},{other}&show=curves",
-    "/compare?runs={run},{other}&show=twin",
-    "/experiments",
-    "/experiments?new=few-shot",
-    "/data",
-    "/data?view=file",
-    "/data?view=hub",
-    "/loss_lab?anchor=3&beside=on",
-    "/lessons",
-    "/loss_lab?lesson=margin.1&a=ce_1_0.1_0.5",
-)
 
 
 @pytest.fixture(scope="module")
@@ -131,22 +75,6 @@ def test_a_link_says_which_and_nonsense_is_said(reader: BrowserContext, page: Pa
     chinese = reader.new_page()
     settled(chinese, f"{server.url}/?lang=en")
     bar(chinese, HOME["en"])
-
-
-@pytest.mark.parametrize("code", NATIVE)
-@pytest.mark.parametrize("address", PAGES)
-def test_no_sentence_stays_in_english(
-    page: Page, server: Server, runs: tuple[str, str], code: str, address: str
-) -> None:
-    path = address.format(run=runs[0], other=runs[1])
-    settled(page, f"{server.url}{path}{'&' if '?' in path else '?'}lang={code}")
-    texts = read(SHIPPED["ce-scl"].path).probe.texts
-    left = {
-        text
-        for text in page.evaluate(READ)
-        if ENGLISH_WORDS.search(text) and not NATIVE[code].search(text) and not CITATION.search(text)
-    }
-    assert {one for one in left - STREAMLITS if not any(text in one for text in texts)} == set()
 
 
 def test_a_download_is_in_the_language_that_is_spoken(page: Page, server: Server, runs: tuple[str, str]) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.store import Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+from tests.browser.seen import PHONE, PLAYER, WIDE, bottom, fits, resized
 
 STAGE = ".map-stage"
 
@@ -27,23 +24,17 @@ def opened(browser: Browser, address: str, size: tuple[int, int], **more: Any) -
     return page
 
 
-@pytest.mark.parametrize("size", WIDE)
-def test_the_map_and_its_player_of_a_finished_run_are_on_the_screen(
-    browser: Browser, server: Server, hostile_run: str, size: tuple[int, int]
+def test_the_map_of_long_texts_is_large_and_a_phone_wide_enough(
+    browser: Browser, server: Server, hostile_run: str
 ) -> None:
     for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/"):
-        page = opened(browser, server.url + address, size)
-        assert bottom(page, PLAYER) <= size[1], address
+        page = opened(browser, server.url + address, WIDE[0])
+        assert bottom(page, PLAYER) <= WIDE[0][1], address
         stage = page.locator(STAGE).bounding_box()
         assert stage is not None
         assert stage["height"] >= 280, address
         assert fits(page), address
-        page.context.close()
-
-
-def test_nothing_is_wider_than_a_phone(browser: Browser, server: Server, hostile_run: str) -> None:
-    for address in (f"/explore?run={hostile_run}", f"/fine_tune?run={hostile_run}", "/"):
-        page = opened(browser, server.url + address, PHONE)
+        resized(page, *PHONE)
         assert fits(page), address
         page.context.close()
 

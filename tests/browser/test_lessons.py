@@ -14,15 +14,14 @@ from pages.ui.lesson.checks import right_choices
 from pages.ui.lesson.pointing import selector
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, settled
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
+from tests.cases import slow_but
 
 
 def panel(page: Page) -> Locator:
     return page.locator(".st-key-lesson")
 
 
-@pytest.mark.parametrize("name", lessons())
+@pytest.mark.parametrize("name", slow_but(("margin", "collapse", "attention"), lessons()))
 def test_it_leads_from_its_first_part_to_its_last(page: Page, server: Server, server_store: Store, name: str) -> None:
     lesson = lessons()[name]
     settled(page, f"{server.url}/lessons")

@@ -10,8 +10,6 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, settled
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 ELSEWHERE = "http://192.168.1.20:8501"
 
 

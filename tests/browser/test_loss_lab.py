@@ -14,8 +14,6 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from core.lab.answer import answer
 from tests.browser.conftest import Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 # Where the lab is, as its own code has it.
 STATE = """() => {
   const lab = document.querySelector(".lab-view").lab;

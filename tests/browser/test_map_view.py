@@ -15,8 +15,6 @@ from core.figures.map_script import script_words
 from tests.browser.apps.serving import served
 from tests.browser.seen import fits
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 APP = Path(__file__).with_name("apps") / "map_app.py"
 MAP = ".map-view"
 CANVAS = f"{MAP} .map-canvas"

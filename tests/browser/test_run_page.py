@@ -18,8 +18,6 @@ from tests.browser.hostile import carried_out, hostile_draft, nothing_ran
 from tests.browser.seen import LIGHT_AND_DARK, PHONE, fits, resized
 from tests.browser.test_every_page import violations
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 LATER = re.compile(r"^[1-9]\d+$")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from core.config import RunConfig
 from core.store import RunRecord, Status, Store
-from core.workers import Jobs
 from tests.browser.conftest import Server
 from tests.browser.hostile import CLASSES, IMAGE, nothing_ran
 from tests.browser.seen import fits, quiet
@@ -19,21 +18,9 @@ from tests.browser.test_data import PHONE
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
 OWN = f"{IMAGE} $x^2$ **film** [link](javascript:window.hacked=1) </span></p> lovely scene " + "W" * 2_000
 # A process that loads torch answers the first request.
 JOB_MS = 90_000
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"))
-    made.start()
-    yield made
-    for job in (jobs := Jobs(made.store_folder)).jobs():
-        jobs.cancel(job.id)
-    made.close()
 
 
 @pytest.fixture

@@ -16,8 +16,6 @@ from core.workers import LocalEngine
 from pages.ui.visitor import COOKIE, SALT, _nameless
 from tests.browser.conftest import Server
 
-pytestmark = pytest.mark.browser
-
 LONG = 100_000
 
 

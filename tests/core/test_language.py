@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
-from typing import Any
 
 import pytest
 from babel.messages.catalog import Catalog, Message
@@ -33,6 +32,7 @@ from core.language import (
     with_more,
 )
 from core.quantities import counted
+from tests.cases import each
 from tests.catalogues import KEYWORDS, ROOT, TRANSLATED, code_messages, updated, written
 
 FUNCTIONS = {"_", "N_", "ngettext", "pgettext", "counted"}
@@ -40,21 +40,21 @@ FUNCTIONS = {"_", "N_", "ngettext", "pgettext", "counted"}
 SCRIPT_CALL = re.compile(r"""(?<![\w.])(?:_|N_)\(\s*("(?:[^"\\]|\\.)*"(?:\s*\+)?|[`'])""")
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_the_catalogue_has_exactly_what_the_code_says(code: str) -> None:
     """Otherwise: python -m tests.catalogues, and translate what is new."""
     assert written(updated(code)) == catalogue_path(code).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_everything_is_translated(code: str) -> None:
     assert [m.id for m in read_catalogue(code) if m.id and not all(texts(m))] == []
     assert [m.id for m in read_catalogue(code) if m.id and m.fuzzy] == []
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_a_translation_fills_the_places_of_its_message(code: str) -> None:
-    nouns = singulars({"counted": KEYWORDS["counted"]})
+    nouns = singulars("counted")
     wrong = []
     for message in read_catalogue(code):
         one = message.id if isinstance(message.id, str) else message.id[-1]
@@ -68,8 +68,7 @@ def test_a_translation_fills_the_places_of_its_message(code: str) -> None:
 
 def test_a_noun_that_is_counted_is_no_message_of_its_own() -> None:
     """Its translation holds the number, which nobody else would fill in."""
-    others = {name: how for name, how in KEYWORDS.items() if name != "counted"}
-    assert singulars({"counted": KEYWORDS["counted"]}) & singulars(others) == set()
+    assert singulars("counted") & singulars(*KEYWORDS.keys() - {"counted"}) == set()
 
 
 def test_a_message_is_a_constant_and_its_places_have_names() -> None:
@@ -107,7 +106,7 @@ def test_english_is_what_the_code_says() -> None:
     assert script_messages("assets/") == {}
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_what_is_not_translated_is_english(code: str) -> None:
     with in_language(code):
         assert _("nobody translates {this}", this=1) == "nobody translates 1"
@@ -115,7 +114,7 @@ def test_what_is_not_translated_is_english(code: str) -> None:
         assert counted(2, "wug", "wuggen") == "2 wuggen"
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_a_translation_is_found(code: str) -> None:
     with in_language(code):
         assert _("Home") != "Home"
@@ -178,7 +177,7 @@ def test_a_sentence_of_another_process_is_recognised_by_its_form(
         forget_catalogues()
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_a_sentence_that_was_written_down_is_read_in_every_language(code: str) -> None:
     """Also the remedy within an error, and two sentences in one text."""
 
@@ -201,9 +200,9 @@ def forget_catalogues() -> None:
         kept.cache_clear()
 
 
-def singulars(keywords: Mapping[str, Any]) -> set[str]:
+def singulars(*functions: str) -> set[str]:
     """What these functions are called with in the code, in the singular where there is a plural."""
-    return {m.id if isinstance(m.id, str) else m.id[0] for m in code_messages(keywords) if m.id and not m.context}
+    return {m.id if isinstance(m.id, str) else m.id[0] for m in code_messages(*functions) if m.id and not m.context}
 
 
 def texts(message: Message) -> tuple[str, ...]:
@@ -244,7 +243,7 @@ def is_translatable(call: ast.Call) -> bool:
     return all(name and not name.isdecimal() for text in constants for name in places(text) if call.keywords)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "translatable"),
     [
         ('_("some text")', True),

@@ -26,6 +26,7 @@ from core.language import in_language
 from core.losses.registry import LOSSES
 from core.parameters import Parameter
 from core.views.registry import VIEWS
+from tests.cases import each
 from tests.catalogues import code_messages
 
 SECTIONS = (
@@ -61,7 +62,7 @@ def texts(parameter: Parameter) -> list[str]:
     return [parameter.label, parameter.help, parameter.unit, parameter.automatic, *words]
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 @pytest.mark.usefixtures("foreign")
 def test_every_setting_is_labelled_in_the_language(name: str) -> None:
     config = with_preset(name)
@@ -86,7 +87,7 @@ def test_a_twin_has_an_english_name_for_everybody() -> None:
 
 
 @pytest.mark.usefixtures("foreign")
-@pytest.mark.parametrize(
+@each(
     ("task", "said"),
     [
         ({"id": "film_reviews", "name": "Film reviews"}, "«Film reviews»"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,14 @@ def test_there_are_at_least_eight_in_one_order() -> None:
     places = [lesson.place for lesson in lessons().values()]
     assert places == sorted(set(places))
     assert {path.stem for path in FOLDER.glob("*.md")} == set(lessons())
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store in which a run or an experiment that lessons speak of is opened once."""
+    opened = Store(tmp_path_factory.mktemp("lessons") / "runs")
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize("lesson", lessons().values(), ids=lambda lesson: lesson.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,6 +16,15 @@ from core.experiments.design import parse_design
 from core.language import in_language
 from core.lessons.numbers import Number, experiment_id_of, run_id_of, value_of
 from core.store import ExperimentTable, Store
+from tests.cases import each
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Runs and experiments are opened in it once; the tests only read them."""
+    opened = Store(tmp_path_factory.mktemp("numbers") / "runs")
+    yield opened
+    opened.close()
 
 
 def of(store: Store, **fields: object) -> float | str | None:
@@ -162,7 +172,7 @@ def test_what_cannot_be_read_is_one_sentence(store: Store, fields: dict[str, obj
         of(store, **fields)
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "value", "text"),
     [
         ("percent", 0.8889, "88.9%"),

@@ -9,6 +9,7 @@ import pytest
 
 from core.language import ENGLISH, in_language
 from core.lessons.lesson import FOLDER, lessons
+from tests.cases import each
 from tests.catalogues import TRANSLATED
 from tests.core.lessons.test_lesson import WHOLE
 from tests.core.lessons.translated import problems
@@ -132,7 +133,7 @@ def test_visitors_get_the_lessons_of_their_language_and_english_ones_beside_them
                 assert [one.title for one in lessons(folder).values()] == [title, "A title"]
 
 
-@pytest.mark.parametrize("code", TRANSLATED)
+@each("code", TRANSLATED)
 def test_every_language_has_the_same_lessons_in_the_same_order(code: str) -> None:
     with in_language(code):
         translated = lessons()

@@ -1,0 +1,47 @@
+"""What the pages are looked at with: finished runs and their experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core.config import RunConfig, parse_config
+from core.config.validation import build
+from core.experiments.design import Design
+from core.store import ExperimentTable, Store
+from tests.core.artifacts.made import MORE, recorded
+
+
+def set_up(encoder: Path, rows: Path, *, steps: int = 8, **more: Any) -> RunConfig:
+    """A run of these rows on the tiny encoder."""
+    return parse_config(
+        {
+            "task": {"id": "file", "path": str(rows)},
+            "encoder": {"id": str(encoder), "max_length": 32},
+            "phases": [{"steps": steps, "batch_size": 8}],
+            "device": "cpu",
+            **more,
+        }
+    )
+
+
+def finished_runs(folder: Path, encoder: Path, rows: Path) -> list[str]:
+    """The ids of two finished runs with words and weights, and of their experiment."""
+    store = Store(folder)
+    ids = [recorded(store, set_up(encoder, rows, seed=seed, **MORE)).id for seed in (0, 1)]
+    experiment_id = _experiment(store, set_up(encoder, rows), ids)
+    store.close()
+    return [*ids, experiment_id]
+
+
+def _experiment(store: Store, base: RunConfig, ids: Sequence[str]) -> str:
+    """The id of an experiment of one cell with two seeds, whose runs are these, and of another that has none."""
+    axes = [{"setting": "lambda", "values": [0.1, 0.9]}]
+    given = {"base": base.model_dump(mode="json"), "axes": axes, "seeds": 2, "baseline": {"Weight λ": "0.1"}}
+    table = ExperimentTable(store.folder)
+    experiment_id = table.create("λ at work", build(Design, given).to_json())
+    table.want(experiment_id, False)
+    for seed, run_id in enumerate(ids):
+        table.put_run(experiment_id, 0, seed, run_id)
+    return experiment_id
