@@ -5,9 +5,11 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# A file stays on one worker, whose servers and stores its tests share; the longest files, in a browser, come first.
+PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run ray-demo test lint bench data-check replays experiments gallery messages clean
+.PHONY: run ray-demo test test-slow lint bench data-check replays experiments gallery messages clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -19,8 +21,12 @@ ray-demo: $(VENV)/.ready-ray
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.chromium
-	$(BIN)/python -m pytest -n logical --dist loadfile -m "not browser"
-	$(BIN)/python -m pytest -m browser
+	$(PYTEST) -m "not slow"
+
+# What takes long and proves the same for more cases: every preset, model family and lesson, a cluster.
+test-slow: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.browser.chromium
+	$(PYTEST) -m slow
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core import errors
 from core.errors import SHOWN_CHARS, ConfigError, PlaygroundError, shown
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ("cats", "'cats'"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-import pytest
-
 from core.glossary import GLOSSARY, PICTURES, Term
+from tests.cases import each
 
 
 def test_there_is_a_picture_for_each_and_none_without_a_term() -> None:
@@ -26,7 +25,7 @@ def test_a_negative_is_not_a_bad_review() -> None:
     assert "not the label “negative” of a film review" in GLOSSARY["negative"].sentence
 
 
-@pytest.mark.parametrize("term", GLOSSARY.values(), ids=lambda term: term.name)
+@each("term", GLOSSARY.values())
 class TestEach:
     def test_it_is_one_sentence_and_one_formula(self, term: Term) -> None:
         assert term.sentence.endswith(".")

@@ -9,6 +9,7 @@ import pytest
 
 from core.errors import ConfigError
 from core.parameters import LONGEST_NAME, Parameter, checked, number, resolve_layers, whole
+from tests.cases import each
 
 TAU = Parameter("tau", "τ", 0.3, "", low=0.0, high=100.0, above=True)
 SHARE = Parameter("share", "Share", 0.5, "", low=0.0, high=1.0)
@@ -21,7 +22,7 @@ NAME = Parameter("name", "Name", "a", "", kind="name")
 LAYERS = Parameter("layers", "Layers", "last", "", kind="layers")
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameter", "value", "expected"),
     [
         (TAU, 0.07, 0.07),
@@ -46,7 +47,7 @@ def test_a_value_within_bounds_is_kept_in_its_own_type(parameter: Parameter, val
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameter", "values"),
     [
         (TAU, [0.0, -1, 100.1, math.nan, math.inf, 10**400, "0.1", True, None, [0.1]]),
@@ -59,7 +60,6 @@ def test_a_value_within_bounds_is_kept_in_its_own_type(parameter: Parameter, val
         (NAME, ["", "  ", "x" * (LONGEST_NAME + 1), 3, None]),
         (LAYERS, ["first", [], [0], [101], [1.0], [True], ["last"], 3, None]),
     ],
-    ids=lambda value: value.name if isinstance(value, Parameter) else "",
 )
 def test_a_value_out_of_bounds_is_refused_with_field_and_value(parameter: Parameter, values: list[object]) -> None:
     for value in values:
@@ -95,7 +95,7 @@ class TestChecked:
             checked("it", [TAU, COUNT], {"temp": 1}, ("loss",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("choice", "by_blocks"),
     [
         ("last", {1: (1,), 6: (6,), 24: (24,)}),
@@ -109,7 +109,7 @@ def test_layers_by_place_follow_the_number_of_blocks(choice: Any, by_blocks: dic
         assert resolve_layers(choice, blocks) == expected
 
 
-@pytest.mark.parametrize("choice", ["last", "last_third", "every_third"])
+@each("choice", ["last", "last_third", "every_third"])
 def test_a_relative_choice_has_the_last_block_and_stays_within_the_encoder(choice: str) -> None:
     for blocks in range(1, 25):
         layers = resolve_layers(choice, blocks)

@@ -7,23 +7,19 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from core.quantities import counted, hundredths, percent, signed
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(
-    ("share", "text"), [(5 / 12, "41.7%"), (0.5, "50.0%"), (1.0, "100.0%"), (0.0, "0.0%"), (math.nan, "–")]
-)
+@each(("share", "text"), [(5 / 12, "41.7%"), (0.5, "50.0%"), (1.0, "100.0%"), (0.0, "0.0%"), (math.nan, "–")])
 def test_a_percentage_has_one_decimal(share: float, text: str) -> None:
     assert percent(share) == text
 
 
-@pytest.mark.parametrize(
-    ("share", "text"), [(325 / 400, "81.3%"), (0.0285, "2.9%"), (0.0005, "0.1%"), (0.00049, "0.0%")]
-)
+@each(("share", "text"), [(325 / 400, "81.3%"), (0.0285, "2.9%"), (0.0005, "0.1%"), (0.00049, "0.0%")])
 def test_halves_are_rounded_up_as_a_browser_does(share: float, text: str) -> None:
     """JavaScript's (100 * share).toFixed(1), which tables and hovers use, takes the larger of two neighbours."""
     assert percent(share) == text
@@ -37,7 +33,7 @@ def test_table_cells_are_hundredths() -> None:
     assert hundredths([0.5, None]) == [50.0, None]
 
 
-@pytest.mark.parametrize(
+@each(
     ("count", "nouns", "text"),
     [
         (1, ("row",), "1 row"),
@@ -64,7 +60,7 @@ def test_no_page_figure_or_command_writes_percentages_its_own_way() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "decimals", "text"),
     [(-0.004, 2, "0.00"), (-0.006, 2, "−0.01"), (0.25, 1, "0.2"), (-3.0, 0, "−3"), (0.0, 2, "0.00")],
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from pages.ui import address
 from pages.ui.address import (
     Address,
@@ -23,20 +21,21 @@ from pages.ui.address import (
     Runs,
     Tokens,
 )
+from tests.cases import each
 
 PAGE_TABLES = (Home, FineTune, Runs, Data, Explore, Tokens, Compare, Experiments, LossLab, Lessons)
 TABLES = (EveryPage, *PAGE_TABLES)
 PAGES = Path(address.__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_a_name_is_used_once_on_a_page(table: type[Address]) -> None:
     items = [item for item in vars(table).values() if isinstance(item, Item)]
     assert items
     assert len(table.items()) == len(items)
 
 
-@pytest.mark.parametrize("table", PAGE_TABLES)
+@each("table", PAGE_TABLES)
 def test_no_page_uses_a_name_that_every_page_has(table: type[Address]) -> None:
     assert not table.items().keys() & EveryPage.items().keys()
 
@@ -63,7 +62,7 @@ def test_what_belongs_to_a_run_is_forgotten_with_it() -> None:
     assert {item.name for item in Compare.of("first run compared")} == {"sel", "view"}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_an_item_that_may_be_refused_says_why(table: type[Address]) -> None:
     """A default is the kind that the item says it is."""
     for item in table.items().values():

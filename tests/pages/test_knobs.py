@@ -14,6 +14,7 @@ from core.config import RunConfig
 from core.store import Status
 from core.store.store import Attempt
 from pages.ui.parameter_widget import Scale, slider_scale
+from tests.cases import each
 from tests.pages.test_pages import ROOT, made_run, trained, words
 
 
@@ -156,7 +157,7 @@ def test_the_value_of_a_finished_run_is_that_of_its_last_turn(attempt: Attempt, 
     assert "τ 0\\.3 → 0\\.08" in words(home)
 
 
-@pytest.mark.parametrize(
+@each(
     ("span", "values", "scale"),
     [
         ((0.02, 1.0), [0.3], Scale(0.02, 1.0, 2)),

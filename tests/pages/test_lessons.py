@@ -20,6 +20,7 @@ from pages.ui.lesson.keeping import KEPT, Kept, kept
 from pages.ui.lesson.panel import checks_of
 from pages.ui.lesson.place import Answers, read_place
 from pages.ui.lesson.pointing import selector
+from tests.cases import each
 
 APP = str(Path(__file__).resolve().parents[2] / "app.py")
 VALUES: dict[str, Any] = {"low": 0.2, "high": 0.889, "same": 0.889, "word": "no difference shown", "none": None}
@@ -29,7 +30,7 @@ def check(**fields: Any) -> Check:
     return build(Check, {"question": "What?", "hint": "Look.", **fields})
 
 
-@pytest.mark.parametrize(
+@each(
     ("choices", "right", "expected"),
     [
         ({"A": "low", "B": "high"}, "highest", ["B"]),
@@ -45,7 +46,7 @@ def test_the_right_choice_is_that_of_the_numbers(choices: dict[str, str], right:
     assert [label for label in choices if is_right(one, label, VALUES.__getitem__, None)] == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "typed", "right"),
     [
         ("percent", 88.9, True),
@@ -67,9 +68,7 @@ def test_a_number_that_is_not_there_is_never_right() -> None:
     assert not is_right(check(number="none", within=1.0), 0.0, VALUES.__getitem__, number)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "margin", "margin.0", "margin.99", "margin.x", "nothing.1", "../x.1", "margin.-1"]
-)
+@each("text", ["", "margin", "margin.0", "margin.99", "margin.x", "nothing.1", "../x.1", "margin.-1"])
 def test_what_is_no_part_is_none(text: str) -> None:
     assert read_place(text) is None
 
@@ -87,7 +86,7 @@ def test_what_a_browser_kept_is_read_again() -> None:
     assert kept(KEPT.dump_json(told).decode()) == told
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

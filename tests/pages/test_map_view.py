@@ -10,6 +10,7 @@ import pytest
 
 from core.figures.map_data import OwnPoint, categories_bundle, examples_bundle, places_bundle
 from pages.ui.map_view import FIELDS, Panel, _reports, _Settled
+from tests.cases import each
 
 
 def reported(number: int, *ids: int) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def test_a_page_that_never_passes_anything_back_keeps_the_visitors_value() -> No
     assert [settled.settle((), reported(n, n)) for n in (1, 2, 2)] == [(1,), (2,), (2,)]
 
 
-@pytest.mark.parametrize(
+@each(
     "held",
     [
         None,

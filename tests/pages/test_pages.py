@@ -27,6 +27,7 @@ from core.training.prepare import prepare
 from core.training.starving import STEPS_IN_A_ROW, starving_sentences
 from core.views.registry import VIEWS
 from pages.ui.parts import duration, escaped
+from tests.cases import each
 from tests.conftest import made_rows
 from tests.core.losses.toy import TOY
 from tests.core.views.toy import TOY as BACKWARDS
@@ -665,7 +666,7 @@ def test_a_store_that_cannot_be_opened_is_a_sentence(
 # Pieces
 
 
-@pytest.mark.parametrize(
+@each(
     ("seconds", "text"),
     [
         (0, "0 s"),

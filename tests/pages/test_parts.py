@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.config import parse_config
 from core.config.summary import objective_label
+from tests.cases import each
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
 CE = {"terms": [{"loss": "cross_entropy"}]}
@@ -17,7 +16,7 @@ VIEWS = {"terms": [{"loss": "supcon", "views": [{"view": "dropout"}, {"view": "d
 SMOOTHED = {"terms": [{"loss": "cross_entropy", "label_smoothing": 0.1}]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("objectives", "turns", "label"),
     [
         ([MIX], [], "0.1 CE + 0.9 SCL, τ 0.3"),

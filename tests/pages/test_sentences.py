@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.artifacts.waiting_time import Place
 from core.encoders.counting import TokenCounts
 from core.tasks.dataset import Split, TaskData
 from pages.ui.lengths import _sentence
 from pages.ui.live import _in_line
 from pages.ui.task_audit import noise_sentence
+from tests.cases import each
 
 LENGTHS = [2, 2, 2, 3, 1000]
 CLEAN = Split(("a", "b", "c", "d"), (0, 1, 0, 1))
 
 
-@pytest.mark.parametrize(
+@each(
     ("unknown_share", "all_texts", "expected"),
     [
         (None, 5, "The middle half has 2 to 3 words, the median is 2, the longest 1,000."),
@@ -43,7 +42,7 @@ def test_lengths_are_said_with_what_is_known(unknown_share: float | None, all_te
     assert _sentence(LENGTHS, counts, all_texts=all_texts) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "on_cluster", "expected"),
     [
         (None, False, "Next in line, waiting for a free place."),
@@ -66,7 +65,7 @@ def test_a_place_in_line_is_said(place: Place | None, on_cluster: bool, expected
     assert _in_line(place, on_cluster) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "labels", "expected"),
     [
         (CLEAN.texts, CLEAN.labels, "Training rows: 4, none of them noisy yet."),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.softmax_bars import BATCH, _example
+from tests.cases import each
 
 
 def test_the_example_is_a_review_among_fifteen_others() -> None:
@@ -18,7 +18,7 @@ def test_the_example_is_a_review_among_fifteen_others() -> None:
     assert np.abs(similarities).max() < 1
 
 
-@pytest.mark.parametrize("temperature", [0.01, 0.3, 2.0])
+@each("temperature", [0.01, 0.3, 2.0])
 def test_the_caption_says_the_largest_share(temperature: float) -> None:
     similarities, _ = _example()
     terms = [math.exp((s - max(similarities)) / temperature) for s in similarities]

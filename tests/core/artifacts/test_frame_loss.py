@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.artifacts.frame_loss import names_layers, shown_contrast
 from core.config import RunConfig, parse_config
 from core.losses.law import ForceLaw
 from core.losses.registry import LOSSES
+from tests.cases import each
 
 CE = {"loss": "cross_entropy", "weight": 0.1}
 DROPOUT = [{"view": "dropout"}]
@@ -44,7 +43,7 @@ def test_a_weight_that_was_turned_to_zero_contrasts_nothing() -> None:
     assert "contrasts nothing at this step: Cross-entropy has no forces" in found.remarks[0]
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "rdrop"])
+@each("loss", ["cross_entropy", "rdrop"])
 def test_a_run_without_contrast_says_what_is_shown_instead(loss: str) -> None:
     term = {"loss": loss} | ({"views": [{"view": "head_dropout"}]} if loss == "rdrop" else {})
     found = shown_contrast(made(term), 1, None, 6)
@@ -64,7 +63,7 @@ def test_premises_and_hypotheses_are_not_in_a_frame() -> None:
     assert "cannot be shown" in found.remarks[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("term", "law"),
     [
         ({"loss": "dscl", "alpha": 0.2}, ForceLaw("dscl", 2, 0.2)),
@@ -107,7 +106,7 @@ def test_the_layer_that_is_looked_at_counts() -> None:
     assert "of layer 6; this is the same loss on those of layer 2" in shown_contrast(last, 1, 2, 6).remarks[0]
 
 
-@pytest.mark.parametrize("layers", ["last_third", [1]])
+@each("layers", ["last_third", [1]])
 def test_without_the_encoder_layers_keep_the_name_that_the_run_gave_them(layers: Any) -> None:
     config = made({"loss": "supcon", "layers": layers})
     assert names_layers(config)

@@ -36,6 +36,7 @@ from core.representation.honesty import map_honesty
 from core.representation.projections import MapSpec, map_frames
 from core.store import RunRecord, Store
 from core.workers import Cancelled
+from tests.cases import each
 from tests.core.artifacts.made import FRAMES, MORE, recorded, silent
 
 UMAP = MapSpec("umap", parameters=(("neighbours", 5),))
@@ -241,7 +242,7 @@ def test_at_most_24_frames_are_measured_and_all_have_clusters() -> None:
     assert measured_steps(planned, planned[:31])[-1] == 150
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 24, 100])
+@each("count", [1, 2, 3, 7, 24, 100])
 def test_frames_are_measured_from_coarse_to_fine(count: int) -> None:
     steps = list(range(0, 3 * count, 3))
     order = spread_out(steps)

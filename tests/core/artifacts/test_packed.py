@@ -12,6 +12,7 @@ import pytest
 from core.artifacts import packed
 from core.artifacts.packed import DamagedError, are_labels, is_whole, read_members, write_members
 from core.errors import StoreError
+from tests.cases import each
 
 NAMES = ("about.json", "numbers.bin")
 MEMBERS: dict[str, str | bytes] = {"about.json": '{"title": "naïve"}', "numbers.bin": bytes(range(256)) * 40}
@@ -71,7 +72,7 @@ def test_one_that_says_it_is_small_is_unpacked_no_further_than_that(archive: Pat
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
+@each(
     ("array", "whole"),
     [
         (np.ones((2, 3), np.float16), True),
@@ -86,7 +87,7 @@ def test_whole_arrays_are_finite_and_of_their_shape(array: packed.Array, whole: 
     assert is_whole(array, (2, 3)) is whole
 
 
-@pytest.mark.parametrize(
+@each(
     ("array", "known"),
     [
         (np.array([0, 1], np.int32), True),

@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from core.artifacts.projector import FRAMES_MAX, example_table_csv, spread, write_projector
 from core.errors import ConfigError
 from core.events import TRAIN, VALIDATION, FloatArray, Probe
+from tests.cases import each
 
 TEXTS = (
     "a plain text",
@@ -120,7 +121,7 @@ def test_the_readme_says_how_to_open_it_whatever_the_run_is_called() -> None:
     assert "step 40" in text
 
 
-@pytest.mark.parametrize("count", [0, FRAMES_MAX + 1])
+@each("count", [0, FRAMES_MAX + 1])
 def test_no_frame_and_too_many_are_refused(count: int) -> None:
     with pytest.raises(ConfigError, match=f"frames = {count} cannot be used: choose 1 to {FRAMES_MAX}"):
         written(list(range(count)))

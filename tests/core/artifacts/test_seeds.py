@@ -11,6 +11,7 @@ import pytest
 from core.artifacts.seeds import SCORES, Measure, Spread, best, scores_over_seeds, seed_groups
 from core.config import RunConfig, parse_config
 from core.training.scores import classification_scores
+from tests.cases import each
 
 ACCURACY, LOSS = SCORES["accuracy"], SCORES["cross_entropy"]
 RNG = np.random.default_rng(0)
@@ -68,7 +69,7 @@ def test_the_same_seed_twice_is_one_draw() -> None:
     assert (found.mean, found.std, found.seeds) == (pytest.approx(mean), pytest.approx(std), 2)
 
 
-@pytest.mark.parametrize("absent", [None, math.nan, math.inf])
+@each("absent", [None, math.nan, math.inf])
 def test_a_score_that_is_not_there_is_left_out_and_counted(absent: float | None) -> None:
     configs = [run(0), run(1), run(2)]
     scores: list[dict[str, float | None]] = [{"accuracy": 0.5}, {"accuracy": absent}, {"accuracy": 0.7}]
@@ -79,7 +80,7 @@ def test_a_score_that_is_not_there_is_left_out_and_counted(absent: float | None)
 
 
 class TestBest:
-    @pytest.mark.parametrize(
+    @each(
         ("values", "better", "marks"),
         [
             ([0.7, 0.9, 0.8], "higher", [False, True, False]),

@@ -25,6 +25,7 @@ from core.errors import StoreError
 from core.events import TokenText, Word
 from core.store import Store
 from core.store.frames import TOKENS
+from tests.cases import each
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.training.made import Draft
 
@@ -109,7 +110,7 @@ def test_whether_a_run_reads_pairs_is_known_with_and_without_its_tokens(store: S
     assert not takes_pairs(store, run)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("a good film", ["good film", "a film", "a good"]),

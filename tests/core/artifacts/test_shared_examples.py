@@ -9,6 +9,7 @@ from scipy.spatial import procrustes
 
 from core.artifacts.shared_examples import example_keys, find_turn, matched
 from core.events import TRAIN, VALIDATION, Probe
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -33,7 +34,7 @@ class TestMatched:
         assert matched([["a", "a", "b"], ["b", "a"]]).tolist() == [[0, 2], [1, 0]]
         assert matched([["a", "a"], ["a", "b", "a"]]).tolist() == [[0, 1], [0, 2]]
 
-    @pytest.mark.parametrize(("keys", "shape"), [([["a"], ["b"]], (2, 0)), ([[], []], (2, 0)), ([], (0, 0))])
+    @each(("keys", "shape"), [([["a"], ["b"]], (2, 0)), ([[], []], (2, 0)), ([], (0, 0))])
     def test_nothing_in_common(self, keys: list[list[str]], shape: tuple[int, int]) -> None:
         assert matched(keys).shape == shape
 
@@ -63,8 +64,8 @@ class TestKeys:
         assert example_keys(Probe((0,), ("x",), (-1,), ("a",)))[0] == ("x", "-1", VALIDATION)
 
 
-@pytest.mark.parametrize("width", [2, 3])
-@pytest.mark.parametrize("mirrored", [False, True])
+@each("width", [2, 3])
+@each("mirrored", [False, True])
 class TestTurn:
     def test_a_turned_and_moved_copy_comes_back(self, width: int, mirrored: bool) -> None:
         points = RNG.normal(size=(40, width)) + 5
@@ -120,8 +121,8 @@ class TestEdges:
         assert turn.common == 0
         assert turn(points).tolist() == points.tolist()
 
-    @pytest.mark.parametrize("scaled", [False, True])
-    @pytest.mark.parametrize("count", [1, 2, 4])
+    @each("scaled", [False, True])
+    @each("count", [1, 2, 4])
     def test_points_in_one_place_are_moved_and_not_turned(self, count: int, scaled: bool) -> None:
         turn = find_turn(np.full((count, 2), 3.0), np.full((count, 2), 8.0), scaled=scaled)
         assert turn.rotation.tolist() == [[1, 0], [0, 1]]

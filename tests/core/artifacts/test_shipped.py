@@ -112,6 +112,7 @@ class TestWhatTheyShow:
         assert run.steps[-1].values["collapse_line.supcon"] == pytest.approx(math.log(15), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_one_is_made_again_from_its_draft(draft: Callable[..., RunConfig], tmp_path: Path) -> None:
     config = draft(more=MORE | {"name": "Tiny"})
     for name in ("one.zip", "two.zip"):

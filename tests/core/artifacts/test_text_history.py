@@ -16,6 +16,7 @@ from core.errors import StoreError
 from core.events import FloatArray, TokenText
 from core.representation.projections import pca_map, place_new
 from core.store import Store
+from tests.cases import each
 from tests.core.artifacts.made import FRAMES, MORE, recorded, silent
 from tests.core.training.made import Draft
 
@@ -79,7 +80,7 @@ def slowly(found: Inspected, read: Read, step: int, k: int) -> tuple[list[float]
     return first, second
 
 
-@pytest.mark.parametrize("k", [1, 4, 10])
+@each("k", [1, 4, 10])
 def test_estimates_are_those_of_the_formula(k: int) -> None:
     rng, read = np.random.default_rng(1), drifting()
     found = told_at((0, 30, 70), rng.standard_normal((3, 6)), rng.standard_normal((3, 3)))
@@ -200,7 +201,7 @@ def test_a_text_that_is_an_example_goes_its_way_on_the_map() -> None:
     np.testing.assert_allclose(places, [maps[step][row] for step in STEPS], atol=1e-5)
 
 
-@pytest.mark.parametrize("linear", [True, False])
+@each("linear", [True, False])
 def test_on_maps_that_were_fitted_once_one_frame_tells_the_places(linear: bool) -> None:
     read = drifting()
     life = biography(told_at((0,), [np.ones(6)], [np.zeros(3)]), STEPS, read)

@@ -11,20 +11,21 @@ from core.config import RunConfig, parse_config
 from core.config.assign import DEFAULT_PRESET, from_settings, settings_text
 from core.config.presets import PRESETS
 from core.errors import ConfigError
+from tests.cases import each
 
 
 def changed(*settings: str, **options: Any) -> RunConfig:
     return draft_from({"settings": settings, **options})
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_a_preset_is_named_and_comes_back(name: str) -> None:
     draft = changed(preset=name)
     assert settings_text(draft) == ([] if name == DEFAULT_PRESET else [f"preset={name}"])
     assert from_settings(settings_text(draft)) == draft
 
 
-@pytest.mark.parametrize(
+@each(
     "settings",
     [
         ["seed=3", "precision=float32", "encoder.pooling=cls"],
@@ -38,7 +39,7 @@ def test_a_preset_is_named_and_comes_back(name: str) -> None:
         ],
     ],
 )
-@pytest.mark.parametrize("name", [DEFAULT_PRESET, "simcse", "dscl"])
+@each("name", [DEFAULT_PRESET, "simcse", "dscl"])
 def test_settings_come_back(name: str, settings: list[str]) -> None:
     draft = changed(*settings, preset=name)
     texts = settings_text(draft)
@@ -63,9 +64,7 @@ def test_neither_the_task_nor_a_file_is_said_or_taken() -> None:
             from_settings([text])
 
 
-@pytest.mark.parametrize(
-    "text", ["", "seed", "seed=", "seed=-1", "nothing=1", "preset=nope", "phases.7.steps=1", "phases.0.objective=1"]
-)
+@each("text", ["", "seed", "seed=", "seed=-1", "nothing=1", "preset=nope", "phases.7.steps=1", "phases.0.objective=1"])
 def test_what_cannot_be_used_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(ConfigError):
         from_settings([text])

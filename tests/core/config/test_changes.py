@@ -10,6 +10,7 @@ from core.config import RunConfig
 from core.config.changes import changed
 from core.config.presets import PRESETS
 from core.errors import ConfigError
+from tests.cases import each
 
 
 def test_nothing_changed_is_the_same_draft() -> None:
@@ -27,7 +28,7 @@ def test_lambda_keeps_a_convex_sum() -> None:
     assert {term.loss: term.weight for term in objective.terms} == {"supcon": 0.3, "cross_entropy": 0.7}
 
 
-@pytest.mark.parametrize("order", [("preset", "temperature", "batch_size"), ("batch_size", "temperature", "preset")])
+@each("order", [("preset", "temperature", "batch_size"), ("batch_size", "temperature", "preset")])
 def test_a_preset_comes_first_whatever_the_order(order: tuple[str, ...]) -> None:
     wanted: dict[str, Any] = {"preset": "dscl", "temperature": 0.2, "batch_size": 4}
     phase = changed(RunConfig(), {name: wanted[name] for name in order}).phases[0]
@@ -56,7 +57,7 @@ def test_rows_that_may_change_lose_their_hash() -> None:
     assert changed(base, {"task.label_noise": 0.2}).task.content_hash is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "sentence"),
     [
         ({"preset": "nonsense"}, "preset = 'nonsense' cannot be used: choose one of"),
@@ -78,7 +79,7 @@ def test_what_cannot_be_set_is_one_sentence(settings: dict[str, Any], sentence: 
     assert sentence in str(error.value)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_every_preset_can_be_a_change(name: str) -> None:
     found = changed(RunConfig(), {"preset": name, "steps": 12})
     assert len(found.phases) == len(PRESETS[name].objectives)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 
 from core.config import RunConfig, TaskConfig, parse_config
 from core.config.describe import settings
 from core.config.presets import PRESETS
+from tests.cases import each
 
 # Changes nothing that is learned, or is named by something else.
 LEFT_OUT = {
@@ -58,7 +58,7 @@ def test_no_field_of_a_phase_is_forgotten() -> None:
     assert missing == {"phases.0.objective.combine"}  # it follows from the weights
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_every_setting_has_its_own_path_and_can_be_read(name: str) -> None:
     found = settings(parse_config({"phases": PRESETS[name].phases({"steps": 20})}))
     assert len({setting.path for setting in found}) == len(found)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.config import RunConfig, parse_config
 from core.config.diff import config_differences
 from core.config.presets import PRESETS
 from core.training.prepare import prepare
+from tests.cases import each
 
 CE: dict[str, Any] = {"terms": [{"loss": "cross_entropy"}]}
 HOSTILE = "<img src=x onerror=alert(1)>" * 2
@@ -37,18 +36,18 @@ def diff(*configs: RunConfig) -> dict[str, tuple[str, ...]]:
     return labels
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_the_same_config_twice_differs_in_nothing(name: str) -> None:
     config = parse_config({"phases": PRESETS[name].phases({"steps": 20})})
     assert config_differences([config, config, parse_config(config.to_json())]) == ()
 
 
-@pytest.mark.parametrize("configs", [[], [RunConfig()]])
+@each("configs", [[], [RunConfig()]])
 def test_nothing_to_compare_with(configs: list[RunConfig]) -> None:
     assert config_differences(configs) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "label", "values"),
     [
         (run(seed=0), run(seed=12_345), "Seed", ("0", "12345")),
@@ -97,7 +96,7 @@ def test_paths_lead_to_the_field() -> None:
     assert difference.path == "phases.0.objective.terms.supcon.temperature"
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         (run(name="first"), run(name="second")),

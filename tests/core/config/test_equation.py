@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
 from core.config.equation import PLACE, term_latex, term_words, total_latex
 from core.config.objective import ObjectiveConfig
 from core.config.presets import PRESETS
 from core.config.term import TermConfig
 from core.config.validation import build
 from core.losses.registry import LOSSES
+from tests.cases import each
 
 DROPOUT = [{"view": "dropout"}]
 
@@ -25,7 +24,7 @@ def term(loss: str, **fields: Any) -> TermConfig:
     return build(TermConfig, {"loss": loss, "views": DROPOUT if LOSSES[loss].views[0] == 2 else [], **fields})
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "latex"),
     [
         (ObjectiveConfig(), r"\mathcal{L}=0.10\,\text{CE}+0.90\,\text{SCL}"),
@@ -45,7 +44,7 @@ def test_the_total_has_every_weight_and_term(made: ObjectiveConfig, latex: str) 
     assert total_latex(made) == latex
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 def test_every_place_is_filled_with_the_number_that_holds(loss: str) -> None:
     entry = LOSSES[loss]
     values = {p.name: 0.123 for p in entry.parameters if p.knob and p.low is not None and p.name != "mixup"}
@@ -57,13 +56,13 @@ def test_every_place_is_filled_with_the_number_that_holds(loss: str) -> None:
         assert not places or "0.123" in " ".join(lines)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 def test_braces_stay_balanced(loss: str) -> None:
     for line in term_latex(term(loss)):
         assert re.sub(r"\\[{}]", "", line).count("{") == re.sub(r"\\[{}]", "", line).count("}")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_every_preset_has_an_equation(name: str) -> None:
     for given in PRESETS[name].objectives:
         made = build(ObjectiveConfig, given)
@@ -81,7 +80,7 @@ def test_the_variant_has_an_equation_of_its_own() -> None:
     assert r"\log\Big[" in term_latex(term("supcon", variant="in"))[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "value", "part"),
     [("label_smoothing", 0.1, "(1-0.10)"), ("margin", 0.5, "-0.50"), ("mixup", 0.2, r"\mathrm{Beta}(0.20,0.20)")],
 )
@@ -92,7 +91,7 @@ def test_an_extra_of_cross_entropy_has_a_line_where_it_is_in_use(setting: str, v
     assert part in changed[1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "words"),
     [
         (term("supcon"), ""),

@@ -17,6 +17,7 @@ from core.config.validation import Section, build
 from core.errors import ConfigError
 from core.parameters import Parameter
 from core.tasks.hub.registry import HubRequest
+from tests.cases import each
 
 # Identities and what is written by the app itself, which nobody chooses in a form.
 UNTITLED = {"version", "phases", "task", "encoder", "probe", "checkpoint", "knob_turns", "path", "content_hash"}
@@ -52,7 +53,7 @@ def test_a_field_is_read_with_all_that_it_says() -> None:
     assert fields["sure"].options == [None, True, False]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "sentence"),
     [
         ({"width": 10}, "width = 10 cannot be used: give a number of metres above 0 up to 9.5."),
@@ -88,7 +89,7 @@ def test_a_title_names_one_field_of_a_form() -> None:
     assert len(titles) == len(set(titles))
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "label"),
     [
         ("phases.1.optimiser.learning_rate", "Learning rate"),
@@ -106,7 +107,7 @@ def test_a_path_leads_to_its_field(path: str, label: str) -> None:
     assert found.label == label
 
 
-@pytest.mark.parametrize("path", ["", "0", "nothing", "task.nothing", "task.path", "nothing.seed", "lambda"])
+@each("path", ["", "0", "nothing", "task.nothing", "task.path", "nothing.seed", "lambda"])
 def test_a_path_that_leads_nowhere(path: str) -> None:
     assert field_at(RunConfig, path) is None
 

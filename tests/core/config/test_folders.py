@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.config import RunConfig, parse_config
 from core.config.folders import is_path, named_models, translation_models, without_folders
+from tests.cases import each
 
 THERE, BACK = "/home/somebody/models/there", "C:\\models\\back"
 
@@ -31,7 +30,7 @@ def of_views(*, back_translation: float | None = None) -> RunConfig:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "path"),
     [
         ("all-MiniLM-L6-v2", False),
@@ -51,7 +50,7 @@ def test_a_path_is_told_from_a_name_of_the_hub(name: str, path: bool) -> None:
     assert is_path(name) is path
 
 
-@pytest.mark.parametrize("path", ["/x/bert", "~/bert", "C:\\x\\bert", "/x/.bert", "/x/be:rt", "../bert/", "/x/~bert"])
+@each("path", ["/x/bert", "~/bert", "C:\\x\\bert", "/x/.bert", "/x/be:rt", "../bert/", "/x/~bert"])
 def test_what_leaves_is_taken_for_no_path(path: str) -> None:
     assert without_folders(parse_config({"encoder": {"id": path}})).encoder.id == "bert"
 
@@ -80,7 +79,7 @@ def test_a_config_that_names_no_folder_stays_as_it_is() -> None:
     assert without_folders(config) == config
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "models"),
     [
         ({}, [THERE, BACK, "Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"]),

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from core.config import RunConfig, parse_config
 from core.config.changes import changed
 from core.config.identity import config_hash
+from tests.cases import each
 
 
 def hashed(**more: Any) -> str:
     return config_hash(changed(RunConfig(), more).to_json())
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
     [{"name": "another"}, {"task.name": "Mine"}, {"checkpoint.every_steps": 7}, {"probe.frame_steps": [0, 3]}],
 )
@@ -24,9 +23,7 @@ def test_names_frames_and_saved_weights_do_not_count(more: dict[str, Any]) -> No
     assert hashed(**more) == hashed()
 
 
-@pytest.mark.parametrize(
-    "more", [{"seed": 1}, {"lambda": 0.5}, {"task.train_size": 20}, {"device": "cpu"}, {"probe.size": 20}]
-)
+@each("more", [{"seed": 1}, {"lambda": 0.5}, {"task.train_size": 20}, {"device": "cpu"}, {"probe.size": 20}])
 def test_everything_else_counts(more: dict[str, Any]) -> None:
     assert hashed(**more) != hashed()
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from core.config import OptimiserConfig, PhaseConfig, TaskConfig
 from core.config.fields import fields_of
 from core.config.labels import ABSENT, number_text, value_text
 from core.losses.registry import LOSSES
 from core.views.registry import VIEWS
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [(0.3, "0.3"), (5e-5, "5e-05"), (2e-4, "2e-04"), (1.0, "1"), (0.0, "0"), (-0.5, "-0.5"), (0.001, "0.001")],
 )
@@ -28,9 +28,7 @@ def test_no_number_is_rounded() -> None:
     assert [float(number_text(float(value))) for value in numbers] == numbers
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, ABSENT), (True, "On"), (1200, "1,200"), ((2, 4), "2, 4"), ("roberta", "roberta")]
-)
+@each(("value", "text"), [(None, ABSENT), (True, "On"), (1200, "1,200"), ((2, 4), "2, 4"), ("roberta", "roberta")])
 def test_other_values_without_words(value: object, text: str) -> None:
     assert value_text(value) == text
 

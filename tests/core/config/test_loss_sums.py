@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.config import RunConfig, parse_config
 from core.config.loss_sums import is_loss, same_loss
+from tests.cases import each
 
 CE: dict[str, Any] = {"loss": "cross_entropy"}
 SCL: dict[str, Any] = {"loss": "supcon", "temperature": 0.3}
@@ -22,7 +21,7 @@ def run(*terms: dict[str, Any], turns: tuple[tuple[int, str, float], ...] = (), 
 PLAIN = run(CE, SCL)
 
 
-@pytest.mark.parametrize(
+@each(
     ("other", "total", "ce", "scl"),
     [
         (run(CE, SCL), True, True, True),

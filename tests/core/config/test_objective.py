@@ -13,6 +13,7 @@ from core.config.validation import build
 from core.errors import ConfigError
 from core.losses.registry import LOSSES
 from core.views.registry import VIEWS
+from tests.cases import each
 
 DROPOUT = [{"view": "dropout"}]
 
@@ -33,7 +34,7 @@ CE, SCL = {"loss": "cross_entropy"}, {"loss": "supcon"}
 
 
 class TestTerms:
-    @pytest.mark.parametrize("loss", LOSSES)
+    @each("loss", LOSSES)
     def test_absent_settings_stand_at_the_defaults_of_the_loss(self, loss: str) -> None:
         needs = DROPOUT if LOSSES[loss].views[0] == 2 else []
         found = term(loss, views=needs)
@@ -41,7 +42,7 @@ class TestTerms:
         assert found.weight == 1.0
         assert (found.level, found.layers, found.original) == ("sentence", "last", True)
 
-    @pytest.mark.parametrize("view", VIEWS)
+    @each("view", VIEWS)
     def test_a_view_has_the_settings_of_its_entry(self, view: str) -> None:
         found = build(ViewConfig, {"view": view})
         assert found.parameters == {p.name: p.default for p in VIEWS[view].parameters}
@@ -132,7 +133,7 @@ IMPOSSIBLE = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "fields", "field", "value", "parts"), IMPOSSIBLE)
+@each(("loss", "fields", "field", "value", "parts"), IMPOSSIBLE)
 def test_an_impossible_mix_is_explained_in_one_sentence(
     loss: str, fields: dict[str, Any], field: str, value: object, parts: list[str]
 ) -> None:
@@ -147,7 +148,7 @@ def test_an_impossible_mix_is_explained_in_one_sentence(
         assert part in message
 
 
-@pytest.mark.parametrize(
+@each(
     ("loss", "fields"),
     [
         ("dscl", {"views": views("dropout", "head_dropout", "layers")}),
@@ -186,7 +187,7 @@ class TestWeights:
         assert objective(CE, SCL | {"weight": 0.0}).contrastive == ()
         assert len(objective(CE, SCL, SCL).contrastive) == 2
 
-    @pytest.mark.parametrize(
+    @each(
         ("made", "weight"),
         [
             (objective(CE, SCL | {"weight": 0.2}), 0.2),
@@ -243,7 +244,7 @@ class TestKnobs:
         assert knobs["temperature"].label == "Temperature τ"
         assert knobs["simcse_supervised.hard_negative_weight"].label.startswith("Hard negative weight of ")
 
-    @pytest.mark.parametrize(
+    @each(
         "made",
         [
             ObjectiveConfig(),
@@ -292,7 +293,7 @@ def test_the_weight_beside_lambda_can_be_turned_away_from_one_and_back() -> None
 
 
 class TestMixedObjective:
-    @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
+    @each("weight", [0.0, 0.1, 0.5, 0.9, 1.0])
     def test_convex_weights_sum_to_one(self, weight: float) -> None:
         objective = mixed_objective(weight, 0.2)
         assert [t.loss for t in objective.terms] == ["supcon", "cross_entropy"]
@@ -308,16 +309,14 @@ class TestMixedObjective:
         assert ObjectiveConfig().weight == mixed_objective(0.9, 0.3).weight
         assert ObjectiveConfig().temperature == 0.3
 
-    @pytest.mark.parametrize(
-        ("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")]
-    )
+    @each(("weight", "combine"), [(-0.1, "convex"), (1.1, "convex"), (math.nan, "convex"), (1001, "additive")])
     def test_a_bad_weight_is_named(self, weight: float, combine: Any) -> None:
         with pytest.raises(ConfigError) as caught:
             mixed_objective(weight, combine=combine)
         assert caught.value.field == "lambda"
         assert caught.value.value is weight
 
-    @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+    @each("temperature", [0.0, -1.0, math.nan, math.inf])
     def test_a_bad_temperature_is_named(self, temperature: float) -> None:
         with pytest.raises(ConfigError) as caught:
             mixed_objective(0.5, temperature)
@@ -325,7 +324,7 @@ class TestMixedObjective:
 
 
 class TestTurned:
-    @pytest.mark.parametrize("combine", ["convex", "additive"])
+    @each("combine", ["convex", "additive"])
     def test_lambda_moves_the_weights_and_keeps_the_temperature(self, combine: Any) -> None:
         before = mixed_objective(0.9, 0.2, combine)
         assert before.turned("lambda", 0.4) == mixed_objective(0.4, 0.2, combine)
@@ -334,7 +333,7 @@ class TestTurned:
     def test_temperature_moves_alone(self) -> None:
         assert mixed_objective(0.9, 0.2).turned("temperature", 0.5) == mixed_objective(0.9, 0.5)
 
-    @pytest.mark.parametrize(("ce", "combine"), [(0.25, "convex"), (1.0, "additive"), (0.5, "additive")])
+    @each(("ce", "combine"), [(0.25, "convex"), (1.0, "additive"), (0.5, "additive")])
     def test_a_knob_turned_to_where_it_stands_changes_nothing(self, ce: float, combine: str) -> None:
         given = [
             {"loss": "cross_entropy", "weight": ce},
@@ -344,18 +343,18 @@ class TestTurned:
         assert objective.turned("temperature", 0.2) == objective
         assert objective.turned("lambda", 0.75) == objective
 
-    @pytest.mark.parametrize("name", ["lambda", "temperature", "learning_rate", ""])
+    @each("name", ["lambda", "temperature", "learning_rate", ""])
     def test_a_knob_that_the_objective_lacks_is_refused(self, name: str) -> None:
         objective = build(ObjectiveConfig, {"terms": [{"loss": "cross_entropy"}]})
         with pytest.raises(ConfigError, match=f"knob = '{name}' cannot be used"):
             objective.turned(name, 0.5)
 
-    @pytest.mark.parametrize("weight", [1.1, -0.1, math.nan])
+    @each("weight", [1.1, -0.1, math.nan])
     def test_a_convex_lambda_stays_between_0_and_1(self, weight: float) -> None:
         with pytest.raises(ConfigError, match=r"lambda = .* give a number from 0 to 1"):
             mixed_objective(0.9).turned("lambda", weight)
 
-    @pytest.mark.parametrize(
+    @each(
         "name",
         ["supcon.temperature", "supcon.variant", "supcon.queue", "supcon.weight", "supcon_2.weight", ".weight", "k"],
     )
@@ -380,7 +379,7 @@ class TestTurned:
             objective(CE, SCL | {"weight": 0.0}, SCL | {"weight": 0.0}).turned("cross_entropy.weight", 0.0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("tokens", "clusters", "k"),
     [(16, 0, 5), (200, 0, 30), (3, 0, 2), (16, 5, 10), (90, 5, 30), (900, 5, 90), (16, 20, 40)],
 )

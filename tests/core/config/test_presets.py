@@ -13,6 +13,7 @@ from core.config.validation import build
 from core.errors import ConfigError
 from core.parameters import AUTO
 from core.training.plan import plan_phase
+from tests.cases import each
 
 TWO = [name for name, entry in PRESETS.items() if len(entry.objectives) == 2]
 ASKED_FOR = {
@@ -30,7 +31,7 @@ def test_none_of_the_papers_and_notes_is_missing() -> None:
     assert PRESETS.keys() >= ASKED_FOR
 
 
-@pytest.mark.parametrize("entry", PRESETS.values(), ids=PRESETS.keys())
+@each("entry", PRESETS.values())
 class TestEvery:
     def test_it_is_found_by_its_name_and_described(self, entry: Preset) -> None:
         assert preset(entry.name) is entry
@@ -47,7 +48,7 @@ class TestEvery:
         assert config.steps == 10
         assert parse_config(config.to_json()) == config
 
-    @pytest.mark.parametrize("blocks", [1, 2, 6, 12])
+    @each("blocks", [1, 2, 6, 12])
     def test_it_can_be_planned_on_encoders_of_any_depth(self, entry: Preset, blocks: int) -> None:
         if entry.name == "multi-view-scl" and blocks == 1:
             with pytest.raises(ConfigError, match="the encoder has no other, so remove it"):
@@ -76,9 +77,9 @@ def test_the_papers_numbers_are_the_defaults() -> None:
     assert tokens.with_tokens(200).terms[0].parameters["k"] == 30  # of texts as long as those there
 
 
-@pytest.mark.parametrize("name", TWO)
+@each("name", TWO)
 class TestTwoPhases:
-    @pytest.mark.parametrize("steps", [2, 3, 7, 100, 101])
+    @each("steps", [2, 3, 7, 100, 101])
     def test_the_steps_are_those_of_both(self, name: str, steps: int) -> None:
         made = [phase["steps"] for phase in PRESETS[name].phases({"steps": steps})]
         assert sum(made) == steps
@@ -88,7 +89,7 @@ class TestTwoPhases:
     def test_the_epochs_are_those_of_both(self, name: str) -> None:
         assert [phase["epochs"] for phase in PRESETS[name].phases({"epochs": 3.0})] == [1.5, 1.5]
 
-    @pytest.mark.parametrize("phase", [{"steps": 1}, {"steps": 0}, {"steps": -3}, {"epochs": 0}, {"epochs": -1.0}])
+    @each("phase", [{"steps": 1}, {"steps": 0}, {"steps": -3}, {"epochs": 0}, {"epochs": -1.0}])
     def test_too_short_a_run_is_refused_with_the_number_that_was_given(self, name: str, phase: dict[str, Any]) -> None:
         ((field, value),) = phase.items()
         with pytest.raises(ConfigError) as caught:
@@ -118,7 +119,7 @@ def test_what_a_phase_says_besides_stays() -> None:
         assert given.items() <= phase.items()
 
 
-@pytest.mark.parametrize("name", ["", "CE", "scl", None, 3, ["ce"]])
+@each("name", ["", "CE", "scl", None, 3, ["ce"]])
 def test_an_unknown_name_is_answered_with_those_that_exist(name: object) -> None:
     with pytest.raises(ConfigError, match=r"^preset = .* cannot be used: choose one of ce, .*, hard-negatives\.$"):
         preset(name)

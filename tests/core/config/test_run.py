@@ -13,6 +13,7 @@ from core.config import RunConfig, check_turn, parse_config, peak_rates
 from core.config.objective import ObjectiveConfig, mixed_objective
 from core.config.validation import build
 from core.errors import SHOWN_CHARS, ConfigError
+from tests.cases import each
 
 FULL: dict[str, Any] = {
     "version": 2,
@@ -94,7 +95,7 @@ def turn(**fields: Any) -> dict[str, Any]:
     return {"knob_turns": [{"step": 1, "name": "lambda", "value": 0.5} | fields]}
 
 
-@pytest.mark.parametrize("given", [{}, FULL], ids=["defaults", "everything"])
+@each("given", [{}, FULL])
 class TestJson:
     def test_a_config_survives_its_json_form(self, given: dict[str, Any]) -> None:
         config = parse_config(given)
@@ -119,7 +120,7 @@ def test_nothing_that_was_given_is_lost() -> None:
     assert contains(json.loads(parse_config(FULL).to_json()), FULL)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "field"),
     [
         (lambda c: c, "seed"),
@@ -145,7 +146,7 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
     assert term.views[0].parameters["rate"] == 0.3
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "field", "value"),
     [
         ({"lr": 1}, "lr", 1),
@@ -251,7 +252,6 @@ def test_a_change_to_the_parameters_read_from_a_term_does_not_reach_it() -> None
         (terms({"loss": "cross_entropy"}) | turn(), "knob", "lambda"),
         (terms({"loss": "cross_entropy"}) | turn(name="temperature"), "knob", "temperature"),
     ],
-    ids=lambda value: str(value)[:40],
 )
 def test_a_bad_value_is_refused_in_one_sentence(given: dict[str, Any], field: str, value: object) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -266,10 +266,9 @@ def test_a_bad_value_is_refused_in_one_sentence(given: dict[str, Any], field: st
     assert len(message) < 300
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     ["", "{", "[]", "null", "3", b"\xff\xfe", "[" * 100_000, None, 3, ["phases"]],
-    ids=["empty", "cut", "list", "null", "number", "bytes", "nested", "none", "int", "a list"],
 )
 def test_what_is_no_json_object_is_refused_in_one_sentence(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"^config = .* cannot be used: .*give one JSON object"):
@@ -292,7 +291,7 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     assert len(str(caught.value)) < 5 * SHOWN_CHARS
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "remedy"),
     [
         (terms("supcon"), "give an object with loss, weight, views."),
@@ -319,7 +318,7 @@ def test_steps_are_known_only_after_preparation() -> None:
 class TestBeforeThereWereViews:
     """Runs stored by the first release: terms had a loss, a weight and a temperature, and there was one phase."""
 
-    @pytest.mark.parametrize("combine", ["convex", "additive"])
+    @each("combine", ["convex", "additive"])
     def test_an_old_objective_means_what_it_meant(self, combine: Any) -> None:
         weight = 0.1 if combine == "convex" else 1.0
         old = [{"loss": "cross_entropy", "weight": weight}, {"loss": "supcon", "weight": 0.9, "temperature": 0.3}]
@@ -355,12 +354,12 @@ class TestBeforeThereWereViews:
         with pytest.raises(ConfigError, match="prepare the run first"):
             peak_rates(today.phases[0].optimiser)
 
-    @pytest.mark.parametrize("phases", ["one", [1], [{"optimiser": 1}], [{"optimiser": {"learning_rate": "fast"}}], 3])
+    @each("phases", ["one", [1], [{"optimiser": 1}], [{"optimiser": {"learning_rate": "fast"}}], 3])
     def test_what_is_no_phase_of_an_old_run_is_refused(self, phases: Any) -> None:
         with pytest.raises(ConfigError, match="phases"):
             parse_config({"version": 1, "phases": phases})
 
-    @pytest.mark.parametrize(("ce", "combine"), [(0.1, "convex"), (1.0, "additive"), (0.5, "additive")])
+    @each(("ce", "combine"), [(0.1, "convex"), (1.0, "additive"), (0.5, "additive")])
     def test_old_turns_are_still_turns(self, ce: float, combine: str) -> None:
         old = terms({"loss": "cross_entropy", "weight": ce}, {"loss": "supcon", "weight": 0.9}, combine=combine)
         turns = [
@@ -426,13 +425,13 @@ class TestTurnsTogether:
         assert len(parse_config(given).knob_turns) == 2
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 100.0])
+@each("value", [0.0, 1.0, 100.0])
 def test_the_learning_rate_factor_has_bounds(value: float) -> None:
     check_turn(RunConfig(), 1, "learning_rate", value)
     with pytest.raises(ConfigError, match="give a factor from 0 to 100"):
         check_turn(RunConfig(), 1, "learning_rate", math.nan)
 
 
-@pytest.mark.parametrize("model", [RunConfig, ObjectiveConfig])
+@each("model", [RunConfig, ObjectiveConfig])
 def test_building_from_a_model_gives_an_equal_one(model: type[BaseModel]) -> None:
     assert build(model, model()) == model()

@@ -14,6 +14,7 @@ from core.config.suggestions import TwinSetting, twin_settings
 from core.config.twins import twin
 from core.errors import ConfigError
 from core.training.prepare import prepare
+from tests.cases import each
 
 RATE: dict[str, Any] = {"optimiser": {"learning_rate": 5e-5}}
 TWO = {"phases": [{"steps": 10} | RATE, {"steps": 5, "objective": {"terms": [{"loss": "cross_entropy"}]}} | RATE]}
@@ -66,7 +67,7 @@ CONFIGS = [
 ]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=range(len(CONFIGS)))
+@each("config", CONFIGS)
 class TestEvery:
     def test_suggestions_are_other_values_that_the_config_takes(self, config: RunConfig) -> None:
         for setting in twin_settings(config):

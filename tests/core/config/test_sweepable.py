@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.config import RunConfig
 from core.config.changes import PRESET, changed
 from core.config.presets import PRESETS
 from core.config.suggestions import twin_settings
 from core.config.sweepable import OBJECTIVE_PATH, sweepable
+from tests.cases import each
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_every_suggestion_can_be_set(name: str) -> None:
     base = changed(RunConfig(), {"preset": name, "steps": 20})
     for path, setting in sweepable(base).items():
@@ -19,7 +18,7 @@ def test_every_suggestion_can_be_set(name: str) -> None:
             assert changed(base, {path: suggestion.value}) != base, path
 
 
-@pytest.mark.parametrize("name", ["ce-scl", "simcse", "token-scl", "dscl"])
+@each("name", ["ce-scl", "simcse", "token-scl", "dscl"])
 def test_every_path_leads_to_a_field(name: str) -> None:
     base = changed(RunConfig(), {"preset": name, "steps": 20})
     given = base.model_dump(mode="json")

@@ -9,6 +9,7 @@ import pytest
 from core.config import RunConfig, parse_config
 from core.config.turns import as_ended, as_launched, objective_at, settings_at_end
 from core.errors import ConfigError
+from tests.cases import each
 
 MIX = {"terms": [{"loss": "supcon", "weight": 0.9, "temperature": 0.3}, {"loss": "cross_entropy", "weight": 0.1}]}
 CONTRAST = {"terms": [{"loss": "simcse", "temperature": 0.05, "views": [{"view": "dropout"}]}]}
@@ -55,7 +56,7 @@ def test_turns_before_the_first_step_are_not_there_at_step_0() -> None:
     assert taus(turned((1, "temperature", 0.1)), 1) == [0.3, 0.1]
 
 
-@pytest.mark.parametrize("step", [1, 3, 4, 8, 9, 100])
+@each("step", [1, 3, 4, 8, 9, 100])
 def test_a_turn_holds_until_its_phase_ends(step: int) -> None:
     phases = [{"objective": CONTRAST, "steps": 5}, {"objective": MIX, "steps": 5}]
     config = turned((3, "temperature", 0.1), (4, "learning_rate", 2.0), (8, "temperature", 0.9), phases=phases)
@@ -75,7 +76,7 @@ def test_a_draft_of_one_phase_needs_no_steps_and_one_of_two_does() -> None:
 TWO = [{"objective": CONTRAST, "steps": 5}, {"objective": MIX, "steps": 5}]
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "expected"),
     [(0, [0.05, 0.3]), (3, [0.1, 0.3]), (5, [0.2, 0.3]), (6, [0.2, 0.3]), (8, [0.2, 0.9]), (10, [0.2, 0.9])],
 )
@@ -101,7 +102,7 @@ def test_as_ended_carries_the_rate_for_encoder_and_classifier() -> None:
     assert ended.layer_decay == 1.0
 
 
-@pytest.mark.parametrize("factor", [0.0, 100.0])
+@each("factor", [0.0, 100.0])
 def test_as_ended_leaves_a_rate_that_no_launch_could_have(factor: float) -> None:
     phases = [{"objective": MIX, "steps": 10, "optimiser": {"learning_rate": 0.5}}]
     ended = as_ended(turned((4, "learning_rate", factor), phases=phases), 10)

@@ -12,6 +12,7 @@ from core.config.diff import config_differences
 from core.config.twins import NAME_LENGTH, twin, twin_name
 from core.errors import ConfigError
 from core.training.prepare import prepare
+from tests.cases import each
 
 TAU = "phases.0.objective.terms.supcon.temperature"
 LAMBDA = "phases.0.objective.lambda"
@@ -162,7 +163,7 @@ class TestObjective:
     def test_turns_are_made_again(self) -> None:
         assert twin(self.TURNED, RATE, 1e-4).knob_turns == self.TURNED.knob_turns
 
-    @pytest.mark.parametrize(
+    @each(
         ("path", "left"),
         [
             ("phases.0.objective.terms.supcon.temperature", ["learning_rate"]),

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from core.encoders.model import Encoder
 from core.encoders.taps import Taps
+from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_untouched, close, eager, made
 
@@ -28,7 +29,7 @@ def expected_rows(encoder: Encoder, layer: int) -> tuple[Tensor, Tensor]:
     return rows, mask
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 @torch.no_grad()
 def test_rows_are_those_of_eager_attention(model_type: str) -> None:
     encoder = made(model_type)
@@ -43,7 +44,7 @@ def test_rows_are_those_of_eager_attention(model_type: str) -> None:
     assert_untouched(encoder)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_rows_have_neither_gradient_nor_attention_dropout(model_type: str) -> None:
     encoder = made(model_type)
     expected = attention_rows(encoder, 1)[1]
@@ -61,7 +62,7 @@ def test_rows_have_neither_gradient_nor_attention_dropout(model_type: str) -> No
     close(rows, expected)
 
 
-@pytest.mark.parametrize("model_type", ["bert", "distilbert"])
+@each("model_type", ["bert", "distilbert"])
 @torch.no_grad()
 def test_an_adapter_around_a_projection_is_listened_to(model_type: str) -> None:
     class Adapted(nn.Module):
@@ -86,7 +87,7 @@ def test_a_layer_that_does_not_exist_is_refused() -> None:
         attention_rows(made("bert"), 4)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 @torch.no_grad()
 def test_asking_for_attention_changes_no_vector_and_asking_for_tokens_no_attention(model_type: str) -> None:
     encoder = made(model_type)

@@ -23,6 +23,7 @@ from core.encoders.source import BUNDLED, encoder_folder, tokenizer_file, tokeni
 from core.encoders.tokenizer import Tokenizer as EncoderTokenizer
 from core.errors import EncoderError, PlaygroundError
 from core.views.preview import SPECIAL_TOKENS
+from tests.cases import each
 from tests.core.encoders.test_source import FakeHub, check_sentence
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -184,7 +185,7 @@ class TestTrouble:
             token_strings(str(tmp_path), "a film")
         check_sentence(refused.value)
 
-    @pytest.mark.parametrize("name", ["", "\0", "/no/such/folder", "a/b/c"])
+    @each("name", ["", "\0", "/no/such/folder", "a/b/c"])
     def test_what_is_no_encoder_is_refused(self, name: str) -> None:
         with pytest.raises(PlaygroundError) as refused:
             token_counter(name)
@@ -303,7 +304,7 @@ class TestTokenizerFile:
         monkeypatch.setattr("socket.create_connection", lambda *given, **more: pytest.fail("the network was used"))
         assert tokenizer_file("acme/never-fetched") is None
 
-    @pytest.mark.parametrize("name", ["", "a b/c", "x//y", "/no/folder"])
+    @each("name", ["", "a b/c", "x//y", "/no/folder"])
     def test_what_can_be_no_encoder_is_refused(self, name: str) -> None:
         with pytest.raises(PlaygroundError):
             tokenizer_file(name)

@@ -100,6 +100,7 @@ def expected_vectors(folder: Path) -> torch.Tensor:
         return torch.cat([model(**tokenizer(text, return_tensors="pt")).last_hidden_state[:, 0] for text in TEXTS])
 
 
+@pytest.mark.slow
 def test_an_encoder_of_the_hub_gives_the_vectors_of_its_files(loaded: Loaded, tiny_encoder: Path) -> None:
     answer = loaded.online["acme/tiny-bert"]
     assert answer["blocks"] == 2

@@ -30,6 +30,7 @@ from core.encoders.packing import NO_TEXT, Tokens, length_sorted_chunks, pack
 from core.encoders.source import MODEL_TYPES
 from core.errors import ConfigError, EncoderError
 from core.training.trainable import apply_trainable, training_mode
+from tests.cases import each
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,
@@ -78,7 +79,7 @@ def test_every_supported_type_has_a_family_and_a_test() -> None:
     assert set(FAMILIES) == set(MODEL_TYPES) == set(CONFIGS)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 @torch.inference_mode()
 def test_a_batch_gives_each_text_the_first_token_vector_it_has_alone(model_type: str) -> None:
     encoder = made(model_type)
@@ -86,7 +87,7 @@ def test_a_batch_gives_each_text_the_first_token_vector_it_has_alone(model_type:
     torch.testing.assert_close(encoder.pooled(TEXTS), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 @torch.inference_mode()
 def test_a_batch_gives_each_text_the_mean_vector_it_has_alone(model_type: str) -> None:
     encoder = made(model_type, "mean")
@@ -94,7 +95,7 @@ def test_a_batch_gives_each_text_the_mean_vector_it_has_alone(model_type: str) -
     torch.testing.assert_close(encoder.pooled(TEXTS), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 @torch.inference_mode()
 def test_logits_are_those_of_the_standard_classification_model(model_type: str) -> None:
     encoder = made(model_type)
@@ -102,7 +103,7 @@ def test_logits_are_those_of_the_standard_classification_model(model_type: str) 
     torch.testing.assert_close(encoder.logits(encoder.pooled(TEXTS)), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model_type", [name for name, family in FAMILIES.items() if family.bert_blocks])
+@each("model_type", [name for name, family in FAMILIES.items() if family.bert_blocks])
 def test_the_last_block_for_first_tokens_alone_has_the_same_gradients(model_type: str) -> None:
     gradients = []
     for family in (FAMILIES[model_type], dataclasses.replace(FAMILIES[model_type], bert_blocks=False)):
@@ -141,7 +142,7 @@ def test_chunks_hold_every_text_once_by_length() -> None:
     assert [len(TEXTS[i].ids) for chunk in chunks for i in chunk] == sorted(len(t.ids) for t in TEXTS)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_frozen_parts_have_no_gradient_and_no_dropout(model_type: str) -> None:
     encoder = made(model_type)
     learning = apply_trainable(encoder, TrainableConfig(part="last_blocks", blocks=1))
@@ -155,7 +156,7 @@ def test_frozen_parts_have_no_gradient_and_no_dropout(model_type: str) -> None:
     assert all(p.grad is not None for p in encoder.blocks[-1].parameters())
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_with_the_classifier_alone_only_the_head_learns(model_type: str) -> None:
     encoder = made(model_type)
     apply_trainable(encoder, TrainableConfig(part="classifier"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
 import torch
 from tokenizers import Tokenizer as Words
 from tokenizers import models, pre_tokenizers, processors
@@ -13,6 +12,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 
 from core.encoders.model import Encoder, Tokenizer
 from core.encoders.packing import Tokens
+from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS, made
 from tests.core.encoders.test_taps import close
 
@@ -24,7 +24,7 @@ PAIRS = [
 TYPED = [name for name in CONFIGS if name in ("bert", "electra", "deberta", "deberta-v2")]
 
 
-@pytest.mark.parametrize("model_type", TYPED)
+@each("model_type", TYPED)
 @torch.no_grad()
 def test_a_batch_of_pairs_gives_what_transformers_computes_for_each(model_type: str) -> None:
     torch.manual_seed(0)
@@ -39,7 +39,7 @@ def test_a_batch_of_pairs_gives_what_transformers_computes_for_each(model_type: 
     assert not torch.allclose(encoder.pooled(PAIRS)[0], untyped[0], atol=1e-3)
 
 
-@pytest.mark.parametrize("model_type", [name for name in CONFIGS if name not in ("bert", "electra")])
+@each("model_type", [name for name in CONFIGS if name not in ("bert", "electra")])
 @torch.no_grad()
 def test_families_without_token_types_read_a_pair_all_the_same(model_type: str) -> None:
     encoder = made(model_type)

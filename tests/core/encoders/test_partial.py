@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from core.encoders.taps import Taps
+from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_same_gradients, assert_untouched, close, gradients, hidden, made
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 3])
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("blocks", [1, 2, 3])
+@each("model_type", CONFIGS)
 def test_lower_gives_each_texts_hidden_states(model_type: str, blocks: int) -> None:
     encoder = made(model_type)
     found = encoder.lower(TEXTS, blocks)
@@ -23,9 +24,9 @@ def test_lower_gives_each_texts_hidden_states(model_type: str, blocks: int) -> N
     assert_untouched(encoder)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-@pytest.mark.parametrize("start", [1, 2])
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("pooling", ["cls", "mean"])
+@each("start", [1, 2])
+@each("model_type", CONFIGS)
 def test_the_rest_of_a_pass_has_the_same_vectors_and_gradients(model_type: str, start: int, pooling: str) -> None:
     encoder = made(model_type, pooling)
     taps = Taps(layers=(3,), tokens=((start + 1, 3),))

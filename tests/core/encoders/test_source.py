@@ -30,6 +30,7 @@ from core.encoders.source import (
     verify,
 )
 from core.errors import ConfigError, EncoderError, PlaygroundError
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 BERT = {
@@ -171,8 +172,8 @@ class TestLocal:
         monkeypatch.setenv("HOME", str(tiny_encoder.parent))
         assert encoder_folder(f"~/{tiny_encoder.name}") == tiny_encoder
 
-    @pytest.mark.parametrize("ask", [encoder_shape, encoder_folder])
-    @pytest.mark.parametrize("name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~no_such_person/x"])
+    @each("ask", [encoder_shape, encoder_folder])
+    @each("name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~no_such_person/x"])
     def test_an_unknown_path_is_refused(self, name: str, ask: Any) -> None:
         with pytest.raises(EncoderError, match="is not a folder: give its whole path") as caught:
             ask(name)

@@ -15,6 +15,7 @@ from transformers import AutoModelForSequenceClassification
 from core.encoders.model import Encoder
 from core.encoders.packing import NO_TEXT, Tokens
 from core.encoders.taps import Taps
+from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 
 BLOCKS = 3
@@ -72,8 +73,8 @@ def assert_untouched(encoder: Encoder) -> None:
         assert not [hook for hook in hooks if hook.__module__.startswith("core.")]  # transformers keeps some of its own
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("pooling", ["cls", "mean"])
+@each("model_type", CONFIGS)
 @torch.inference_mode()
 def test_each_layer_gives_the_pooled_vector_of_its_block(model_type: str, pooling: str) -> None:
     encoder = made(model_type, pooling)
@@ -85,7 +86,7 @@ def test_each_layer_gives_the_pooled_vector_of_its_block(model_type: str, poolin
     torch.testing.assert_close(encoder.pooled(TEXTS), encoder.encode(TEXTS).pooled[BLOCKS], atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 @torch.inference_mode()
 def test_blocks_above_the_highest_tap_are_not_computed(model_type: str) -> None:
     encoder = made(model_type)
@@ -109,7 +110,7 @@ def attended(encoder: Encoder, text: Tokens, layer: int, k: int) -> list[int]:
     return sorted(places, key=lambda place: -row[place])[:k]
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_the_most_attended_tokens_come_with_their_vectors_and_gradients(model_type: str) -> None:
     encoder = made(model_type)
     taps = Taps(layers=(3,), tokens=((2, 3), (3, 9)))
@@ -133,7 +134,7 @@ def test_the_most_attended_tokens_come_with_their_vectors_and_gradients(model_ty
     assert_untouched(encoder)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_a_change_of_embeddings_reaches_the_texts_it_names(model_type: str) -> None:
     encoder = made(model_type)
     seen: list[tuple[Tensor, Tensor]] = []
@@ -159,7 +160,7 @@ def test_a_change_of_embeddings_reaches_the_texts_it_names(model_type: str) -> N
     assert_untouched(encoder)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_a_change_sees_embeddings_that_have_gradients(model_type: str) -> None:
     encoder = made(model_type)
     seen: list[Tensor] = []
@@ -184,7 +185,7 @@ def test_what_is_patched_is_put_back_after_an_error() -> None:
     assert_untouched(encoder)
 
 
-@pytest.mark.parametrize(
+@each(
     ("taps", "message"),
     [
         (Taps(layers=(4,)), r"layers = 4: expected a layer from 1 to 3"),

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from core.encoders.topk_tokens import topk_token_views
+from tests.cases import each
 
 
 def by_hand(attention: Tensor, mask: Tensor, special: Tensor, k: int) -> tuple[list[list[int]], list[list[bool]]]:
@@ -28,8 +29,8 @@ def by_hand(attention: Tensor, mask: Tensor, special: Tensor, k: int) -> tuple[l
     return indices, view_mask
 
 
-@pytest.mark.parametrize("k", [1, 3, 7, 12])
-@pytest.mark.parametrize("heads", [None, 1, 4])
+@each("k", [1, 3, 7, 12])
+@each("heads", [None, 1, 4])
 def test_random_rows_match_the_loop(heads: int | None, k: int) -> None:
     generator = torch.Generator().manual_seed(k)
     shape = (6, 7) if heads is None else (6, heads, 7)
@@ -74,7 +75,7 @@ def test_the_choice_has_no_gradient() -> None:
     assert not any(tensor.requires_grad for tensor in found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shapes", "k", "message"),
     [
         (((2, 5), (2, 5), (2, 5)), 0, r"k = 0: expected at least 1"),

@@ -10,6 +10,7 @@ from core.config import RunConfig
 from core.config.validation import build
 from core.errors import ConfigError
 from core.experiments.design import MOST_RUNS, Axis, Cell, Design, axis_of, parse_design
+from tests.cases import each
 
 GRID: dict[str, Any] = {
     "name": "λ × τ",
@@ -117,7 +118,7 @@ def test_an_axis_over_a_setting_has_its_label_and_its_values_in_words() -> None:
     assert axis_of("phases.0.optimiser.learning_rate", [1e-4]).levels[0].label == "1e-04"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "sentence"),
     [
         ({"axes": [{"setting": "lambda"}]}, "give setting and values"),
@@ -162,7 +163,7 @@ def test_a_cell_whose_settings_do_not_go_together_is_refused_when_it_is_made() -
     assert isinstance(design.draft(design.cells[1], 0), RunConfig)
 
 
-@pytest.mark.parametrize("text", ["{", "3", "[" * 100_000])
+@each("text", ["{", "3", "[" * 100_000])
 def test_text_that_is_no_design_is_one_sentence(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_design(text)

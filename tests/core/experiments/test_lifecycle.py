@@ -261,6 +261,7 @@ def test_a_run_that_nobody_has_cannot_be_started_from(experiments: Here, design:
         experiments.engine.submit(base)
 
 
+@pytest.mark.slow
 def test_transfer_is_carried_out_by_real_workers(store: Store, design: Make) -> None:
     start = {"name": "Start", "levels": [{"label": "First", "settings": {"start": "First"}}]}
     base = changed(design().base, {"steps": 2}).model_dump(mode="json")

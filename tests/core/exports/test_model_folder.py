@@ -243,6 +243,7 @@ def test_a_browser_gets_it_from_a_process_of_its_own(
     assert len(list((tmp_path / "unpacked").rglob("model.safetensors"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("foreign")
 def test_what_goes_wrong_in_that_process_is_said_in_the_language_that_is_spoken(
     store: Store, run_by: Callable[[str], RunRecord]

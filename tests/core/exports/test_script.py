@@ -34,6 +34,7 @@ from core.training.prepare import prepare
 from core.training.weight_files import checkpoint_path
 from core.views.registry import VIEWS
 from core.workers.run_rows import TaskSource
+from tests.cases import slow_but
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts import made
 from tests.core.artifacts.made import recorded
@@ -46,6 +47,7 @@ __all__ = ["interpreter"]
 
 Make = Callable[..., RunRecord]
 Repeats = Callable[..., dict[str, float]]
+ONE_OF_A_FAMILY = ("ce-scl", "rdrop-two-stage", "simcse-supervised")
 SCL = {"loss": "supcon", "weight": 0.5, "temperature": 0.3}
 CE = {"loss": "cross_entropy", "weight": 0.5}
 FAST = {"optimiser": {"learning_rate": 5e-3, "classifier_learning_rate": 1e-2}}
@@ -97,7 +99,7 @@ def repeats(store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: 
     return check
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", slow_but(ONE_OF_A_FAMILY, PRESETS))
 def test_every_preset(repeats: Repeats, nli: Path, translators: dict[str, str], name: str) -> None:
     text = json.dumps(preset_phases(name, steps=6, **FAST))
     for hub, folder in translators.items():
@@ -119,6 +121,32 @@ class TestSettings:
         ]
         repeats({"objective": objective(SCL, CE, combine="convex"), "steps": 6}, knob_turns=turns)
 
+    @pytest.mark.slow
+    def test_a_queue(self, repeats: Repeats) -> None:
+        scl = SCL | {"queue": 20, "momentum": 0.5, "projection": "linear"}
+        turns = [{"step": 2, "name": "lambda", "value": 0.0}, {"step": 4, "name": "lambda", "value": 0.5}]
+        repeats({"objective": objective(scl, CE, combine="convex")}, knob_turns=turns)
+
+    def test_layers_tokens_and_logits_in_one_objective(self, repeats: Repeats) -> None:
+        layers = SCL | {"layers": [1, 2], "variant": "in"}
+        tokens = SCL | {"level": "token", "k": 4, "layers": [1], "views": [{"view": "dropout"}]}
+        clusters = SCL | {"level": "token", "k": 6, "clusters": 2, "layers": [1, 2], "projection": "mlp"}
+        logits = SCL | {"level": "logits", "views": [{"view": "head_dropout"}]}
+        dscl = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
+        unweighted = SCL | {"weight": 0.0, "normalize": False}
+        terms = (layers, tokens, clusters, logits, dscl, unweighted, CE | {"views": [{"view": "head_dropout"}]})
+        with pytest.warns(UserWarning, match="without normalisation"):
+            repeats({"objective": objective(*terms)})
+
+    @pytest.mark.slow
+    def test_every_view(self, repeats: Repeats) -> None:
+        names = ["eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial"]
+        views = [{"view": name} for name in names] + [{"view": "eda", "operation": "swap", "rate": 0.3}]
+        repeats({"objective": objective(SCL | {"views": views}, CE)}, {"objective": objective(CE)})
+
+
+@pytest.mark.slow
+class TestMoreSettings:
     def test_a_term_that_is_turned_off_and_on_changes_what_is_read(self, repeats: Repeats) -> None:
         views = [{"view": "dropout"}, {"view": "adversarial"}]
         scl = SCL | {"views": views, "projection": "mlp"}
@@ -171,29 +199,8 @@ class TestSettings:
         second = {"objective": objective(CE), "optimiser": {"bias_correction": False, "warmup_fraction": 0.5}}
         repeats(first, second)
 
-    def test_a_queue(self, repeats: Repeats) -> None:
-        scl = SCL | {"queue": 20, "momentum": 0.5, "projection": "linear"}
-        turns = [{"step": 2, "name": "lambda", "value": 0.0}, {"step": 4, "name": "lambda", "value": 0.5}]
-        repeats({"objective": objective(scl, CE, combine="convex")}, knob_turns=turns)
-
-    def test_layers_tokens_and_logits_in_one_objective(self, repeats: Repeats) -> None:
-        layers = SCL | {"layers": [1, 2], "variant": "in"}
-        tokens = SCL | {"level": "token", "k": 4, "layers": [1], "views": [{"view": "dropout"}]}
-        clusters = SCL | {"level": "token", "k": 6, "clusters": 2, "layers": [1, 2], "projection": "mlp"}
-        logits = SCL | {"level": "logits", "views": [{"view": "head_dropout"}]}
-        dscl = {"loss": "dscl", "weight": 0.3, "views": [{"view": "dropout"}], "uniform": True}
-        unweighted = SCL | {"weight": 0.0, "normalize": False}
-        terms = (layers, tokens, clusters, logits, dscl, unweighted, CE | {"views": [{"view": "head_dropout"}]})
-        with pytest.warns(UserWarning, match="without normalisation"):
-            repeats({"objective": objective(*terms)})
-
     def test_only_lower_layers(self, repeats: Repeats) -> None:
         repeats({"objective": objective(SCL | {"layers": [1]})}, {"objective": objective(CE)})
-
-    def test_every_view(self, repeats: Repeats) -> None:
-        names = ["eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial"]
-        views = [{"view": name} for name in names] + [{"view": "eda", "operation": "swap", "rate": 0.3}]
-        repeats({"objective": objective(SCL | {"views": views}, CE)}, {"objective": objective(CE)})
 
     def test_an_adversarial_step_up_a_loss_on_logits(self, repeats: Repeats) -> None:
         rdrop = {"loss": "rdrop", "alpha": 2.0, "views": [{"view": "adversarial"}]}
@@ -246,6 +253,7 @@ def encoder_of(model_type: str, tiny_encoder: Path, folder: Path) -> Path:
 
 
 class TestEncoders:
+    @pytest.mark.slow
     @pytest.mark.parametrize("pooling", ["cls", "mean"])
     @pytest.mark.parametrize(
         "model_type", [name for name in CONFIGS if name not in ("bert", "camembert", "xlm-roberta")]
@@ -267,6 +275,7 @@ class TestEncoders:
         assert said == ""
         assert problem == "This encoder has other weights than the run's: give the run's own with --encoder."
 
+    @pytest.mark.slow
     def test_another_tokenizer_is_refused(
         self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
     ) -> None:
@@ -281,6 +290,7 @@ class TestEncoders:
         _, problem = interpreter.run(script, "--encoder", str(other))
         assert problem == "This encoder's tokenizer reads the texts differently: give the run's own with --encoder."
 
+    @pytest.mark.slow
     def test_an_encoder_of_another_kind_is_refused(
         self, store: Store, run_of: Make, interpreter: Interpreter, tmp_path: Path, tiny_encoder: Path
     ) -> None:
@@ -368,6 +378,7 @@ class TestText:
         assert len(re.findall(r"^    \d+: \(\d, ", text, re.MULTILINE)) == 16
 
 
+@pytest.mark.slow
 class TestWhereTheEncoderIs:
     """In a fresh Python without a network."""
 
@@ -456,6 +467,7 @@ class TestEnds:
         assert "The run ended after step 3; this goes on to step 6." in " ".join(script.read_text("utf-8").split())
         assert float(said.split()[-1]) <= TOLERANCE
 
+    @pytest.mark.slow
     def test_a_page_has_it_written_by_a_process_of_its_own(self, store: Store, run_of: Make, tmp_path: Path) -> None:
         run = run_of({"objective": objective(CE), "steps": 1})
         assert export_bytes(EXPORTS["script"], store, run.id) == written(store, run, tmp_path).read_bytes()

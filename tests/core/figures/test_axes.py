@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core.figures.axes import AXES, frame_at, moments, places
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -38,7 +39,7 @@ def test_every_axis_has_a_title() -> None:
     assert [len(places(axis, [0, 1], total_steps=1, steps=[1], step_s=[1.0])) for axis in AXES] == [2, 2, 2]
 
 
-@pytest.mark.parametrize(("step", "frame"), [(0, 0), (4, 0), (5, 5), (19.5, 10), (20, 20), (99, 20)])
+@each(("step", "frame"), [(0, 0), (4, 0), (5, 5), (19.5, 10), (20, 20), (99, 20)])
 def test_the_latest_frame_not_after_a_step(step: float, frame: int) -> None:
     assert frame_at([0, 5, 10, 20], step) == frame
 

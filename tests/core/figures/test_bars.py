@@ -12,6 +12,7 @@ import pytest
 
 from core.figures.bars import CLASS_HEIGHT_PX, LengthMark, class_balance_figure, histogram_figure, score_figure
 from core.figures.template import Figure
+from tests.cases import each
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -40,8 +41,8 @@ def counts_at(figure: Figure) -> Any:
 
 
 class TestClassBalance:
-    @pytest.mark.parametrize("classes", [0, 1, 2, 100])
-    @pytest.mark.parametrize("splits", [0, 1, 3])
+    @each("classes", [0, 1, 2, 100])
+    @each("splits", [0, 1, 3])
     def test_it_is_json_and_a_figure_that_plotly_accepts(self, classes: int, splits: int) -> None:
         counts = {f"split {s}": [s + i for i in range(classes)] for s in range(splits)}
         check(class_balance_figure([f"class {i}" for i in range(classes)], counts))
@@ -112,8 +113,8 @@ class TestClassBalance:
 
 
 class TestHistogram:
-    @pytest.mark.parametrize("mark", [None, *(LengthMark(x, "reads it") for x in (0, 4, 25, 128, 10_000))])
-    @pytest.mark.parametrize(
+    @each("mark", [None, *(LengthMark(x, "reads it") for x in (0, 4, 25, 128, 10_000))])
+    @each(
         "lengths", [[], [0], [7], [7] * 50, [0, 1], [5, 2000], [3, 3, 3, 900_000], [*range(10_000)], [10_000, 10_007]]
     )
     def test_it_is_json_and_a_figure_that_plotly_accepts(self, lengths: list[int], mark: LengthMark | None) -> None:
@@ -127,8 +128,8 @@ class TestHistogram:
             assert all(low <= left < right <= high for left, right, _, _ in bars)
             assert all(one[1] < other[0] for one, other in pairwise(bars))
 
-    @pytest.mark.parametrize("seed", range(5))
-    @pytest.mark.parametrize("count", [10, 300, 5_000])
+    @each("seed", range(5))
+    @each("count", [10, 300, 5_000])
     def test_every_bar_counts_the_lengths_it_names(self, count: int, seed: int) -> None:
         lengths = [*made_lengths(count, seed), 3_000]
         for _, _, counted, hover in bars_of(histogram_figure(lengths, "words")):
@@ -164,18 +165,18 @@ class TestHistogram:
         assert bars[-1][2] == 1
         assert bars[-1][1] < 30
 
-    @pytest.mark.parametrize("lengths", [[5], [5, 5, 7], [3, 4, 900]])
+    @each("lengths", [[5], [5, 5, 7], [3, 4, 900]])
     def test_few_texts_have_whole_ticks(self, lengths: list[int]) -> None:
         layout = histogram_figure(lengths, "words")["layout"]
         assert layout["yaxis"]["dtick"] == 1
         ticks = layout["xaxis"].get("tickvals", [])[:-1]
         assert ticks == [int(tick) for tick in ticks] if ticks else layout["xaxis"]["dtick"] == 1
 
-    @pytest.mark.parametrize("lengths", [[7], [10, 20, 24], [*range(500)]])
+    @each("lengths", [[7], [10, 20, 24], [*range(500)]])
     def test_lengths_close_together_have_no_shared_bar(self, lengths: list[int]) -> None:
         assert "ticktext" not in histogram_figure(lengths, "words")["layout"]["xaxis"]
 
-    @pytest.mark.parametrize("longest", [1, 39, 40, 41, 399, 4_000, 123_456])
+    @each("longest", [1, 39, 40, 41, 399, 4_000, 123_456])
     def test_bars_are_neither_too_many_nor_of_odd_widths(self, longest: int) -> None:
         figure = histogram_figure([*range(0, longest + 1, max(1, longest // 500))], "words")
         assert len(figure["data"][0]["x"]) <= 42
@@ -199,7 +200,7 @@ class TestMark:
         assert (line["x0"], line["x1"], line["y0"], line["y1"]) == (32, 32, 0, 1)
         assert (note["x"], note["xref"], note["text"]) == (32, "x", "reads 32 tokens")
 
-    @pytest.mark.parametrize(("length", "anchor"), [(12, "left"), (55, "right")])
+    @each(("length", "anchor"), [(12, "left"), (55, "right")])
     def test_its_text_stands_where_there_is_room(self, length: int, anchor: str) -> None:
         layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(length, "reads"))["layout"]
         assert layout["annotations"][0]["xanchor"] == anchor
@@ -208,7 +209,7 @@ class TestMark:
         layout = histogram_figure([*range(10, 60)], "tokens", LengthMark(80, "reads"))["layout"]
         assert layout["shapes"][0]["x0"] == 80 < layout["xaxis"]["range"][1] < 85
 
-    @pytest.mark.parametrize(
+    @each(
         ("lengths", "length", "text"),
         [([*range(10, 60)], 512, "reads →"), ([*range(900, 950)], 128, "← reads"), ([], 128, "reads →")],
     )
@@ -218,8 +219,8 @@ class TestMark:
         assert layout["annotations"][0]["text"] == text
         assert layout["annotations"][0]["xref"] == "paper"
 
-    @pytest.mark.parametrize("length", [30, 50, 64, 70, 90, 128, 200, 256, 512])
-    @pytest.mark.parametrize("seed", range(5))
+    @each("length", [30, 50, 64, 70, 90, 128, 200, 256, 512])
+    @each("seed", range(5))
     def test_a_line_never_stands_in_the_bar_that_is_off_the_scale(self, seed: int, length: int) -> None:
         figure = histogram_figure([*made_lengths(500, seed), 3_000], "tokens", LengthMark(length, "reads"))
         if figure["layout"]["shapes"]:
@@ -247,7 +248,7 @@ class TestScores:
         assert bars["y"] == expected
         assert sum(bars["y"]) == len(scores)
 
-    @pytest.mark.parametrize("scores", [[], [3.0], [0.1] * 5, [1e308, -1e308], [0.0, 1.0]])
+    @each("scores", [[], [3.0], [0.1] * 5, [1e308, -1e308], [0.0, 1.0]])
     def test_odd_scores_make_a_figure_too(self, scores: list[float]) -> None:
         figure = score_figure(scores)
         go.Figure(figure)

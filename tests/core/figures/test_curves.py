@@ -26,6 +26,7 @@ from core.figures.curves import (
 from core.figures.smoothing import Smoothing
 from core.figures.template import ACCENT, MAX_CURVE_POINTS, QUIET, Figure
 from core.losses.registry import LOSSES
+from tests.cases import each
 
 
 def made_steps(count: int) -> list[Step]:
@@ -68,7 +69,7 @@ def trace_named(figure: Figure, name: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 50, 5_000])
+@each("count", [0, 1, 2, 50, 5_000])
 def test_it_is_json_and_a_figure_that_plotly_accepts(count: int) -> None:
     figure = drawn(
         made_steps(count),
@@ -116,14 +117,14 @@ def test_a_value_that_is_no_number_leaves_a_gap() -> None:
     assert trace_named(drawn(steps), "total")["y"] == [None, 0.5, None]
 
 
-@pytest.mark.parametrize("name", KNOB_SYMBOLS)
+@each("name", KNOB_SYMBOLS)
 def test_a_turn_is_marked_between_the_steps(name: Any) -> None:
     layout = drawn(made_steps(10), turns=[KnobTurn(step=4, name=name, value=0.25)])["layout"]
     assert {(shape["x0"], shape["x1"]) for shape in layout["shapes"]} == {(3.5, 3.5)}
     assert layout["annotations"][-1]["text"] == f"{KNOB_SYMBOLS[name]} 0.25"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text"),
     [
         ("supcon.temperature", "SCL τ 0.25"),
@@ -140,7 +141,7 @@ def test_the_knob_of_a_term_says_whose_it_is(name: str, text: str) -> None:
 
 
 class TestTerms:
-    @pytest.mark.parametrize(
+    @each(
         ("part", "label"),
         [
             ("cross_entropy", "CE"),
@@ -156,7 +157,7 @@ class TestTerms:
     def test_a_part_has_a_name_for_people(self, part: str, label: str) -> None:
         assert part_label(part) == label
 
-    @pytest.mark.parametrize("loss", LOSSES)
+    @each("loss", LOSSES)
     def test_the_terms_of_one_loss_have_colours_of_their_own(self, loss: str) -> None:
         colours = [part_colour(loss), *(part_colour(f"{loss}_{number}") for number in range(2, 9))]
         assert len(set(colours)) == 8
@@ -169,7 +170,7 @@ class TestTerms:
         assert not {*(entry.colour for entry in LOSSES.values()), ACCENT, QUIET} & {*MORE_COLOURS}
         assert len(set(MORE_COLOURS)) == len(MORE_COLOURS)
 
-    @pytest.mark.parametrize("name", PRESETS)
+    @each("name", PRESETS)
     def test_of_every_preset_no_two_lines_look_alike(self, name: str) -> None:
         for given in PRESETS[name].objectives:
             keys = build(ObjectiveConfig, given).keys
@@ -287,7 +288,7 @@ def test_every_loss_has_a_colour_of_its_own() -> None:
     assert len({entry.colour for entry in LOSSES.values()}) == len(LOSSES)
 
 
-@pytest.mark.parametrize("steps", [[], made_steps(10)])
+@each("steps", [[], made_steps(10)])
 def test_the_panels_do_not_overlap(steps: list[Step]) -> None:
     layout = drawn(steps)["layout"]
     domains = [axis["domain"] for name, axis in sorted(layout.items()) if name.startswith("yaxis")]
@@ -307,7 +308,7 @@ class TestCosine:
         assert (cosine["x"], cosine["y"], cosine["yaxis"]) == ([1, 6, 11, 16, 21], [0.3] * 5, "y4")
         assert trace_named(figure, "SCL on block 6, every 5 steps")["yaxis"] == "y3"
 
-    @pytest.mark.parametrize("count", [5_001, 20_001])
+    @each("count", [5_001, 20_001])
     def test_a_long_run_is_thinned_by_the_steps_that_have_it(self, count: int) -> None:
         cosine = trace_named(drawn(made_steps(count)), "cosine on block 6, every 5 steps")
         assert len(cosine["x"]) == MAX_CURVE_POINTS

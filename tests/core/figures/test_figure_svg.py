@@ -11,6 +11,7 @@ import pytest
 from core.events import Evaluation, Step
 from core.figures.curves import curves_figure
 from core.figures.figure_svg import figure_svg, with_shared_ranges
+from tests.cases import each
 
 MARGIN = {"l": 60, "r": 40, "t": 10, "b": 30}
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -50,7 +51,7 @@ def test_a_logarithmic_axis_puts_powers_at_equal_distances() -> None:
     assert lines(root) == [[(60.0, 210.0), (210.0, 110.0), (360.0, 10.0)]]
 
 
-@pytest.mark.parametrize("nothing", [None, float("nan"), float("inf")])
+@each("nothing", [None, float("nan"), float("inf")])
 def test_a_line_is_broken_where_nothing_was_measured(nothing: float | None) -> None:
     root = drawn(figure([{"x": [0, 2, 4, 6, 8], "y": [1, 1, nothing, 2, 2]}]))
     assert [len(line) for line in lines(root)] == [2, 2]

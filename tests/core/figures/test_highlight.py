@@ -23,6 +23,7 @@ from core.figures.highlight import (
     before_and_after_html,
     highlighted_html,
 )
+from tests.cases import each
 
 HOSTILE = [
     '<img src=x onerror="alert(1)">',
@@ -140,7 +141,7 @@ def only(markup: str) -> Block:
     return block
 
 
-@pytest.mark.parametrize("side", HOSTILE + PLAIN)
+@each("side", HOSTILE + PLAIN)
 class TestAnyText:
     def test_it_is_reproduced_exactly(self, side: str) -> None:
         text = made_text(side)
@@ -223,8 +224,8 @@ class TestStrength:
         assert "outline" not in first.attributes["style"]
         assert second.attributes["title"] == "attention 0.2000, in the top k"
 
-    @pytest.mark.parametrize("weight", [1.0, -1.0])
-    @pytest.mark.parametrize(("letters", "page"), THEMES)
+    @each("weight", [1.0, -1.0])
+    @each(("letters", "page"), THEMES)
     def test_letters_stand_out_against_the_strongest_background(
         self, weight: float, letters: tuple[int, int, int], page: tuple[int, int, int]
     ) -> None:
@@ -361,7 +362,7 @@ class TestBeforeAndAfter:
         assert [block.label for block in Reader(markup).blocks] == ["Step 0", "Step 9"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("weights", "scale", "message"),
     [
         ([0.1], None, "weights has 1 numbers: expected one for each of the 2 words"),

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from core.figures.interval_chart import IntervalRow, interval_chart
+from tests.cases import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROWS = [
@@ -65,7 +66,7 @@ def test_what_came_from_outside_is_text() -> None:
     assert any(one.text == '<script>&"</script>' for one in root.iter(f"{SVG}title"))
 
 
-@pytest.mark.parametrize("scores", [(0.5,), (0.0, 0.0), (1e-9, 2e-9), (-3.0, 400.0)])
+@each("scores", [(0.5,), (0.0, 0.0), (1e-9, 2e-9), (-3.0, 400.0)])
 def test_any_scores_have_room(scores: tuple[float, ...]) -> None:
     root = parsed([IntervalRow("one", scores)], percent=False)
     width = float((root.get("viewBox") or "").split()[2])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from core.figures.lab_curves import lab_figure
+from tests.cases import each
 
 
-@pytest.mark.parametrize("settings", [1, 2])
-@pytest.mark.parametrize(("measured", "panels"), [(True, 4), (False, 2)])
+@each("settings", [1, 2])
+@each(("measured", "panels"), [(True, 4), (False, 2)])
 def test_every_setting_has_its_curves_in_the_panels_that_are_there(settings: int, measured: bool, panels: int) -> None:
     figure = lab_figure(settings, measured=measured, height=400)
     json.dumps(figure, allow_nan=False)

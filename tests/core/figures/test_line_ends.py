@@ -9,6 +9,7 @@ import pytest
 
 from core.figures.line_ends import LINE_PX, MARGIN_PX, line_ends, margin_px, spread
 from core.figures.template import Figure
+from tests.cases import each
 
 AXES = {"yaxis": {"domain": [0.5, 1.0]}, "yaxis3": {"domain": [0.0, 0.5], "type": "log"}}
 
@@ -31,7 +32,7 @@ class TestSpread:
     def test_more_than_fit_share_the_room(self) -> None:
         assert spread([5.0] * 5, 10, 0, 20) == [0.0, 5.0, 10.0, 15.0, 20.0]
 
-    @pytest.mark.parametrize("seed", range(5))
+    @each("seed", range(5))
     def test_no_other_places_move_less(self, seed: int) -> None:
         """The sum of squares is least among all places on a grid that keep gap and order."""
         wanted = np.random.default_rng(seed).uniform(0, 20, 3).round()

@@ -22,6 +22,7 @@ from core.figures.map_data import (
     places_bundle,
     values_bundle,
 )
+from tests.cases import each
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 FORMATS = {"uint8": "B", "uint16": "H"}
@@ -54,7 +55,7 @@ def places_of(bundle: Bundle) -> list[list[list[float]]]:
     return frames
 
 
-@pytest.mark.parametrize("axes", [2, 3])
+@each("axes", [2, 3])
 def test_places_come_back_to_a_65534th_of_the_box(axes: int) -> None:
     frames = np.random.default_rng(0).normal(size=(4, 7, axes)) * [5, 1, 2][:axes] + 100
     bundle = places_bundle(frames)
@@ -81,9 +82,7 @@ def test_the_box_holds_every_frame_of_every_stack() -> None:
     assert 0 < box.reach[1] < box.reach[0]
 
 
-@pytest.mark.parametrize(
-    "frames", [np.zeros((2, 3, 2)), np.zeros((0, 3, 2)), np.zeros((1, 0, 3)), np.full((1, 2, 2), 7.0)]
-)
+@each("frames", [np.zeros((2, 3, 2)), np.zeros((0, 3, 2)), np.zeros((1, 0, 3)), np.full((1, 2, 2), 7.0)])
 def test_a_map_without_width_still_has_a_box(frames: np.ndarray) -> None:
     assert all(reach > 0 for reach in box_of(frames).reach)
     np.testing.assert_allclose(np.array(places_of(places_bundle(frames))).reshape(-1), frames.reshape(-1), atol=1e-3)
@@ -103,7 +102,7 @@ def test_points_outside_a_given_box_are_refused() -> None:
         places_bundle(np.ones((1, 2, 2)) * 9, box_of(np.ones((1, 2, 2)) * [[0.5, 1.0]]))
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (1, 3, 4), (1, 3, 1)])
+@each("shape", [(3, 2), (1, 3, 4), (1, 3, 1)])
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"give \[F, N, 2\] or \[F, N, 3\]"):
         places_bundle(np.zeros(shape))
@@ -134,7 +133,7 @@ def test_texts_travel_as_they_are_and_no_longer_than_a_hover() -> None:
     assert found["splits"] is False
 
 
-@pytest.mark.parametrize("wrong", [{"texts": ["a"]}, {"labels": [0]}, {"splits": ["train"]}])
+@each("wrong", [{"texts": ["a"]}, {"labels": [0]}, {"splits": ["train"]}])
 def test_lengths_that_differ_are_refused(wrong: dict[str, Any]) -> None:
     good: dict[str, Any] = {"ids": [1, 2], "texts": ["a", "b"], "labels": [0, 0], "classes": ["c"]}
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} has 1 values: give one for each of the 2 ids"):
@@ -154,7 +153,7 @@ def test_categories_that_are_the_same_in_all_frames_say_so() -> None:
     assert (found["frames"], found["codes"], found["colours"]) == (0, [1, 0], ["#0072b2", "#d55e00"])
 
 
-@pytest.mark.parametrize("codes", [[0, 2], [-2]])
+@each("codes", [[0, 2], [-2]])
 def test_a_code_without_a_name_is_refused(codes: list[int]) -> None:
     with pytest.raises(ValueError, match="codes do not fit 2 names"):
         categories_bundle(codes, ["a", "b"], "Label")
@@ -172,6 +171,6 @@ def test_values_beyond_given_ends_get_the_colour_of_the_end() -> None:
     assert read(values_bundle([-5.0, 0.5, 9.0], "Confidence", 0, 1))["codes"] == [0, 127, 254]
 
 
-@pytest.mark.parametrize(("values", "codes"), [([], []), ([math.nan], [255]), ([3.0, 3.0], [0, 0])])
+@each(("values", "codes"), [([], []), ([math.nan], [255]), ([3.0, 3.0], [0, 0])])
 def test_values_without_a_range_have_a_colour_all_the_same(values: list[float], codes: list[int]) -> None:
     assert read(values_bundle(values, "Loss"))["codes"] == codes

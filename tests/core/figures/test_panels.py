@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from core.figures.panels import Place, axis_name, grid, stacked
+from tests.cases import each
 
 
 def overlap(one: Place, other: Place) -> bool:
@@ -15,7 +16,7 @@ def overlap(one: Place, other: Place) -> bool:
     return across > 0 and down > 0
 
 
-@pytest.mark.parametrize(("number", "names"), [(1, ("y", "yaxis")), (2, ("y2", "yaxis2"))])
+@each(("number", "names"), [(1, ("y", "yaxis")), (2, ("y2", "yaxis2"))])
 def test_names_are_plotlys(number: int, names: tuple[str, str]) -> None:
     assert (axis_name("y", number), axis_name("y", number, layout=True)) == names
 
@@ -33,7 +34,7 @@ def test_no_panels_at_all() -> None:
     assert stacked([], 0.1) == grid(0, 3, (0.1, 0.1)) == []
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+@each("count", [1, 2, 3, 4, 7])
 def test_a_grid_is_read_like_a_page(count: int) -> None:
     places = grid(count, 3, (0.1, 0.2))
     assert len(places) == count

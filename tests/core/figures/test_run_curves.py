@@ -24,6 +24,7 @@ from core.figures.run_curves import (
 )
 from core.figures.smoothing import RAW, Smoothing, smoothed
 from core.figures.template import MAX_CURVE_POINTS, Figure
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 HOSTILE = "<img src=x onerror=alert(1)>" + "y" * 2000
@@ -44,9 +45,9 @@ def loss(*curves: Curve | None, **more: Any) -> MeasurePanel:
     return MeasurePanel("Loss, nats", curves, **more)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 50, 5_000])
-@pytest.mark.parametrize("runs", [1, 2, MOST_RUNS])
-@pytest.mark.parametrize("smoothing", [RAW, STRONG, Smoothing("average", 9)])
+@each("count", [0, 1, 2, 50, 5_000])
+@each("runs", [1, 2, MOST_RUNS])
+@each("smoothing", [RAW, STRONG, Smoothing("average", 9)])
 def test_it_is_json_and_a_figure_that_plotly_accepts(count: int, runs: int, smoothing: Smoothing) -> None:
     curves = [made(count) for _ in range(runs)]
     spread = Curve(curves[0].x, curves[0].y, [0.1] * count)
@@ -56,7 +57,7 @@ def test_it_is_json_and_a_figure_that_plotly_accepts(count: int, runs: int, smoo
     go.Figure(figure)
 
 
-@pytest.mark.parametrize("panels", [(), (loss(None, None),), (loss(),)])
+@each("panels", [(), (loss(None, None),), (loss(),)])
 def test_nothing_to_draw(panels: tuple[MeasurePanel, ...]) -> None:
     figure = drawn(*panels)
     assert figure["data"] == []
@@ -158,7 +159,7 @@ class TestBand:
         bands = drawn(loss(Curve(list(range(8)), mean, std)))["data"][:-1]
         assert [band["x"] for band in bands] == [[0, 1, 1, 0]]
 
-    @pytest.mark.parametrize(("std", "log"), [(0.5, True), (1.0, False), (2.0, False)])
+    @each(("std", "log"), [(0.5, True), (1.0, False), (2.0, False)])
     def test_a_band_that_reaches_zero_makes_the_axis_a_plain_one(self, std: float, log: bool) -> None:
         curve = Curve([0.0, 1.0], [1.0, 2.0], [std, std])
         axis = drawn(loss(curve, made(), log=True))["layout"]["yaxis"]

@@ -9,6 +9,7 @@ import pytest
 
 from core.errors import ConfigError
 from core.figures.smoothing import RAW, Smoothing, smoothed
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=60).tolist()
@@ -34,22 +35,22 @@ def slow_average(values: list[float], window: int) -> list[float]:
     return out
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.99, 0.9999])
+@each("beta", [0.0, 0.5, 0.9, 0.99, 0.9999])
 def test_exponential(beta: float) -> None:
     assert smoothed(NOISE, Smoothing("exponential", beta)) == pytest.approx(slow_exponential(NOISE, beta))
 
 
-@pytest.mark.parametrize("window", [1, 2, 3, 4, 9, 59, 60, 61, 1000])
+@each("window", [1, 2, 3, 4, 9, 59, 60, 61, 1000])
 def test_average(window: int) -> None:
     assert smoothed(NOISE, Smoothing("average", window)) == pytest.approx(slow_average(NOISE, window))
 
 
-@pytest.mark.parametrize("how", [RAW, Smoothing("exponential", 0.0), Smoothing("average", 1)])
+@each("how", [RAW, Smoothing("exponential", 0.0), Smoothing("average", 1)])
 def test_none_at_all(how: Smoothing) -> None:
     assert smoothed(NOISE, how) == pytest.approx(NOISE)
 
 
-@pytest.mark.parametrize("how", [Smoothing("exponential", 0.95), Smoothing("average", 11)])
+@each("how", [Smoothing("exponential", 0.95), Smoothing("average", 11)])
 class TestBoth:
     def test_the_first_value_is_its_own(self, how: Smoothing) -> None:
         assert smoothed(NOISE, how)[0] == pytest.approx(NOISE[0])
@@ -60,7 +61,7 @@ class TestBoth:
     def test_less_noise_is_left(self, how: Smoothing) -> None:
         assert np.std([value for value in smoothed(NOISE, how) if value is not None]) < 0.7 * np.std(NOISE)
 
-    @pytest.mark.parametrize("gap", [None, math.nan, math.inf, -math.inf])
+    @each("gap", [None, math.nan, math.inf, -math.inf])
     def test_gaps_stay_gaps_and_touch_nothing_else(self, how: Smoothing, gap: float | None) -> None:
         places = [0, 7, 8, 30, 59]
         holed: list[float | None] = [gap if i in places else value for i, value in enumerate(NOISE)]
@@ -69,7 +70,7 @@ class TestBoth:
         whole = smoothed([value for i, value in enumerate(NOISE) if i not in places], how)
         assert [value for value in found if value is not None] == pytest.approx(whole)
 
-    @pytest.mark.parametrize("values", [[], [None], [None, None]])
+    @each("values", [[], [None], [None, None]])
     def test_nothing_to_smooth(self, how: Smoothing, values: list[None]) -> None:
         assert smoothed(values, how) == values
 
@@ -84,7 +85,7 @@ def test_a_straight_line_is_not_shifted_by_an_average() -> None:
     assert smoothed(line, Smoothing("average", 9)) == pytest.approx(line)
 
 
-@pytest.mark.parametrize(
+@each(
     "how",
     [
         Smoothing("exponential", 1.0),

@@ -6,8 +6,6 @@ import itertools
 import json
 import math
 
-import pytest
-
 from core.figures.template import (
     HOVER_LINES,
     HOVER_WIDTH,
@@ -20,11 +18,12 @@ from core.figures.template import (
     short_text,
     thinned,
 )
+from tests.cases import each
 
 HOSTILE = "<img src=x onerror=alert(1)> & \"quotes\" 'single' </b><script>"
 
 
-@pytest.mark.parametrize("clean", [plain_text, short_text])
+@each("clean", [plain_text, short_text])
 def test_markup_is_escaped(clean: object) -> None:
     assert callable(clean)
     text = clean(HOSTILE).replace("<br>", "")
@@ -39,7 +38,7 @@ def test_a_short_text_is_kept() -> None:
     assert short_text("  two\n\twords ") == "two words"
 
 
-@pytest.mark.parametrize("text", ["word " * 400, "x" * 2000, "猫" * 2000], ids=["words", "one word", "wide"])
+@each("text", ["word " * 400, "x" * 2000, "猫" * 2000])
 def test_a_long_text_is_wrapped_and_cut(text: str) -> None:
     lines = plain_text(text).split("<br>")
     assert len(lines) == HOVER_LINES
@@ -51,7 +50,7 @@ def test_a_line_break_never_falls_into_an_escape() -> None:
     assert all(set(line.split("&amp;")) <= {""} for line in plain_text("&" * 300).split("<br>")[:-1])
 
 
-@pytest.mark.parametrize("text", ["word " * 20, "x" * 100], ids=["words", "one word"])
+@each("text", ["word " * 20, "x" * 100])
 def test_a_long_name_is_cut_and_stays_recognisable(text: str) -> None:
     short = short_text(text)
     assert len(short) <= 24
@@ -72,7 +71,7 @@ def test_the_first_classes_differ_in_both() -> None:
         assert class_symbol(one) != class_symbol(other)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 799, 800, 801, 1000, 12_345, 1_000_000])
+@each("count", [0, 1, 2, 799, 800, 801, 1000, 12_345, 1_000_000])
 def test_thinning_keeps_the_ends_and_the_order(count: int) -> None:
     kept = thinned(count)
     assert len(kept) == min(count, MAX_CURVE_POINTS)

@@ -24,6 +24,7 @@ from core.figures.words import (
     word_heatmap_figure,
 )
 from core.representation.attention import RankAgreement
+from tests.cases import each
 
 HOSTILE = ['<img src=x onerror="alert(1)">', "<b>\"'&", "w" * 2000, "👩‍👩‍👧", "رائع", "%{x}", "这部电影"]
 AGREEMENT = RankAgreement(0.25, -0.5, 4)
@@ -72,7 +73,7 @@ def all_figures(words: list[str]) -> list[Figure]:
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 40])
+@each("count", [0, 1, 2, 40])
 def test_they_are_json_and_figures_that_plotly_accepts(count: int) -> None:
     for figure in all_figures([f"word{i}" for i in range(count)]):
         check(figure)
@@ -89,7 +90,7 @@ def test_hostile_words_are_text() -> None:
         assert "w" * 61 not in texts
 
 
-@pytest.mark.parametrize("number", range(3))
+@each("number", range(3))
 def test_the_revision_is_kept(number: int) -> None:
     assert all_figures(["a", "b"])[number]["layout"]["uirevision"] == "run"
 
@@ -190,7 +191,7 @@ class TestAttentionAgainstEffect:
         figure = attention_against_effect_figure(["a"], np.ones(1), np.ones(1), AGREEMENT, revision="r")
         assert figure["layout"]["title"]["text"] == "Kendall τ-b 0.25, Spearman ρ −0.50, 4 words"
 
-    @pytest.mark.parametrize(
+    @each(
         ("agreement", "sentence"),
         [
             (RankAgreement(-1.0, 0.004, 12), "Kendall τ-b −1.00, Spearman ρ 0.00, 12 words"),
@@ -207,8 +208,8 @@ class TestAttentionAgainstEffect:
         named = named_points(attention_against_effect_figure(words, places, places, AGREEMENT, revision="r"))
         assert set(named) == {f"w{i}" for i in range(12 - LABELLED_POINTS, 12)}
 
-    @pytest.mark.parametrize("seed", range(8))
-    @pytest.mark.parametrize("width_px", [270, 520])
+    @each("seed", range(8))
+    @each("width_px", [270, 520])
     def test_no_name_lies_over_another_or_over_a_point(self, seed: int, width_px: int) -> None:
         rng = np.random.default_rng(seed)
         count = 60

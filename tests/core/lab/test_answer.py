@@ -11,6 +11,7 @@ import pytest
 from core.errors import ConfigError
 from core.lab.answer import answer
 from core.lab.choices import BY_SPACE, SPACES
+from tests.cases import each
 
 
 def asked(**question: Any) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def asked(**question: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("space", "loss"), [(space, loss) for space in SPACES for loss in BY_SPACE[space]])
+@each(("space", "loss"), [(space, loss) for space in SPACES for loss in BY_SPACE[space]])
 def test_what_was_answered_can_be_gone_on_from(space: str, loss: str) -> None:
     question = {"stage": {"space": space, "points": 10}, "settings": [{"loss": loss, "weight": 0.5}]}
     whole = asked(**question, steps=8)["panels"][0]["moments"]
@@ -36,7 +37,7 @@ def test_two_settings_begin_at_the_same_points() -> None:
     np.testing.assert_array_equal(first[:, 0], second[:, 0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("space", "to", "kept"),
     [
         ("circle", (3.0, 4.0), (0.6, 0.8)),
@@ -110,13 +111,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("question", "problem"), BAD)
+@each(("question", "problem"), BAD)
 def test_what_cannot_be_asked_is_said(question: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         asked(**question)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"steps": NaN}', "[" * 100_000])
+@each("text", ["", "{", "[]", "3", '{"steps": NaN}', "[" * 100_000])
 def test_what_is_no_question_is_said(text: str) -> None:
     with pytest.raises(ConfigError):
         answer(text)

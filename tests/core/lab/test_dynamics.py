@@ -13,6 +13,7 @@ from core.errors import ConfigError
 from core.lab.choices import BY_SPACE, LAB_LOSSES, SPACES, Setting, Stage
 from core.lab.dynamics import Played, Vectors, drawn, first_vectors, logits_at, play
 from core.lab.layouts import simplex_corners, start_of
+from tests.cases import each
 
 EVERY = [(space, loss) for space in SPACES for loss in BY_SPACE[space]]
 
@@ -92,9 +93,9 @@ def loss_by_loops(stage: Stage, setting: Setting, points: np.ndarray, class_vect
     return weight * contrast() + ((1 - weight) * ce() if weight < 1 else 0.0)
 
 
-@pytest.mark.parametrize("layout", ["random", "imbalanced"])
-@pytest.mark.parametrize("weight", [1.0, 0.6])
-@pytest.mark.parametrize(("space", "loss"), EVERY)
+@each("layout", ["random", "imbalanced"])
+@each("weight", [1.0, 0.6])
+@each(("space", "loss"), EVERY)
 def test_loss_and_gradient_are_those_of_a_slow_loop(space: str, loss: str, weight: float, layout: str) -> None:
     stage, setting = stage_of(space, layout), Setting(loss=loss, weight=weight, temperature=0.4)
     vectors = first_vectors(stage, setting)
@@ -117,7 +118,7 @@ def test_loss_and_gradient_are_those_of_a_slow_loop(space: str, loss: str, weigh
         np.testing.assert_allclose(moment.arrows, -gradient, atol=1e-6)
 
 
-@pytest.mark.parametrize(("space", "loss"), EVERY)
+@each(("space", "loss"), EVERY)
 def test_a_step_goes_along_the_arrows(space: str, loss: str) -> None:
     first, second = played(space, loss, 1, learning_rate=0.2).moments
     if space == "simplex":
@@ -131,7 +132,7 @@ def test_a_step_goes_along_the_arrows(space: str, loss: str) -> None:
     np.testing.assert_allclose(second.places, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(("space", "loss"), EVERY)
+@each(("space", "loss"), EVERY)
 def test_small_steps_lower_the_loss(space: str, loss: str) -> None:
     losses = [moment.loss for moment in played(space, loss, 20, learning_rate=0.05, temperature=0.5).moments]
     assert all(after < before for before, after in itertools.pairwise(losses))
@@ -165,7 +166,7 @@ def test_an_explosion_within_one_step_is_noticed() -> None:
     assert len(found.moments) < 6
 
 
-@pytest.mark.parametrize("loss", ["out", "in"])
+@each("loss", ["out", "in"])
 def test_a_collapsed_start_lies_on_the_collapse_line(loss: str) -> None:
     found = played("sphere", loss, layout="collapsed", points=30, temperature=1.0)
     assert found.collapse == pytest.approx(math.log(29))
@@ -190,7 +191,7 @@ def test_identical_points_of_a_class_stay_together() -> None:
     assert all(np.allclose(last[i], last[j]) for i, j in twins)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 4])
+@each("classes", [2, 3, 4])
 def test_a_place_on_the_simplex_and_its_logits_are_each_others(classes: int) -> None:
     shares = np.arange(1, classes + 1) / np.arange(1, classes + 1).sum()
     place = shares @ simplex_corners(classes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from core.lab.choices import LAYOUTS, SPACES, Stage
 from core.lab.layouts import simplex_corners, start_of, width
+from tests.cases import each
 
 EVERY = list(itertools.product(SPACES, LAYOUTS, (2, 3, 4), (6, 31, 60)))
 
@@ -17,7 +17,7 @@ def stage(space: str, layout: str, classes: int = 3, points: int = 30, seed: int
     return Stage.model_validate({"space": space, "layout": layout, "classes": classes, "points": points, "seed": seed})
 
 
-@pytest.mark.parametrize(("space", "layout", "classes", "points"), EVERY)
+@each(("space", "layout", "classes", "points"), EVERY)
 def test_every_start_has_its_size_and_every_class(space: str, layout: str, classes: int, points: int) -> None:
     made = stage(space, layout, classes, points)
     start = start_of(made)
@@ -66,7 +66,7 @@ def test_duplicates_lie_on_a_text_of_their_class_and_two_on_one_of_another() -> 
         assert all((labels[twin] == labels[place]) == (place < 28) for twin in twins)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 4])
+@each("classes", [2, 3, 4])
 def test_corners_are_equally_far_apart(classes: int) -> None:
     corners = simplex_corners(classes)
     apart = [np.linalg.norm(one - other) for one, other in itertools.combinations(corners, 2)]

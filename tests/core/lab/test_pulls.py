@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 import torch
 
 from core.lab.choices import LAB_LOSSES, Setting, Stage
@@ -14,6 +13,7 @@ from core.lab.layouts import start_of
 from core.lab.pulls import Pull
 from core.lessons.lesson import lessons
 from pages.ui.lab.written import read_setting
+from tests.cases import each
 
 LOSSES = ("out", "in", "dscl", "simcse", "ce")
 EVERY = list(itertools.product(("circle", "sphere", "plane"), LOSSES, (1.0, 0.4)))
@@ -44,8 +44,8 @@ def pulls_at(stage: Stage, setting: Setting, anchor: int) -> tuple[Pull, ...]:
     return tuple(play(stage, setting, first_vectors(stage, setting), 0, anchor).moments[0].pulls)
 
 
-@pytest.mark.parametrize(("layout", "anchor"), [("random", 4), ("imbalanced", 11)])
-@pytest.mark.parametrize(("space", "loss", "weight"), EVERY)
+@each(("layout", "anchor"), [("random", 4), ("imbalanced", 11)])
+@each(("space", "loss", "weight"), EVERY)
 def test_they_sum_to_the_gradient_of_the_anchors_loss(
     space: str, loss: str, weight: float, layout: str, anchor: int
 ) -> None:
@@ -72,7 +72,7 @@ def test_they_sum_to_the_gradient_of_the_anchors_loss(
     torch.testing.assert_close(summed, gradient)
 
 
-@pytest.mark.parametrize(("space", "loss", "weight"), EVERY)
+@each(("space", "loss", "weight"), EVERY)
 def test_only_what_is_related_attracts(space: str, loss: str, weight: float) -> None:
     stage = Stage.model_validate({"space": space, "points": 12})
     pulls = pulls_at(stage, Setting(loss=loss, weight=weight, temperature=0.3), 4)

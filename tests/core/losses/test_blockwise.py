@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from core.losses import blockwise, supcon
 from core.losses.blockwise import SAFE_EXPONENT, group_similarity, others_logsumexp, strip_height
 from core.losses.supcon import supcon_loss
+from tests.cases import each
 
 GROUPS = torch.tensor([2, 0, 2, 1, 0, 2, 0, 3, 2])
 DTYPES = [torch.float32, torch.float64]
@@ -40,7 +41,7 @@ def _height(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("_height")
-@pytest.mark.parametrize("groups", [None, GROUPS, torch.arange(9), torch.zeros(9, dtype=torch.long)])
+@each("groups", [None, GROUPS, torch.arange(9), torch.zeros(9, dtype=torch.long)])
 class TestLogSumExp:
     def test_it_equals_the_slow_double_loop(self, groups: Tensor | None) -> None:
         for dtype in DTYPES:
@@ -56,7 +57,7 @@ class TestLogSumExp:
                         slow_logsumexp(z, temperature, groups), rel=error, abs=error * size + error
                     )
 
-    @pytest.mark.parametrize("length", [0.5, 3.0])  # inside and beyond the exponents that need no maximum
+    @each("length", [0.5, 3.0])  # inside and beyond the exponents that need no maximum
     def test_the_gradient_passes_gradcheck(self, groups: Tensor | None, length: float) -> None:
         z = random_rows(9, 3, length=length).requires_grad_()
         assert (length**2 / 0.1 <= SAFE_EXPONENT) == (length < 1)
@@ -69,8 +70,8 @@ class TestLogSumExp:
 
 
 @pytest.mark.usefixtures("_height")
-@pytest.mark.parametrize("length", [1.0, 100.0])
-@pytest.mark.parametrize("groups", [torch.arange(5), torch.tensor([0, 1, 0, 2, 1])])
+@each("length", [1.0, 100.0])
+@each("groups", [torch.arange(5), torch.tensor([0, 1, 0, 2, 1])])
 def test_a_row_without_others_gives_minus_infinity_and_no_gradient(groups: Tensor, length: float) -> None:
     z = random_rows(5, 3, length=length).requires_grad_()
     found = others_logsumexp(z, 1.0, groups)
@@ -83,7 +84,7 @@ def test_a_row_without_others_gives_minus_infinity_and_no_gradient(groups: Tenso
     assert (z.grad[~alone] != 0).all()
 
 
-@pytest.mark.parametrize("rows", [0, 1])
+@each("rows", [0, 1])
 def test_batches_without_a_pair(rows: int) -> None:
     z = torch.ones(rows, 3).requires_grad_()
     found = others_logsumexp(z, 0.1)
@@ -93,7 +94,7 @@ def test_batches_without_a_pair(rows: int) -> None:
     assert (z.grad == 0).all()
 
 
-@pytest.mark.parametrize("length", [1.0, 1e3])
+@each("length", [1.0, 1e3])
 def test_no_exponent_overflows_in_single_precision(length: float) -> None:
     z = random_rows(40, 8, dtype=torch.float32, length=length).requires_grad_()
     found = others_logsumexp(z, 0.01)
@@ -104,7 +105,7 @@ def test_no_exponent_overflows_in_single_precision(length: float) -> None:
     assert found.tolist() == pytest.approx(slow_logsumexp(z.detach(), 0.01), rel=1e-5, abs=length * length * 1e-4)
 
 
-@pytest.mark.parametrize("temperature", [0.01, 0.1])
+@each("temperature", [0.01, 0.1])
 def test_what_is_not_a_number_stays_visible(temperature: float) -> None:
     z = random_rows(6, 3)
     z[2, 1] = math.nan
@@ -150,9 +151,9 @@ class LargestTensor(TorchDispatchMode):
         return found
 
 
-@pytest.mark.parametrize("temperature", [0.01, 0.07])
-@pytest.mark.parametrize("variant", ["out", "in"])
-@pytest.mark.parametrize("labelled", [True, False])
+@each("temperature", [0.01, 0.07])
+@each("variant", ["out", "in"])
+@each("labelled", [True, False])
 def test_a_large_batch_never_holds_the_matrix_of_all_pairs(labelled: bool, variant: Any, temperature: float) -> None:
     m = 1000
     features = random_rows(m // 2, 2, 8, dtype=torch.float32).requires_grad_()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from core.losses import cross_entropy_loss, mixup_loss
 from core.losses.cross_entropy import mix
+from tests.cases import each
 
 LABELS = torch.tensor([0, 2, 1, 2])
 PARTNERS = torch.tensor([2, 0, 3, 3])
@@ -31,8 +32,8 @@ def slow_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, margin: fl
     return total / len(labels)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
-@pytest.mark.parametrize("margin", [0.0, 0.35, 10.0])
+@each("smoothing", [0.0, 0.1, 0.5])
+@each("margin", [0.0, 0.35, 10.0])
 def test_it_equals_the_slow_loop(margin: float, smoothing: float) -> None:
     for dtype in [torch.float32, torch.float64]:
         for scale in [1e-3, 1.0, 100.0]:
@@ -61,13 +62,13 @@ def test_a_margin_costs_at_most_itself() -> None:
     assert plain < margined < plain + 2.0
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@each("smoothing", [0.0, 0.2])
 def test_equal_logits_give_the_logarithm_of_the_classes(smoothing: float) -> None:
     loss = cross_entropy_loss(torch.zeros(4, 3), LABELS, label_smoothing=smoothing)
     assert loss.item() == pytest.approx(math.log(3))
 
 
-@pytest.mark.parametrize("share", [0.3, torch.tensor(0.3), torch.tensor(0.3, dtype=torch.float64)])
+@each("share", [0.3, torch.tensor(0.3), torch.tensor(0.3, dtype=torch.float64)])
 class TestMixup:
     def test_the_loss_equals_the_slow_loop(self, share: float | Tensor) -> None:
         logits = random_logits(4, 3)
@@ -123,7 +124,7 @@ def refusal(call: Any, given: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "name", "value"),
     [
         ({"logits": torch.ones(4)}, "logits", "(4,)"),
@@ -141,7 +142,7 @@ def test_a_wrong_argument_is_named_with_its_value(wrong: dict[str, Any], name: s
     assert value in message
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "name", "value"),
     [
         ({"logits": torch.ones(4)}, "logits", "(4,)"),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from core.losses import dscl_loss, supcon_loss
+from tests.cases import each
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 ALPHAS = [0.1, 0.9, "uniform"]
@@ -35,8 +36,8 @@ def slow_loss(features: Tensor, labels: Tensor, alpha: float | str, tau: float) 
     return total / len(rows)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("views", [2, 3])
+@each("alpha", ALPHAS)
+@each("views", [2, 3])
 def test_it_equals_the_slow_double_loop(views: int, alpha: Any) -> None:
     for dtype in [torch.float32, torch.float64]:
         for temperature in [0.01, 0.07, 1.0, 10.0]:
@@ -46,8 +47,8 @@ def test_it_equals_the_slow_double_loop(views: int, alpha: Any) -> None:
             assert loss.item() == pytest.approx(slow_loss(features, LABELS, alpha, temperature), rel=1e-5)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("temperature", [0.01, 0.3])
+@each("alpha", ALPHAS)
+@each("temperature", [0.01, 0.3])
 def test_the_gradient_passes_gradcheck(temperature: float, alpha: Any) -> None:
     features = random_features(5, 2, 3).requires_grad_()
     assert torch.autograd.gradcheck(
@@ -55,8 +56,8 @@ def test_the_gradient_passes_gradcheck(temperature: float, alpha: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("views", [2, 3])
-@pytest.mark.parametrize("temperature", [0.01, 0.07, 1.0, 10.0])
+@each("views", [2, 3])
+@each("temperature", [0.01, 0.07, 1.0, 10.0])
 def test_uniform_weights_are_the_outer_supervised_contrastive_loss(temperature: float, views: int) -> None:
     features = random_features(6, views, 4).requires_grad_()
     ours = dscl_loss(features, LABELS, alpha="uniform", temperature=temperature)
@@ -72,14 +73,14 @@ def test_two_views_in_classes_of_equal_size_are_uniform_at_one_share() -> None:
     assert one.item() == pytest.approx(uniform.item())
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+@each("alpha", ALPHAS)
 def test_examples_alone_in_their_class_contrast_their_own_views_only(alpha: Any) -> None:
     features = random_features(6, 3, 4)
     loss = dscl_loss(features, torch.arange(6), alpha=alpha)
     assert loss.item() == pytest.approx(supcon_loss(features).item())
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+@each("alpha", ALPHAS)
 class TestIdentities:
     def test_the_order_of_the_batch_and_of_the_views_does_not_matter(self, alpha: Any) -> None:
         features, order = random_features(6, 3, 4), torch.tensor([3, 0, 5, 1, 4, 2])
@@ -118,7 +119,7 @@ class TestIdentities:
         assert inside.item() == outside.item()
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "name", "value"),
     [
         ({"features": torch.ones(6, 4)}, "features", "(6, 4)"),

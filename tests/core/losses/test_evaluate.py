@@ -11,6 +11,7 @@ from core.losses.entry import Contrasted, Mixed, TermInput
 from core.losses.evaluate import Objective, ObjectiveValue, Term
 from core.losses.registry import LOSSES
 from core.parameters import Value
+from tests.cases import each
 
 LABELS = torch.tensor([0, 1, 0, 1, 1])
 
@@ -92,7 +93,7 @@ def test_mixed_logits_are_held_against_both_labels() -> None:
     assert found != pytest.approx(cross_entropy_loss(logits, LABELS).item())
 
 
-@pytest.mark.parametrize("variant", ["out", "in"])
+@each("variant", ["out", "in"])
 def test_supcon_takes_masks_and_a_queue_and_averages_layers(variant: str) -> None:
     mask = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1]]).bool()
     layers = (Contrasted(drawn(5, 3, 4), mask), Contrasted(drawn(5, 3, 4, seed=1)))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from core.losses import RDropLoss, cross_entropy_loss, rdrop_loss
+from tests.cases import each
 
 LABELS = torch.tensor([0, 2, 1, 2])
 
@@ -38,9 +39,9 @@ def slow_parts(logits1: Tensor, logits2: Tensor, labels: Tensor) -> tuple[float,
     return ce / len(labels), both / len(labels)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 4.0])
+@each("dtype", [torch.float32, torch.float64])
+@each("scale", [1e-3, 1.0, 100.0])
+@each("alpha", [0.0, 0.5, 4.0])
 def test_it_equals_the_slow_double_loop(alpha: float, scale: float, dtype: torch.dtype) -> None:
     one, two = (random_logits(4, 3, seed=seed, dtype=dtype) * scale for seed in (0, 1))
     ce, both = slow_parts(one, two, LABELS)
@@ -112,7 +113,7 @@ def test_half_precision_logits_are_computed_in_single_precision() -> None:
     assert rdrop_loss(one, two, LABELS).total == rdrop_loss(one.float(), two.float(), LABELS).total
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "name", "value"),
     [
         ({"logits1": torch.ones(4)}, "logits1", "(4,)"),

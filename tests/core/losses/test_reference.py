@@ -13,6 +13,7 @@ from core.losses.entry import Contrasted, ReferenceLines, TermInput
 from core.losses.evaluate import reference_lines
 from core.losses.registry import LOSSES, loss_entry
 from core.parameters import Value
+from tests.cases import each
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 MASK = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]]).bool()
@@ -70,7 +71,7 @@ def slow_counts(views: int, mask: Tensor | None, queue: Tensor | None) -> list[t
     return counts
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_supcon_lines_equal_slow_counts(shape: str) -> None:
     views, mask, queue = SHAPES[shape]
     lines = lines_of("supcon", made(drawn(views), mask, queue))
@@ -81,8 +82,8 @@ def test_supcon_lines_equal_slow_counts(shape: str) -> None:
     assert lines.bound.item() == pytest.approx(sum(bounds) / len(bounds))
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("views", [2, 3])
+@each("alpha", [0.1, 0.5, 0.9])
+@each("views", [2, 3])
 def test_dscl_lines_equal_slow_counts(views: int, alpha: float) -> None:
     lines = lines_of("dscl", made(drawn(views)), alpha=alpha)
     entropies = []
@@ -103,7 +104,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "shape", "parameters"), CASES)
+@each(("loss", "shape", "parameters"), CASES)
 def test_the_collapse_line_is_the_loss_of_equal_vectors(loss: str, shape: str, parameters: dict[str, Any]) -> None:
     views, mask, queue = SHAPES[shape]
     given = made(torch.ones(6, views, 4, dtype=torch.float64), mask, queue, equal=True)
@@ -111,7 +112,7 @@ def test_the_collapse_line_is_the_loss_of_equal_vectors(loss: str, shape: str, p
     assert loss_of(loss, given, **parameters).item() == pytest.approx(collapse, rel=1e-6)
 
 
-@pytest.mark.parametrize("weight", [0.0, 2.0, -3.0])
+@each("weight", [0.0, 2.0, -3.0])
 def test_the_collapse_line_of_triplets_counts_hard_negatives(weight: float) -> None:
     given = made(torch.ones(6, 3, 4, dtype=torch.float64))
     collapse = lines_of("simcse_supervised", given, hard_negative_weight=weight).collapse.item()
@@ -124,8 +125,8 @@ def test_the_collapse_line_is_also_that_of_equidistant_vectors() -> None:
     assert loss_of("supcon", given).item() == pytest.approx(lines_of("supcon", given).collapse.item())
 
 
-@pytest.mark.parametrize(("loss", "shape", "parameters"), CASES[:-2])
-@pytest.mark.parametrize("temperature", [0.05, 0.5])
+@each(("loss", "shape", "parameters"), CASES[:-2])
+@each("temperature", [0.05, 0.5])
 def test_no_vectors_go_below_the_bound(loss: str, shape: str, parameters: dict[str, Any], temperature: float) -> None:
     """Neither random ones nor those that were optimised to go as low as they can."""
     views, mask, queue = SHAPES[shape]
@@ -153,7 +154,7 @@ def test_the_bound_is_reached_where_there_are_no_negatives() -> None:
     assert value.item() == pytest.approx(lines.bound.item()) == pytest.approx(math.log(5))
 
 
-@pytest.mark.parametrize(
+@each(
     ("loss", "views", "parameters", "collapse"),
     [
         ("supcon", 1, {}, math.log(5)),
@@ -163,7 +164,7 @@ def test_the_bound_is_reached_where_there_are_no_negatives() -> None:
         ("simcse_supervised", 3, {"hard_negative_weight": 2.0}, math.log(11 + math.exp(2))),
     ],
 )
-@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+@each("precision", [torch.float32, torch.float64])
 def test_lines_are_in_double_precision(
     loss: str, views: int, parameters: dict[str, Any], collapse: float, precision: torch.dtype
 ) -> None:

@@ -11,12 +11,13 @@ import core.losses
 from core.errors import ConfigError
 from core.losses.entry import LossEntry
 from core.losses.registry import LOSSES, loss_entry
+from tests.cases import each
 
 # Numbers that are explained in words, not by the formula.
 BESIDE_THE_EQUATION = {"momentum", "hard_negative_weight"}
 
 
-@pytest.mark.parametrize("entry", LOSSES.values(), ids=LOSSES.keys())
+@each("entry", LOSSES.values())
 class TestEntries:
     def test_an_entry_is_found_by_its_name(self, entry: LossEntry) -> None:
         assert loss_entry(entry.name) is entry
@@ -64,7 +65,7 @@ def test_what_others_compute_is_said_where_they_differ() -> None:
         assert LOSSES[name].others_compute
 
 
-@pytest.mark.parametrize("name", ["triplet", "", "SUPCON", None, [], {}])
+@each("name", ["triplet", "", "SUPCON", None, [], {}])
 def test_an_unknown_loss_is_refused_with_the_names_that_exist(name: object) -> None:
     with pytest.raises(ConfigError, match="cross_entropy, supcon"):
         loss_entry(name)  # type: ignore[arg-type]

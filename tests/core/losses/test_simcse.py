@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from core.losses import simcse_loss, supcon_loss
+from tests.cases import each
 
 
 def random_rows(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -33,8 +34,8 @@ def slow_one_way(rows: Tensor, columns: Tensor, hard: Tensor | None, tau: float,
     return total / len(rows)
 
 
-@pytest.mark.parametrize(("with_hard", "weight"), [(False, 0.0), (True, 0.0), (True, 1.5), (True, -2.0)])
-@pytest.mark.parametrize("symmetric", [False, True])
+@each(("with_hard", "weight"), [(False, 0.0), (True, 0.0), (True, 1.5), (True, -2.0)])
+@each("symmetric", [False, True])
 def test_it_equals_the_slow_double_loop(symmetric: bool, with_hard: bool, weight: float) -> None:
     for dtype in [torch.float32, torch.float64]:
         for temperature in [0.01, 0.05, 1.0, 10.0]:
@@ -51,7 +52,7 @@ def test_it_equals_the_slow_double_loop(symmetric: bool, with_hard: bool, weight
                 assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
+@each("symmetric", [False, True])
 def test_the_gradient_passes_gradcheck(symmetric: bool) -> None:
     rows = [random_rows(4, 3, seed=seed).requires_grad_() for seed in range(3)]
     assert torch.autograd.gradcheck(lambda *z: simcse_loss(*z, hard_negative_weight=0.5, symmetric=symmetric), rows)
@@ -73,13 +74,13 @@ def test_a_rotation_of_everything_changes_nothing() -> None:
     assert simcse_loss(z1 @ rotation, z2 @ rotation).item() == pytest.approx(simcse_loss(z1, z2).item())
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3])
+@each("scale", [1e-6, 1e-3, 1e3])
 def test_the_length_of_the_vectors_does_not_matter(scale: float) -> None:
     z1, z2 = random_rows(5, 4, dtype=torch.float32), random_rows(5, 4, seed=1, dtype=torch.float32)
     assert simcse_loss(z1 * scale, z2).item() == pytest.approx(simcse_loss(z1, z2).item(), rel=1e-5)
 
 
-@pytest.mark.parametrize(("with_hard", "candidates"), [(False, 6), (True, 12)])
+@each(("with_hard", "candidates"), [(False, 6), (True, 12)])
 def test_equal_vectors_give_the_logarithm_of_the_candidates(with_hard: bool, candidates: int) -> None:
     ones = torch.ones(6, 4, dtype=torch.float64)
     assert simcse_loss(ones, ones, ones if with_hard else None).item() == pytest.approx(math.log(candidates))
@@ -127,7 +128,7 @@ def test_a_vector_of_zeros_gets_a_finite_gradient() -> None:
     assert z1.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "name", "value"),
     [
         ({"z1": torch.ones(6)}, "z1", "(6,)"),

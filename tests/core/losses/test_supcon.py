@@ -14,6 +14,7 @@ from core.losses import blockwise, supcon
 from core.losses.entry import Contrasted, TermInput
 from core.losses.evaluate import reference_lines
 from core.losses.supcon import contrastive_coefficients, supcon_loss
+from tests.cases import each
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
 VARIANTS = ["out", "in"]
@@ -79,11 +80,11 @@ def slow_losses(
     return losses
 
 
-@pytest.mark.parametrize("anchors", ["all", "one"])
-@pytest.mark.parametrize("ragged", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("relation", ["labels", "mask", "own views"])
-@pytest.mark.parametrize("views", [1, 2, 3])
+@each("anchors", ["all", "one"])
+@each("ragged", [False, True])
+@each("variant", VARIANTS)
+@each("relation", ["labels", "mask", "own views"])
+@each("views", [1, 2, 3])
 def test_it_equals_the_slow_double_loop(views: int, relation: str, variant: str, ragged: bool, anchors: str) -> None:
     n, tau, base = len(LABELS), 0.2, 0.07
     features = random_features(n, views, 4)
@@ -113,7 +114,7 @@ def test_it_equals_the_slow_double_loop(views: int, relation: str, variant: str,
 
 
 @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
-@pytest.mark.parametrize("variant", VARIANTS)
+@each("variant", VARIANTS)
 def test_without_normalisation_it_equals_the_slow_double_loop(variant: str) -> None:
     features = random_features(6, 1, 4)
     everyone = torch.ones(6, 1, dtype=torch.bool)
@@ -128,10 +129,10 @@ class TestQueue:
     PAST_LABELS = torch.tensor([2, 0, 7, 0])
 
     @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
-    @pytest.mark.parametrize("normalize", [True, False])
-    @pytest.mark.parametrize("anchors", ["all", "one"])
-    @pytest.mark.parametrize("variant", VARIANTS)
-    @pytest.mark.parametrize("relation", ["labels", "mask", "own views"])
+    @each("normalize", [True, False])
+    @each("anchors", ["all", "one"])
+    @each("variant", VARIANTS)
+    @each("relation", ["labels", "mask", "own views"])
     def test_it_equals_the_slow_double_loop(self, relation: str, variant: str, anchors: str, normalize: bool) -> None:
         features, queue = random_features(6, 2, 4), random_features(4, 4, seed=1) * 3
         mask = random_features(6, 6, seed=2) > 0
@@ -148,7 +149,7 @@ class TestQueue:
         actual = supcon_loss(features, **given, view_mask=present, queue=(queue, self.PAST_LABELS), reduction="none")
         assert actual.tolist() == pytest.approx([x or 0.0 for x in expected], abs=1e-10)
 
-    @pytest.mark.parametrize("variant", VARIANTS)
+    @each("variant", VARIANTS)
     def test_only_the_batch_gets_a_gradient(self, variant: str) -> None:
         queue = random_features(4, 3, seed=1).requires_grad_()
         features = random_features(6, 3).requires_grad_()
@@ -160,7 +161,7 @@ class TestQueue:
             lambda f: supcon_loss(f, LABELS, variant=variant, queue=(queue.detach(), self.PAST_LABELS)), features
         )
 
-    @pytest.mark.parametrize("variant", VARIANTS)
+    @each("variant", VARIANTS)
     def test_an_empty_queue_is_no_queue(self, variant: str) -> None:
         features = random_features(6, 2, 4)
         empty = (torch.zeros(0, 4), torch.zeros(0, dtype=torch.long))
@@ -172,7 +173,7 @@ class TestQueue:
         loss = supcon_loss(torch.tensor([[2.0, 0.0]]), torch.tensor([5]), temperature=1.0, queue=queue)
         assert loss.item() == pytest.approx(math.log(1 + math.e))
 
-    @pytest.mark.parametrize(
+    @each(
         ("queue", "name", "value"),
         [
             ((torch.ones(3), torch.zeros(3)), "queue features", "(3,)"),
@@ -193,8 +194,8 @@ def test_features_without_a_view_axis_have_one_view() -> None:
     assert supcon_loss(features, LABELS) == supcon_loss(features.unsqueeze(1), LABELS)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("reduction", ["mean", "mean_all", "sum", "none"])
+@each("variant", VARIANTS)
+@each("reduction", ["mean", "mean_all", "sum", "none"])
 def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
     features = random_features(6, 2, 3).requires_grad_()
     present = torch.ones(6, 2, dtype=torch.bool)
@@ -207,7 +208,7 @@ def test_the_gradient_passes_gradcheck(variant: str, reduction: str) -> None:
     )
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@each("variant", VARIANTS)
 class TestIdentities:
     def test_the_order_of_the_batch_does_not_matter(self, variant: str) -> None:
         features, order = random_features(6, 2, 4), torch.tensor([3, 0, 5, 1, 4, 2])
@@ -225,13 +226,13 @@ class TestIdentities:
         one = supcon_loss(features, LABELS, variant=variant)
         assert supcon_loss(features, renamed, variant=variant).item() == pytest.approx(one.item(), rel=1e-12)
 
-    @pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e-3, 1e3, 1e30])
+    @each("scale", [1e-30, 1e-6, 1e-3, 1e3, 1e30])
     def test_the_length_of_the_vectors_does_not_matter(self, variant: str, scale: float) -> None:
         features = random_features(6, 4, dtype=torch.float32)
         one = supcon_loss(features, LABELS, variant=variant)
         assert supcon_loss(features * scale, LABELS, variant=variant).item() == pytest.approx(one.item(), rel=1e-5)
 
-    @pytest.mark.parametrize("views", [1, 2, 3])
+    @each("views", [1, 2, 3])
     def test_equal_vectors_stand_at_the_collapse_line(self, variant: str, views: int) -> None:
         features = torch.ones(6, views, 4, dtype=torch.float64)
         loss = supcon_loss(features, LABELS, variant=variant).item()
@@ -263,7 +264,7 @@ def test_the_variants_agree_when_the_positives_of_an_anchor_are_alike() -> None:
     torch.testing.assert_close(out, inside)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_the_inner_variant_is_never_above_the_outer_one(seed: int) -> None:
     features = random_features(6, 2, 4, seed=seed)
     out, inside = (supcon_loss(features, LABELS, variant=v, reduction="none") for v in ("out", "in"))
@@ -271,8 +272,8 @@ def test_the_inner_variant_is_never_above_the_outer_one(seed: int) -> None:
     assert (inside < out - 1e-3).any()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("junk", [5.0, math.nan, math.inf])
+@each("variant", VARIANTS)
+@each("junk", [5.0, math.nan, math.inf])
 def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: float) -> None:
     features = random_features(6, 2, 4)
     present = torch.ones(6, 2, dtype=torch.bool)
@@ -290,9 +291,9 @@ def test_a_masked_view_gets_no_gradient_and_changes_nothing(variant: str, junk: 
     assert (dirty.grad[0, 0] != 0).any()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("reduction", ["mean", "mean_all", "sum", "none"])
-@pytest.mark.parametrize("examples", [1, 4])
+@each("variant", VARIANTS)
+@each("reduction", ["mean", "mean_all", "sum", "none"])
+@each("examples", [1, 4])
 def test_a_batch_without_positives_gives_zero_with_a_graph(variant: str, reduction: str, examples: int) -> None:
     features = random_features(examples, 3).requires_grad_()
     loss = supcon_loss(features, torch.arange(examples), variant=variant, reduction=reduction)
@@ -303,7 +304,7 @@ def test_a_batch_without_positives_gives_zero_with_a_graph(variant: str, reducti
     assert (features.grad == 0).all()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@each("variant", VARIANTS)
 def test_a_batch_of_masked_views_only_gives_zero(variant: str) -> None:
     features = torch.full((4, 2, 3), math.nan).requires_grad_()
     nobody = torch.zeros(4, 2, dtype=torch.bool)
@@ -314,9 +315,9 @@ def test_a_batch_of_masked_views_only_gives_zero(variant: str) -> None:
     assert (features.grad == 0).all()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("temperature", [0.01, 0.07, 1.0, 10.0])
+@each("variant", VARIANTS)
+@each("dtype", [torch.float32, torch.float64])
+@each("temperature", [0.01, 0.07, 1.0, 10.0])
 def test_values_and_gradients_are_finite_at_every_temperature(
     temperature: float, dtype: torch.dtype, variant: str
 ) -> None:
@@ -331,7 +332,7 @@ def test_values_and_gradients_are_finite_at_every_temperature(
     assert features.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@each("variant", VARIANTS)
 def test_a_positive_opposite_its_anchor_costs_the_full_distance_at_a_low_temperature(variant: str) -> None:
     features = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]])
     losses = supcon_loss(features, torch.tensor([0, 0, 1]), temperature=0.01, variant=variant, reduction="none")
@@ -358,7 +359,7 @@ def test_leaving_the_vectors_as_they_are_warns() -> None:
         supcon_loss(random_features(6, 4), LABELS, normalize=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "name", "value"),
     [
         ({"temperature": 0.0}, "temperature", "0.0"),
@@ -409,10 +410,10 @@ def slow_coefficients(features: Tensor, labels: Tensor, tau: float, variant: str
     return p, x, both
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@each("variant", VARIANTS)
 class TestCoefficients:
-    @pytest.mark.parametrize("tau", [0.3, 1.0])
-    @pytest.mark.parametrize(("views", "positives"), [(1, 3), (1, 7), (2, 3), (2, 7)])
+    @each("tau", [0.3, 1.0])
+    @each(("views", "positives"), [(1, 3), (1, 7), (2, 3), (2, 7)])
     def test_in_double_precision_they_equal_the_slow_double_loop(
         self, variant: str, tau: float, views: int, positives: int
     ) -> None:
@@ -429,7 +430,7 @@ class TestCoefficients:
         torch.testing.assert_close(sums, torch.zeros_like(sums), atol=1e-14, rtol=0)
 
     @pytest.mark.filterwarnings("ignore:supcon_loss without normalisation")
-    @pytest.mark.parametrize("views", [1, 2])
+    @each("views", [1, 2])
     def test_they_are_the_gradient_of_an_anchors_loss(self, variant: str, views: int) -> None:
         features = random_features(6, views, 4)
         z = torch.nn.functional.normalize(features.flatten(0, 1), dim=1)
@@ -475,7 +476,7 @@ def test_the_target_is_uniform_outside_the_logarithm_and_a_softmax_inside_it() -
     assert weighted[0].tolist() == pytest.approx([0, first / (first + second), second / (first + second), 0])
 
 
-@pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"variant": "mean"}, {"labels": torch.zeros(5)}])
+@each("wrong", [{"temperature": 0.0}, {"variant": "mean"}, {"labels": torch.zeros(5)}])
 def test_coefficients_refuse_what_the_loss_refuses(wrong: dict[str, Any]) -> None:
     given: dict[str, Any] = {"features": torch.ones(6, 4), "labels": LABELS, "temperature": 0.1} | wrong
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -10,6 +10,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from core.representation.agreement import agreement, mean_std
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -51,7 +52,7 @@ def test_a_pair_by_hand() -> None:
     assert pair.mcnemar_p == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("broken", "fixed", "p"), [(0, 5, 2 / 32), (0, 10, 2 / 1024), (1, 3, 10 / 16), (4, 4, 1.0)])
+@each(("broken", "fixed", "p"), [(0, 5, 2 / 32), (0, 10, 2 / 1024), (1, 3, 10 / 16), (4, 4, 1.0)])
 def test_the_p_value_is_exact_and_two_sided(broken: int, fixed: int, p: float) -> None:
     first = [True] * broken + [False] * fixed + [True] * 3
     second = [False] * broken + [True] * fixed + [True] * 3
@@ -96,7 +97,7 @@ def test_kappa_of_opposite_and_of_constant_predictions() -> None:
     assert agreement(right, [[1, 1], [1, 1]])[0].kappa is None
 
 
-@pytest.mark.parametrize("n", [0, 3])
+@each("n", [0, 3])
 def test_one_run_has_no_pair_and_no_examples_have_no_test(n: int) -> None:
     assert agreement(np.ones((1, n), bool)) == ()
     (pair,) = agreement(np.ones((2, n), bool), np.zeros((2, n), int))

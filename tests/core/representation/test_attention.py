@@ -25,6 +25,7 @@ from core.representation.attention import (
     top_words,
     word_attention,
 )
+from tests.cases import each
 
 LAYERS, HEADS, TOKENS = 3, 4, 9
 # [CLS] un ##believ ##able film , loved [SEP] [SEP], the last word in two pieces that do not touch.
@@ -64,7 +65,7 @@ class TestSplit:
     def test_no_texts_are_no_parts(self) -> None:
         assert split_attention(np.empty((2, 2, 0)), []) == []
 
-    @pytest.mark.parametrize(
+    @each(
         ("lengths", "message"),
         [
             ([4, 4], "lengths sum to 8: expected the 9"),
@@ -83,8 +84,8 @@ class TestSplit:
 
 
 class TestWordAttention:
-    @pytest.mark.parametrize("layer", [1, 2, 3])
-    @pytest.mark.parametrize("head", [None, 0, 3])
+    @each("layer", [1, 2, 3])
+    @each("head", [None, 0, 3])
     def test_it_equals_a_slow_loop(self, layer: int, head: int | None) -> None:
         attention = made_attention()
         found = word_attention(attention, PLACES, layer=layer, head=head)
@@ -96,7 +97,7 @@ class TestWordAttention:
         assert found.words == pytest.approx([0.2, 0.2, 0.05, 0.25])
         assert found.special_share == pytest.approx(0.3)
 
-    @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-6), (np.float16, 2e-3)])
+    @each(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-6), (np.float16, 2e-3)])
     def test_words_and_special_tokens_sum_to_one(self, dtype: type, tolerance: float) -> None:
         attention = made_attention(3, dtype=dtype)
         for layer in range(1, LAYERS + 1):
@@ -121,7 +122,7 @@ class TestWordAttention:
     def test_a_word_without_tokens_gets_nothing(self) -> None:
         assert word_attention(made_attention(), [(1,), ()], layer=1).words[1] == 0
 
-    @pytest.mark.parametrize(
+    @each(
         ("arguments", "message"),
         [
             ({"layer": 0}, "layer = 0: expected 1 to 3"),
@@ -134,7 +135,7 @@ class TestWordAttention:
         with pytest.raises(ValueError, match=message):
             word_attention(made_attention(), PLACES, **arguments)
 
-    @pytest.mark.parametrize(
+    @each(
         ("places", "message"),
         [
             ([(1, 9)], "9 is among.*0 to 8"),
@@ -165,7 +166,7 @@ class TestTopWords:
     def test_they_are_descending_and_ties_go_to_the_lowest_position(self) -> None:
         assert top_words([0.1, 0.3, 0.1, 0.3, 0.2], 4).words == (1, 3, 4, 0)
 
-    @pytest.mark.parametrize("k", [1, 2, 5, 11])
+    @each("k", [1, 2, 5, 11])
     def test_they_equal_taking_the_greatest_again_and_again(self, k: int) -> None:
         weights = np.random.default_rng(k).integers(0, 5, 12) / 10
         left, chosen = dict(enumerate(weights.tolist())), []
@@ -189,7 +190,7 @@ class TestTopWords:
         assert found.words == ()
         assert found.remark is not None
 
-    @pytest.mark.parametrize(
+    @each(
         ("weights", "k", "message"),
         [
             ([0.5], 0, "k = 0: expected at least 1"),
@@ -206,7 +207,7 @@ class TestTopWords:
         before, after = [0.5, 0.4, 0.3, 0.0, 0.1], [0.1, 0.4, 0.0, 0.6, 0.5]
         assert entered_and_left(before, after, 3) == ((3, 4), (0, 2), (1,))
 
-    @pytest.mark.parametrize("k", [1, 3, 20])
+    @each("k", [1, 3, 20])
     def test_entered_left_and_stayed_make_up_both_selections(self, k: int) -> None:
         before, after = np.random.default_rng(7).random((2, 12))
         entered, left, stayed = entered_and_left(before, after, k)
@@ -242,7 +243,7 @@ class TestTopWords:
 
 
 class TestEntropy:
-    @pytest.mark.parametrize("words", [1, 2, 7])
+    @each("words", [1, 2, 7])
     def test_equal_shares_are_spread_over_all_words(self, words: int) -> None:
         weights = [0.03] * words + [0.0, 0.0]
         assert effective_words(weights) == pytest.approx(words)
@@ -256,7 +257,7 @@ class TestEntropy:
     def test_nothing_attended_is_no_word(self) -> None:
         assert (entropy([0.0, 0.0]), effective_words([0.0, 0.0]), effective_words([])) == (0, 0, 0)
 
-    @pytest.mark.parametrize("measure", [entropy, effective_words])
+    @each("measure", [entropy, effective_words])
     def test_a_negative_share_is_named(self, measure: type) -> None:
         with pytest.raises(ValueError, match=r"weights = -0.1: expected 0 or more"):
             measure([0.5, -0.1])
@@ -285,7 +286,7 @@ class TestDeletion:
         rows = scores / scores.sum(1, keepdims=True)
         assert deletion_effects(rows[0], rows, 3)[0] == 0
 
-    @pytest.mark.parametrize(
+    @each(
         ("base", "deleted", "target", "message"),
         [
             (BASE, DELETED, 3, "target = 3: expected 0 to 2"),
@@ -317,7 +318,7 @@ def slow_spearman(a: list[float], b: list[float]) -> float:
 
 
 class TestRankAgreement:
-    @pytest.mark.parametrize("ties", [3, 1000])
+    @each("ties", [3, 1000])
     def test_it_equals_the_formulas(self, ties: int) -> None:
         a, b = np.random.default_rng(ties).integers(0, ties, (2, 15)).astype(float).tolist()
         found = rank_agreement(a, b)
@@ -334,7 +335,7 @@ class TestRankAgreement:
         a, b = [0.1, math.nan, 0.3, 0.2, 0.5], [1.0, 9.0, 3.0, math.nan, 2.0]
         assert rank_agreement(a, b) == rank_agreement([0.1, 0.3, 0.5], [1.0, 3.0, 2.0])
 
-    @pytest.mark.parametrize("pair", [([], []), ([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([1, 2, 3], [0, 0, 0])])
+    @each("pair", [([], []), ([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([1, 2, 3], [0, 0, 0])])
     def test_what_has_no_ranking_has_no_agreement(self, pair: tuple[list[float], list[float]]) -> None:
         found = rank_agreement(*pair)
         assert (found.kendall, found.spearman, found.words) == (None, None, len(pair[0]))

@@ -10,6 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from core.representation.clusters import cluster, match_numbers
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -39,7 +40,7 @@ def test_islands_keep_their_numbers_however_the_examples_are_ordered() -> None:
     assert cluster(rows[order], 4, belongs[order]).tolist() == belongs[order].tolist()
 
 
-@pytest.mark.parametrize("numbers", [(3, 0, 2, 1), (7, 5, 1, 0)])
+@each("numbers", [(3, 0, 2, 1), (7, 5, 1, 0)])
 def test_numbers_are_those_of_the_frame_before(numbers: tuple[int, ...]) -> None:
     rows, belongs = islands()
     previous = np.array(numbers)[belongs]
@@ -48,7 +49,7 @@ def test_numbers_are_those_of_the_frame_before(numbers: tuple[int, ...]) -> None
     assert cluster(rows, 4, previous).tolist() == np.array(numbers)[belongs].tolist()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_no_other_numbering_keeps_more_examples(seed: int) -> None:
     rng = np.random.default_rng(seed)
     clusters, previous = rng.integers(0, 4, size=50), rng.integers(0, 4, size=50)
@@ -76,7 +77,7 @@ def test_fewer_clusters_than_before_keep_the_numbers_of_the_largest() -> None:
     assert set(cluster(rows, 2, previous).tolist()) == {1, 2}
 
 
-@pytest.mark.parametrize(("n", "count", "expected"), [(1, 3, 1), (2, 5, 2), (7, 1, 1)])
+@each(("n", "count", "expected"), [(1, 3, 1), (2, 5, 2), (7, 1, 1)])
 def test_there_are_at_most_as_many_clusters_as_different_vectors(n: int, count: int, expected: int) -> None:
     rows = np.repeat(RNG.normal(size=(n, 3)), 2, axis=0)
     assert len(set(cluster(rows, count).tolist())) == expected

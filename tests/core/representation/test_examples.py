@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import confusion_matrix, log_loss
 
 from core.representation.examples import confusion, example_scores
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -55,7 +56,7 @@ def test_one_class_is_certain_and_no_rows_have_no_scores() -> None:
     assert example_scores(np.empty((0, 3)), []).predicted.tolist() == []
 
 
-@pytest.mark.parametrize("label", [2, -2])
+@each("label", [2, -2])
 def test_labels_that_no_class_has_are_refused(label: int) -> None:
     with pytest.raises(ValueError, match=f"labels = {label}: expected a class from 0 to 1, or -1 for unknown"):
         example_scores(np.zeros((2, 2)), [0, label])

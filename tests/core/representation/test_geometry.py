@@ -16,6 +16,7 @@ from core.representation.geometry import (
     normalised,
 )
 from core.representation.projections import pca_map
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -25,7 +26,7 @@ def test_rows_get_length_one_and_a_zero_row_stays() -> None:
     assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [1, 0], [0.5**0.5, 0.5**0.5]]))
 
 
-@pytest.mark.parametrize("shape", [(2, 1), (5, 3), (40, 8)])
+@each("shape", [(2, 1), (5, 3), (40, 8)])
 def test_mean_pairwise_cosine_equals_a_loop_over_pairs(shape: tuple[int, int]) -> None:
     rows = np.random.default_rng(1).normal(size=shape)
     cosines = [
@@ -42,7 +43,7 @@ def test_mean_pairwise_cosine_of_known_sets() -> None:
     assert mean_pairwise_cosine(np.array([[1.0, 0.0], [-2.0, 0.0]])) == pytest.approx(-1)
 
 
-@pytest.mark.parametrize("axes", [1, 2, 5])
+@each("axes", [1, 2, 5])
 def test_as_many_equal_axes_make_that_rank(axes: int) -> None:
     basis = np.linalg.qr(RNG.normal(size=(8, 8)))[0][:axes]
     assert effective_rank(np.concatenate([basis, -basis])) == pytest.approx(axes)
@@ -54,7 +55,7 @@ def test_the_rank_of_unequal_axes_follows_the_entropy_of_the_singular_values() -
     assert effective_rank(rows) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
 
 
-@pytest.mark.parametrize("rows", [np.ones((6, 4)), np.zeros((6, 4)), np.full((50, 768), 0.3), np.ones((1, 3))])
+@each("rows", [np.ones((6, 4)), np.zeros((6, 4)), np.full((50, 768), 0.3), np.ones((1, 3))])
 def test_no_spread_at_all_has_rank_one(rows: np.ndarray) -> None:
     assert effective_rank(rows) == 1.0
 
@@ -80,7 +81,7 @@ def pairs_by_loop(rows: np.ndarray, labels: list[int]) -> tuple[list[float], lis
     return within, between
 
 
-@pytest.mark.parametrize("labels", [[0, 1, 0, 1, 1, 2, 0, 2], [3, 3, 0, 0, 0, 0, 0, 3]])
+@each("labels", [[0, 1, 0, 1, 1, 2, 0, 2], [3, 3, 0, 0, 0, 0, 0, 3]])
 def test_cosines_within_and_between_classes_equal_a_loop_over_pairs(labels: list[int]) -> None:
     rows = np.random.default_rng(2).normal(size=(8, 5)) + 0.5
     within, between = pairs_by_loop(rows, labels)

@@ -8,6 +8,7 @@ from sklearn.manifold import trustworthiness
 
 from core.representation import neighbours
 from core.representation.honesty import map_honesty
+from tests.cases import each
 
 
 def made(n: int, d: int = 12, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -35,8 +36,8 @@ def by_definition(rows: np.ndarray, points: np.ndarray, k: int) -> tuple[list[fl
     return trust, overlap
 
 
-@pytest.mark.parametrize(("n", "k"), [(3, 1), (30, 5), (40, 19), (200, 10)])
-@pytest.mark.parametrize("seed", [0, 1])
+@each(("n", "k"), [(3, 1), (30, 5), (40, 19), (200, 10)])
+@each("seed", [0, 1])
 def test_the_mean_is_what_scikit_learn_gives_on_normalised_rows(n: int, k: int, seed: int) -> None:
     rows, points = made(n, seed=seed)
     found = map_honesty(rows, points, k)
@@ -45,7 +46,7 @@ def test_the_mean_is_what_scikit_learn_gives_on_normalised_rows(n: int, k: int, 
     assert found.k == k
 
 
-@pytest.mark.parametrize("columns", [2, 3])
+@each("columns", [2, 3])
 def test_every_point_equals_the_definition(columns: int) -> None:
     rows, _ = made(40)
     points = rows[:, :columns]
@@ -82,7 +83,7 @@ def test_k_is_lowered_below_half_of_the_points() -> None:
     assert found.trustworthiness == pytest.approx(trustworthiness(unit(rows), points, n_neighbors=9))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2])
+@each("n", [0, 1, 2])
 def test_fewer_than_three_points_cannot_be_out_of_order(n: int) -> None:
     found = map_honesty(np.eye(2)[:n], np.zeros((n, 2)))
     assert found[:2] == (1.0, 1.0)
@@ -97,7 +98,7 @@ def test_copies_of_texts_are_in_one_order_in_both_spaces() -> None:
     assert (found.trustworthiness, found.overlap) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
+@each("value", [0.0, 1.0])
 def test_a_collapsed_model_on_a_collapsed_map_is_finite(value: float) -> None:
     found = map_honesty(np.full((30, 4), value), np.full((30, 2), value), 5)
     assert (found.trustworthiness, found.overlap) == (1.0, 1.0)

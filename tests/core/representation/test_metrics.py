@@ -29,6 +29,7 @@ from core.representation.metrics import (
     uniformity,
     within_between_ratio,
 )
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = ["linear_svm", "knn1", "ari", "nmi", "alignment", "uniformity", "silhouette", "effective_rank"]
@@ -71,7 +72,7 @@ class TestAll:
     def test_the_keys_are_those_and_in_that_order(self) -> None:
         assert list(representation_metrics(*blobs())) == KEYS
 
-    @pytest.mark.parametrize("seed", [0, 1])
+    @each("seed", [0, 1])
     def test_the_svm_is_the_mean_of_five_folds(self, seed: int) -> None:
         rows, labels = blobs(seed=seed, apart=0.8)
         accuracies = []
@@ -82,7 +83,7 @@ class TestAll:
         assert found == pytest.approx(np.mean(accuracies), abs=1e-12)
         assert 0.4 < np.mean(accuracies) < 1  # neither chance nor perfect, so that the settings matter
 
-    @pytest.mark.parametrize("seed", [0, 1])
+    @each("seed", [0, 1])
     def test_one_nn_is_a_loop_over_the_same_folds(self, seed: int) -> None:
         rows, labels = blobs(seed=seed, apart=0.8)
         accuracies = []
@@ -91,7 +92,7 @@ class TestAll:
             accuracies.append(np.mean(labels[nearest] == labels[held_out]))
         assert representation_metrics(rows, labels)["knn1"] == pytest.approx(np.mean(accuracies), abs=1e-12)
 
-    @pytest.mark.parametrize("seed", [0, 1])
+    @each("seed", [0, 1])
     def test_clusters_are_compared_with_labels(self, seed: int) -> None:
         rows, labels = blobs(seed=seed)
         found = KMeans(n_clusters=3, n_init=10, random_state=0).fit_predict(rows)
@@ -134,7 +135,7 @@ class TestAll:
         assert representation_metrics(rows, labels) == representation_metrics(rows, labels.tolist())
         assert (rows == kept).all()
 
-    @pytest.mark.parametrize("kind", [np.float32, np.float16])
+    @each("kind", [np.float32, np.float16])
     def test_lower_precision_changes_little(self, kind: type) -> None:
         rows, labels = blobs(apart=5.0)
         exact, rounded = representation_metrics(rows, labels), representation_metrics(rows.astype(kind), labels)
@@ -155,7 +156,7 @@ class TestEdges:
         scores = representation_metrics(rows, np.zeros(12, int))
         assert [name for name in KEYS if scores[name] is None] == TELL_APART
 
-    @pytest.mark.parametrize("value", [0.0, 0.3, -2.0])
+    @each("value", [0.0, 0.3, -2.0])
     def test_equal_vectors_cannot_be_told_apart(self, value: float) -> None:
         scores = representation_metrics(np.full((20, 4), value), np.arange(20) % 2)
         assert [name for name in KEYS if scores[name] is None] == TELL_APART
@@ -170,7 +171,7 @@ class TestEdges:
         assert scores["nmi"] is None
         assert scores["knn1"] is not None
 
-    @pytest.mark.parametrize("n", [0, 1])
+    @each("n", [0, 1])
     def test_one_vector_or_none_has_no_measure(self, n: int) -> None:
         assert set(representation_metrics(np.ones((n, 3)), np.zeros(n, int)).values()) == {None}
 
@@ -198,7 +199,7 @@ class TestEdges:
 
 
 class TestAlignmentAndUniformity:
-    @pytest.mark.parametrize(("n", "d", "classes"), [(2, 1, 1), (12, 3, 3), (40, 5, 4)])
+    @each(("n", "d", "classes"), [(2, 1, 1), (12, 3, 3), (40, 5, 4)])
     def test_both_equal_loops_over_pairs(self, n: int, d: int, classes: int) -> None:
         rows, labels = blobs(n, d, classes)
         apart = {(i, j): float(((unit(rows[i]) - unit(rows[j])) ** 2).sum()) for i, j in combinations(range(n), 2)}
@@ -219,7 +220,7 @@ class TestAlignmentAndUniformity:
         assert alignment(rows, [1, 1]) == pytest.approx(4)
         assert uniformity(rows) == pytest.approx(-8)
 
-    @pytest.mark.parametrize("degrees", [1e-3, 30, 90, 120])
+    @each("degrees", [1e-3, 30, 90, 120])
     def test_a_pair_at_a_known_angle(self, degrees: float) -> None:
         angle = math.radians(degrees)
         squared = (2 * math.sin(angle / 2)) ** 2
@@ -228,10 +229,9 @@ class TestAlignmentAndUniformity:
         assert uniformity(rows) == pytest.approx(-2 * squared, abs=1e-14)
 
 
-@pytest.mark.parametrize(
+@each(
     "measure",
     [uniformity, lambda rows: metrics._silhouette(metrics.Given(rows, np.arange(len(rows)) % 2))],
-    ids=["uniformity", "silhouette"],
 )
 def test_memory_stays_far_below_the_matrix_of_all_pairs(measure: Callable[[np.ndarray], float | None]) -> None:
     rows = np.random.default_rng(0).normal(size=(4500, 4))
@@ -255,10 +255,9 @@ class TestWithinBetween:
     def test_classes_of_one_point_each_have_none_within(self) -> None:
         assert within_between_ratio(np.eye(3)[[0, 0, 1, 2]] * 4, [0, 0, 1, 2]) == pytest.approx(0, abs=1e-15)
 
-    @pytest.mark.parametrize(
+    @each(
         ("rows", "labels"),
         [(np.eye(3), [0, 0, 0]), (np.full((4, 3), 0.3), [0, 1, 0, 1]), (np.eye(2)[[0, 1, 0, 1]], [0, 0, 1, 1])],
-        ids=["one class", "equal vectors", "equal class means"],
     )
     def test_without_anything_between_there_is_no_ratio(self, rows: np.ndarray, labels: list[int]) -> None:
         assert within_between_ratio(rows, labels) is None
@@ -291,9 +290,7 @@ class TestSpearman:
             spearmanr([-1, 1, 1, 1, 1], [0, 1, 2, 3, 4]).statistic
         )
 
-    @pytest.mark.parametrize(
-        ("n", "gold"), [(0, []), (1, [1.0]), (3, [2.0, 2.0, 2.0])], ids=["none", "one", "equal scores"]
-    )
+    @each(("n", "gold"), [(0, []), (1, [1.0]), (3, [2.0, 2.0, 2.0])])
     def test_without_an_order_there_is_none(self, n: int, gold: list[float]) -> None:
         rows = np.random.default_rng(0).normal(size=(n, 4))
         assert spearman_similarity(rows, rows[::-1], gold) is None

@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cosine
 
 from core.representation.movement import class_centroids, margins, moved
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -81,7 +82,7 @@ def slow_margins(rows: np.ndarray, labels: np.ndarray) -> list[float]:
 
 
 class TestMargins:
-    @pytest.mark.parametrize("classes", [2, 4])
+    @each("classes", [2, 4])
     def test_they_equal_a_loop_that_leaves_the_example_out(self, classes: int) -> None:
         rows, labels = RNG.normal(size=(24, 5)) + 0.5, np.arange(24) % classes
         assert margins(rows, labels) == pytest.approx(slow_margins(rows, labels))
@@ -107,7 +108,7 @@ class TestMargins:
         assert math.isnan(with_guest[-1])
         assert with_guest[:-1] == pytest.approx(margins(rows, labels))
 
-    @pytest.mark.parametrize("labels", [[1, 1, 1], [-1, -1, -1]])
+    @each("labels", [[1, 1, 1], [-1, -1, -1]])
     def test_without_another_class_there_is_none(self, labels: list[int]) -> None:
         assert np.isnan(margins(np.eye(3), labels)).all()
         assert margins(np.empty((0, 3)), []).tolist() == []

@@ -17,6 +17,7 @@ from core.representation.neighbours import (
     nearest,
     nearest_among,
 )
+from tests.cases import each
 
 METRICS: list[Metric] = ["cosine", "euclidean"]
 RNG = np.random.default_rng(0)
@@ -40,9 +41,9 @@ def slow(rows: np.ndarray, query: np.ndarray, metric: str, own: int | None = Non
     return sorted((round(distance(rows[j], query, metric), 10), j) for j in others)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each("metric", METRICS)
 class TestOneQuery:
-    @pytest.mark.parametrize("k", [1, 3, 49])
+    @each("k", [1, 3, 49])
     def test_a_row_equals_a_loop(self, metric: Metric, k: int) -> None:
         rows = vectors()
         for own in (0, 17, 49):
@@ -89,7 +90,7 @@ class TestOneQuery:
         assert found.values == pytest.approx(np.full(5, 1.0 if metric == "cosine" else 0.0))
         assert nearest(rows, rows[50], 6, metric).indices.tolist() == copies
 
-    @pytest.mark.parametrize("value", [0.0, 1.0, 0.3])
+    @each("value", [0.0, 1.0, 0.3])
     def test_equal_rows_are_taken_from_the_first(self, metric: Metric, value: float) -> None:
         assert nearest(np.full((9, 5), value), 2, 4, metric).indices.tolist() == [0, 1, 3, 4]
 
@@ -183,14 +184,14 @@ class TestKept:
         assert kept_neighbours([[1, 2], [3, 4]], [[2, 1], [5, 6]]).tolist() == [1, 0]
         assert kept_neighbours(np.empty((3, 0), int), np.empty((3, 0), int)).tolist() == [1, 1, 1]
 
-    @pytest.mark.parametrize("after", [[[1, 2, 3]], [1, 2]])
+    @each("after", [[[1, 2, 3]], [1, 2]])
     def test_shapes_must_agree(self, after: list[object]) -> None:
         with pytest.raises(ValueError, match=r"expected that of before, \[1, 2\], \[N, k\]"):
             kept_neighbours([[1, 2]], after)  # type: ignore[arg-type]
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("of", [-1, 4, np.int64(9)])
+    @each("of", [-1, 4, np.int64(9)])
     def test_rows_that_do_not_exist(self, of: int) -> None:
         with pytest.raises(ValueError, match=f"of = {of}: expected a row from 0 to 3"):
             nearest(np.eye(4), of, 1)
@@ -199,7 +200,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="of = 3 numbers: expected 4, as a row has"):
             nearest(np.eye(4), [1.0, 2.0, 3.0], 1)
 
-    @pytest.mark.parametrize("k", [0, -3])
+    @each("k", [0, -3])
     def test_fewer_than_one(self, k: int) -> None:
         for call in (lambda: nearest(np.eye(4), 0, k), lambda: all_neighbours(np.eye(4), k)):
             with pytest.raises(ValueError, match=f"k = {k}: expected at least 1"):

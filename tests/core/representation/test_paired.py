@@ -17,6 +17,7 @@ from core.representation.paired import (
     paired_difference,
     seeds_needed,
 )
+from tests.cases import each
 
 
 def p_by_hand(differences: list[float]) -> float:
@@ -27,7 +28,7 @@ def p_by_hand(differences: list[float]) -> float:
     return sum(total >= seen - 1e-12 for total in sums) / len(flips)
 
 
-@pytest.mark.parametrize(
+@each(
     "differences",
     [[0.1, 0.2, 0.15, 0.05, 0.3], [0.1, -0.2, 0.15], [0.4, 0.4], [-0.1, -0.2, -0.3, -0.25, 0.01, -0.6, -0.02]],
 )
@@ -104,7 +105,7 @@ def test_it_computes_the_same_twice() -> None:
     assert paired_difference(ours, theirs) == paired_difference(ours, theirs)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ours", "theirs", "words"),
     [
         ([0.1, 0.2], [0.1], "shapes"),
@@ -133,7 +134,8 @@ def a_difference(mean: float, std: float) -> PairedDifference:
     return PairedDifference((mean - std, mean + std), 0, mean, std, None, None, None)
 
 
-@pytest.mark.parametrize("effect", [0.4, 0.8, 1.5])
+@pytest.mark.slow
+@each("effect", [0.4, 0.8, 1.5])
 def test_that_many_seeds_show_the_difference_four_times_in_five(effect: float) -> None:
     needed = seeds_needed(a_difference(effect, 1.0))
     assert needed is not None

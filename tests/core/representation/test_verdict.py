@@ -13,6 +13,7 @@ from core.losses.entry import Contrasted, TermInput
 from core.losses.evaluate import reference_lines
 from core.representation.geometry import geometry
 from core.representation.verdict import SENTENCES, Contrast, Geometry, Outcome, Verdict, verdict
+from tests.cases import each
 
 LABELS = [i % 2 for i in range(16)]
 RNG = np.random.default_rng(0)
@@ -46,8 +47,8 @@ def judged(now: np.ndarray, start: np.ndarray | None = SPREAD, **settings: float
     return verdict(contrasted(now, **settings), looked_at(now), before)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("queue", [0, 256])
-@pytest.mark.parametrize("temperature", [0.07, 0.3, 2.0])
+@each("queue", [0, 256])
+@each("temperature", [0.07, 0.3, 2.0])
 def test_vectors_that_lost_their_spread_have_collapsed(temperature: float, queue: int) -> None:
     found = judged(COLLAPSED, temperature=temperature, queue=queue)
     assert found.outcome == Outcome.COLLAPSED
@@ -58,8 +59,8 @@ def test_a_narrow_encoder_can_collapse_too() -> None:
     assert judged(COLLAPSED, start=NARROW).outcome == Outcome.COLLAPSED
 
 
-@pytest.mark.parametrize("queue", [0, 256])
-@pytest.mark.parametrize("temperature", [0.1, 0.3, 2.0])
+@each("queue", [0, 256])
+@each("temperature", [0.1, 0.3, 2.0])
 def test_two_tight_groups_far_apart_are_no_collapse(temperature: float, queue: int) -> None:
     found = judged(APART, temperature=temperature, queue=queue)
     assert found.outcome == Outcome.SEPARATED
@@ -70,7 +71,7 @@ def test_tight_groups_of_a_narrow_start_are_no_collapse_either() -> None:
     assert judged(APART, start=NARROW).outcome == Outcome.SEPARATED
 
 
-@pytest.mark.parametrize("temperature", [0.3, 2.0])
+@each("temperature", [0.3, 2.0])
 def test_a_narrow_encoder_that_did_not_change_has_not_collapsed(temperature: float) -> None:
     assert looked_at(NARROW).mean_cosine > 0.95
     found = judged(NARROW, start=NARROW, temperature=temperature)
@@ -99,7 +100,7 @@ def test_with_a_queue_a_fifth_of_the_descent_is_not_at_the_line() -> None:
     assert tenth.loss > 0.98 * line
 
 
-@pytest.mark.parametrize(
+@each(
     ("within", "between", "largest", "outcome"),
     [
         (0.92, 0.92, 1.0, Outcome.NOT_APART),
@@ -122,8 +123,8 @@ def test_the_share_that_was_covered_is_between_line_and_bound() -> None:
     assert "covered 50.0% of the way" in found.sentence
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
+@each("classes", [2, 4])
+@each("temperature", [0.1, 0.5, 2.0])
 def test_what_can_be_reached_is_the_loss_of_a_simplex(temperature: float, classes: int) -> None:
     """Classes in the corners of a simplex, the lowest that SupCon can go with that many of each."""
     corners = np.eye(classes) - 1 / classes
@@ -153,7 +154,7 @@ def test_above_the_line_equal_vectors_would_be_better() -> None:
     assert judged(crossed, temperature=0.1).outcome == Outcome.ABOVE_LINE
 
 
-@pytest.mark.parametrize("now", [COLLAPSED, NARROW, np.eye(16)])
+@each("now", [COLLAPSED, NARROW, np.eye(16)])
 def test_before_the_first_frame_or_of_other_vectors_it_says_less(now: np.ndarray) -> None:
     assert judged(now, start=None).outcome == Outcome.AT_LINE
     contrast = contrasted(now)

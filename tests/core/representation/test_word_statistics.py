@@ -12,6 +12,7 @@ from core.representation.word_statistics import (
     selection_changes,
     word_statistics,
 )
+from tests.cases import each
 
 WORDS = [
     ["Great", "film", "!"],
@@ -45,7 +46,7 @@ def test_a_small_corpus_is_counted_by_hand() -> None:
     assert [row.word for row in found.rows] == ["dull", "great", "!"]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_counts_equal_a_loop_over_examples(seed: int) -> None:
     words, selected, labels = made_corpus(seed)
     found = word_statistics(words, selected, labels, 3, at_least=1)
@@ -60,7 +61,7 @@ def test_counts_equal_a_loop_over_examples(seed: int) -> None:
     assert {row.word for row in found.rows} == everywhere
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_lift_is_the_smoothed_probability_over_the_prior(seed: int) -> None:
     words, selected, labels = made_corpus(seed)
     found = word_statistics(words, selected, labels, 3, at_least=1)
@@ -138,7 +139,7 @@ class TestChanges:
         }
         assert [row.word for row in found] == ["dull", "film", "great", "!", "cast"]
 
-    @pytest.mark.parametrize("least", [1, 4, 10])
+    @each("least", [1, 4, 10])
     def test_they_agree_with_the_statistics_of_each_step(self, least: int) -> None:
         words, before, labels = made_corpus(1)
         rng = random.Random(5)
@@ -154,7 +155,7 @@ class TestChanges:
         assert selection_changes([["a"]], [[0]], [[0]], at_least=1) == (WordChange("a", 1, 1, 1),)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"selected": [[0]]}, "selected has 1 examples: expected the 4 of words"),
@@ -172,7 +173,7 @@ def test_what_does_not_fit_is_named(change: dict[str, object], message: str) -> 
         word_statistics(**arguments)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "least", "message"),
     [
         (SELECTED, [[0]], 1, "after has 1 examples"),

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets" / "tasks"
 SENTIMENT = ("negative", "positive")
@@ -50,8 +50,8 @@ def test_every_folder_is_promised_something() -> None:
     assert sorted(folder.name for folder in ASSETS.iterdir() if folder.is_dir()) == sorted(PROMISED)
 
 
-@pytest.mark.parametrize("split", ["train", "test"])
-@pytest.mark.parametrize("task", PROMISED)
+@each("split", ["train", "test"])
+@each("task", PROMISED)
 def test_a_file_is_plain_utf_8_csv(task: str, split: str) -> None:
     raw = (ASSETS / task / f"{split}.csv").read_bytes()
     header = b"text,text_b,label\n" if task in PAIRS else b"text,label\n"
@@ -67,7 +67,7 @@ def test_a_file_is_plain_utf_8_csv(task: str, split: str) -> None:
             assert "\n" not in cell
 
 
-@pytest.mark.parametrize("task", PROMISED)
+@each("task", PROMISED)
 def test_counts_are_as_promised_and_classes_are_of_equal_size(task: str) -> None:
     train, test, labels = PROMISED[task]
     for split, rows in (("train", train), ("test", test)):
@@ -75,7 +75,7 @@ def test_counts_are_as_promised_and_classes_are_of_equal_size(task: str) -> None
         assert counts == dict.fromkeys(labels, rows // len(labels)), split
 
 
-@pytest.mark.parametrize("task", sorted(set(PROMISED) - {"nli"}))
+@each("task", sorted(set(PROMISED) - {"nli"}))
 def test_no_text_is_repeated(task: str) -> None:
     counts = Counter(" ".join(words(text)) for row in both(task) for text in texts(row))
     assert [text for text, times in counts.items() if times > 1] == []
@@ -122,7 +122,7 @@ def test_long_reviews_have_90_to_220_words() -> None:
     assert max(lengths) <= 220
 
 
-@pytest.mark.parametrize("task", PROMISED)
+@each("task", PROMISED)
 def test_a_data_card_tells_how_labels_counts_figures_and_licence(task: str) -> None:
     train, test, labels = PROMISED[task]
     card = (ASSETS / task / "README.md").read_text(encoding="utf-8")

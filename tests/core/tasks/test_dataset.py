@@ -6,10 +6,9 @@ import hashlib
 import json
 import random
 
-import pytest
-
 from core.tasks import TaskData
 from core.tasks.dataset import Split, Triplet
+from tests.cases import each
 
 SINGLE = Split(("a", "naïve 猫", 'one "two"'), (0, 1, 0))
 PAIRS = Split(("a", "b", "c"), (0, 1, 0), ("x", "y", "z"))
@@ -88,7 +87,7 @@ class TestTriplets:
     def test_the_labels_may_be_written_in_capitals(self) -> None:
         assert len(nli(("p", "a", 1), ("p", "b", 0), classes=("Contradiction", "ENTAILMENT"))) == 1
 
-    @pytest.mark.parametrize("classes", [("no", "yes", "maybe"), ("entailment", "not_entailment", "neutral")])
+    @each("classes", [("no", "yes", "maybe"), ("entailment", "not_entailment", "neutral")])
     def test_other_labels_give_none(self, classes: tuple[str, ...]) -> None:
         assert nli(("p", "a", 1), ("p", "b", 0), classes=classes) == ()
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.config import TaskConfig
 from core.quantities import percent
 from core.tasks import load_task
 from core.tasks.difficulty import expectation
 from core.tasks.registry import TASKS
+from tests.cases import each
 
 HARD = {"nli", "paraphrase", "acceptability"}
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each("name", TASKS)
 def test_pairs_and_acceptability_are_hard_and_the_others_are_not(name: str) -> None:
     data = load_task(TaskConfig(id=name), 0)
     sentence = expectation(name, data)
@@ -28,7 +27,7 @@ def test_pairs_of_a_file_are_hard_too() -> None:
     assert expectation("file", load_task(TaskConfig(id="film_reviews"), 0)) is None
 
 
-@pytest.mark.parametrize(("rows", "said"), [(20, True), (49, True), (50, False), (100, False)])
+@each(("rows", "said"), [(20, True), (49, True), (50, False), (100, False)])
 def test_few_rows_may_end_below_the_probe(rows: int, said: bool) -> None:
     sentence = expectation("film_reviews", load_task(TaskConfig(id="film_reviews", train_size=rows), 0))
     assert (sentence is not None) == said

@@ -19,6 +19,7 @@ from core.tasks import TaskData, load_task
 from core.tasks.dataset import Split
 from core.tasks.load import joined, split_rows
 from core.tasks.rows import Rows
+from tests.cases import each
 from tests.conftest import write_csv
 
 Load = Callable[..., TaskData]
@@ -175,7 +176,7 @@ def test_the_refused_sample_size_names_one_that_works(load: Load) -> None:
         load(rows, train_size=24)
 
 
-@pytest.mark.parametrize("path", [None, ""])
+@each("path", [None, ""])
 def test_a_file_task_needs_a_path(path: str | None) -> None:
     with pytest.raises(ConfigError, match="give the path of a CSV, TSV, JSONL or Parquet file"):
         load_task(TaskConfig(id="file", path=path), 0)
@@ -301,7 +302,7 @@ class TestRepeatedTexts:
         assert len(few) == 12
         assert len(set(few.texts)) <= 6  # whole premises but for those whose rows stand in front
 
-    @pytest.mark.parametrize("again", ["text {}", "Text  {} ", "TEXT\n{}"])
+    @each("again", ["text {}", "Text  {} ", "TEXT\n{}"])
     def test_a_text_that_stands_twice_is_not_learned_and_tested(self, again: str) -> None:
         texts = tuple((again if i % 2 else "text {}").format(i // 2) for i in range(200))
         data = split_rows(Rows(texts, tuple("ab"[i // 2 % 2] for i in range(200))), "twice")

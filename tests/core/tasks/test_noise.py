@@ -10,6 +10,7 @@ import pytest
 from core.errors import ConfigError
 from core.tasks.noise import flipped_labels, long_tail, noisy_text
 from core.tasks.splits import stratified_order
+from tests.cases import each
 
 SENTENCE = "The old film was slow but the quiet ending moved everyone who stayed in the room"
 
@@ -20,8 +21,8 @@ def made_labels(counts: list[int], seed: int = 0) -> list[int]:
 
 
 class TestLongTail:
-    @pytest.mark.parametrize("ratio", [1.5, 2.0, 10.0, 50.0])
-    @pytest.mark.parametrize("counts", [[100, 100], [100, 100, 100, 100], [60, 100, 90], [500, 20]])
+    @each("ratio", [1.5, 2.0, 10.0, 50.0])
+    @each("counts", [[100, 100], [100, 100, 100, 100], [60, 100, 90], [500, 20]])
     def test_the_first_class_has_ratio_times_the_rows_of_the_last(self, counts: list[int], ratio: float) -> None:
         labels = made_labels(counts)
         stay = long_tail(labels, len(counts), ratio, stratified_order(labels, 3))
@@ -31,7 +32,7 @@ class TestLongTail:
             assert left[label] <= exact + 1
             assert left[label] >= exact - 1 - ratio ** (-label / (len(counts) - 1))
 
-    @pytest.mark.parametrize("counts", [[100, 100, 100], [60, 100, 90], [500, 20]])
+    @each("counts", [[100, 100, 100], [60, 100, 90], [500, 20]])
     def test_no_more_rows_go_than_must(self, counts: list[int]) -> None:
         labels = made_labels(counts)
         stay = long_tail(labels, len(counts), 4.0, stratified_order(labels, 3))
@@ -56,7 +57,7 @@ class TestLongTail:
 
 
 class TestFlippedLabels:
-    @pytest.mark.parametrize("rate", [0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0])
+    @each("rate", [0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0])
     def test_every_class_gets_its_share_in_every_prefix(self, rate: float) -> None:
         labels = made_labels([90, 200, 31])
         order = stratified_order(labels, 4)

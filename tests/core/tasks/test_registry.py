@@ -8,9 +8,10 @@ from core.config import TaskConfig
 from core.errors import ConfigError
 from core.tasks import TASKS, load_task, task_entry
 from core.tasks.registry import ASSETS
+from tests.cases import each
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each("name", TASKS)
 def test_a_bundled_task_loads_and_is_described(name: str) -> None:
     entry = task_entry(name)
     data = load_task(TaskConfig(id=name), 0)

@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from core.errors import TaskError
 from core.tasks.rows import Rows, one_line, read_rows_file, write_rows
+from tests.cases import each
 
 PLAIN = Rows(("a", "猫 🐈\n", "=1"), ("x", "y", "x"))
 ROWS = [
@@ -92,7 +93,7 @@ def test_a_hash_is_of_everything_in_its_order() -> None:
     assert PLAIN.content_hash == Rows(tuple(map(str, PLAIN.texts)), PLAIN.labels).content_hash
 
 
-@pytest.mark.parametrize("rows", ROWS[:4])
+@each("rows", ROWS[:4])
 def test_rows_can_be_taken_out(rows: Rows) -> None:
     order = [2, 0, 0]
     taken = rows.take(order)

@@ -6,9 +6,9 @@ import itertools
 from collections import Counter
 
 import numpy as np
-import pytest
 
 from core.tasks.splits import held_out, held_out_test_rows, stratified_order, text_groups, validation_rows
+from tests.cases import each
 
 
 def random_labels(seed: int) -> list[int]:
@@ -18,7 +18,7 @@ def random_labels(seed: int) -> list[int]:
     return rng.choice(len(shares), size=rng.integers(1, 300), p=shares).tolist()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 class TestStratifiedOrder:
     def test_every_row_comes_once(self, seed: int) -> None:
         labels = random_labels(seed)
@@ -53,19 +53,17 @@ def test_classes_of_one_size_stay_within_one_of_each_other() -> None:
         assert max(counts.values()) - min(counts.get(c, 0) for c in range(4)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"), [(10, 3), (100, 30), (400, 120), (500, 120), (600, 120), (1000, 200), (100_000, 500)]
-)
+@each(("rows", "expected"), [(10, 3), (100, 30), (400, 120), (500, 120), (600, 120), (1000, 200), (100_000, 500)])
 def test_a_fifth_is_held_out_for_validation_within_limits(rows: int, expected: int) -> None:
     assert validation_rows(rows) == expected
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(4, 0), (10, 2), (400, 80), (100_000, 1000)])
+@each(("rows", "expected"), [(4, 0), (10, 2), (400, 80), (100_000, 1000)])
 def test_a_fifth_is_held_out_for_the_test_within_limits(rows: int, expected: int) -> None:
     assert held_out_test_rows(rows) == expected
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 class TestGroups:
     @staticmethod
     def made(seed: int) -> tuple[list[int], list[int]]:

@@ -24,6 +24,7 @@ from core.tasks.survey import (
     word_counts,
 )
 from core.views.eda import _split
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 CHINESE = "我非常喜欢这部电影，演员也很好。"
@@ -56,7 +57,7 @@ def made_texts(count: int, seed: int = 0) -> list[str]:
 
 
 class TestLengths:
-    @pytest.mark.parametrize(
+    @each(
         ("text", "count"),
         [
             ("two  words\n", 2),
@@ -96,7 +97,7 @@ class TestLengths:
 
 
 class TestFolding:
-    @pytest.mark.parametrize(
+    @each(
         ("one", "other"),
         [
             ("Good  film\n", "good film"),
@@ -131,7 +132,7 @@ def slow_groups(texts: list[str], labels: list[int]) -> list[DuplicateGroup]:
 
 
 class TestDuplicates:
-    @pytest.mark.parametrize("seed", range(5))
+    @each("seed", range(5))
     def test_groups_are_those_of_all_comparisons(self, seed: int) -> None:
         rng = random.Random(seed)
         texts = rng.choices([*made_texts(40, seed), "Good film", "good  FILM"], k=150)
@@ -155,7 +156,7 @@ class TestDuplicates:
 
 
 class TestLanguage:
-    @pytest.mark.parametrize(
+    @each(
         ("texts", "language"),
         [
             (["I enjoyed the film.", "Ça c’était très émouvant"], "latin"),
@@ -197,7 +198,7 @@ ROWS = [
 
 
 class TestSearch:
-    @pytest.mark.parametrize(
+    @each(
         ("words", "rows"),
         [
             ("", [0, 1, 2, 3, 4, 5, 6]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from core.losses.registry import loss_entry
 from core.training.adversarial import embedding_gradients, laid_out
 from core.training.plan import TermPlan, plan_phase
 from core.views.embedding import add_step
+from tests.cases import each
 from tests.core.encoders.test_model import TEXTS
 from tests.core.encoders.test_taps import made
 from tests.core.training.made import CPU
@@ -63,8 +63,8 @@ def alone(encoder: Encoder) -> tuple[list[Tensor], Tensor]:
     return leaves, torch.stack(pooled)
 
 
-@pytest.mark.parametrize("loss", TERM_SETTINGS)
-@pytest.mark.parametrize("model_type", FAMILIES)
+@each("loss", TERM_SETTINGS)
+@each("model_type", FAMILIES)
 def test_the_gradient_is_that_of_the_terms_loss_by_the_first_pass(model_type: str, loss: str) -> None:
     encoder = made(model_type)  # in evaluation mode, so that a pass can be repeated
     found = embedding_gradients(encoder, TEXTS, LABELS, plan_of(loss), CPU.autocast)
@@ -77,7 +77,7 @@ def test_the_gradient_is_that_of_the_terms_loss_by_the_first_pass(model_type: st
         torch.testing.assert_close(gradient, wanted[0], atol=1e-5, rtol=1e-3)
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@each("frozen", [False, True])
 def test_no_weight_collects_a_gradient_and_frozen_embeddings_have_one(frozen: bool) -> None:
     encoder = made("bert").train()
     if frozen:
@@ -97,8 +97,8 @@ def test_a_projection_head_is_part_of_the_loss() -> None:
     assert not torch.allclose(torch.cat(plain), torch.cat(projected), rtol=0.1)
 
 
-@pytest.mark.parametrize("loss", ["supcon", "dscl", "simcse"])
-@pytest.mark.parametrize("model_type", FAMILIES)
+@each("loss", ["supcon", "dscl", "simcse"])
+@each("model_type", FAMILIES)
 def test_a_small_step_raises_the_loss_and_the_opposite_one_lowers_it(model_type: str, loss: str) -> None:
     encoder, plan = made(model_type), plan_of(loss)
     gradients = embedding_gradients(encoder, TEXTS, LABELS, plan, CPU.autocast)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 
-import pytest
-
 from core.training.batches import (
     ClassBalancedSampler,
     EqualSharesSampler,
@@ -14,6 +12,7 @@ from core.training.batches import (
     Sampler,
     make_sampler,
 )
+from tests.cases import each
 
 LABELS = [0] * 37 + [1] * 11 + [2] * 5
 
@@ -23,7 +22,7 @@ def epoch(sampler: Sampler, number: int = 0) -> list[int]:
     return [row for step in range(first, first + sampler.steps_per_epoch) for row in sampler.rows(step)]
 
 
-@pytest.mark.parametrize("name", ["random", "class_balanced", "balanced"])
+@each("name", ["random", "class_balanced", "balanced"])
 class TestEverySampler:
     def test_a_batch_depends_on_seed_and_step_alone(self, name: str) -> None:
         steps = list(range(1, 40))
@@ -51,7 +50,7 @@ class TestEverySampler:
 
 
 class TestRandom:
-    @pytest.mark.parametrize("number", [0, 1, 5])
+    @each("number", [0, 1, 5])
     def test_every_row_comes_once_an_epoch(self, number: int) -> None:
         assert sorted(epoch(RandomSampler(24, 8, seed=0), number)) == list(range(24))
 
@@ -86,7 +85,7 @@ def class_rows(labels: list[int], batch: list[int]) -> Counter[int]:
 
 
 class TestClassBalanced:
-    @pytest.mark.parametrize("counts", SHAPES.values(), ids=SHAPES)
+    @each("counts", SHAPES.values())
     def test_a_batch_is_full_of_distinct_rows_and_no_class_with_another_row_comes_alone(
         self, counts: list[int]
     ) -> None:
@@ -98,8 +97,8 @@ class TestClassBalanced:
                 assert len(batch) == len(set(batch)) == batch_size
                 assert min(class_rows(labels, batch).values()) >= 2
 
-    @pytest.mark.parametrize("batch_size", [4, 5, 8, 16, 31, 32, 64])
-    @pytest.mark.parametrize("name", ["77 classes", "2 classes", "12 classes"])
+    @each("batch_size", [4, 5, 8, 16, 31, 32, 64])
+    @each("name", ["77 classes", "2 classes", "12 classes"])
     def test_as_many_classes_as_fit_have_shares_within_one_of_each_other(self, name: str, batch_size: int) -> None:
         counts = SHAPES[name]
         sampler = ClassBalancedSampler(labels_of(counts), batch_size, seed=1)
@@ -108,7 +107,7 @@ class TestClassBalanced:
             assert len(shares) == min(len(counts), batch_size // 2)
             assert max(shares.values()) - min(shares.values()) <= 1
 
-    @pytest.mark.parametrize("batch_size", [2, 4, 8, 9, 32, 64])
+    @each("batch_size", [2, 4, 8, 9, 32, 64])
     def test_the_classes_take_turns(self, batch_size: int) -> None:
         """In a round each comes at least once; over all rounds the left-over places are shared out to within one."""
         labels = labels_of(SHAPES["77 classes"])
@@ -132,14 +131,14 @@ class TestClassBalanced:
         assert len(met) == pairs
         assert max(met.values()) < 4 * met.total() / pairs
 
-    @pytest.mark.parametrize(("classes", "batch_size"), [(2, 5), (3, 7), (12, 32), (5, 64)])
+    @each(("classes", "batch_size"), [(2, 5), (3, 7), (12, 32), (5, 64)])
     def test_the_classes_take_turns_at_the_rows_that_do_not_divide_evenly(self, classes: int, batch_size: int) -> None:
         labels = labels_of([40] * classes)
         sampler = ClassBalancedSampler(labels, batch_size, seed=0)
         dealt = sum((class_rows(labels, sampler.rows(step)) for step in range(1, 10 * classes + 1)), Counter[int]())
         assert dealt == dict.fromkeys(range(classes), 10 * batch_size)
 
-    @pytest.mark.parametrize(("counts", "batch_size"), [([40] * 77, 32), ([12, 12], 8), ([20, 8, 4], 12)])
+    @each(("counts", "batch_size"), [([40] * 77, 32), ([12, 12], 8), ([20, 8, 4], 12)])
     def test_every_row_of_a_class_comes_once_before_any_comes_again(self, counts: list[int], batch_size: int) -> None:
         labels = labels_of(counts)
         sampler = ClassBalancedSampler(labels, batch_size, seed=0)
@@ -161,7 +160,7 @@ class TestClassBalanced:
         for step in range(1, 60):
             assert class_rows(labels, sampler.rows(step)) == {0: 6, 1: 1, 2: 1}
 
-    @pytest.mark.parametrize("batch_size", [2, 5, 8, 16, 30])
+    @each("batch_size", [2, 5, 8, 16, 30])
     def test_classes_too_small_to_fill_a_batch_are_joined_by_others(self, batch_size: int) -> None:
         labels = labels_of([1] * 20 + [2] * 10)
         sampler = ClassBalancedSampler(labels, batch_size, seed=0)
@@ -192,7 +191,7 @@ class TestEqualShares:
             [23, 22, 20, 43, 41, 49, 50, 52],
         ]
 
-    @pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 7, 9, 16])
+    @each("batch_size", [1, 2, 3, 4, 7, 9, 16])
     def test_the_classes_of_a_batch_are_within_one_of_each_other(self, batch_size: int) -> None:
         sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
         for step in range(1, 60):
@@ -201,7 +200,7 @@ class TestEqualShares:
             assert max(sizes) - min(sizes) <= 1
             assert sum(sizes) == batch_size
 
-    @pytest.mark.parametrize("batch_size", [4, 7])
+    @each("batch_size", [4, 7])
     def test_the_classes_take_turns_at_the_extra_row(self, batch_size: int) -> None:
         sampler = EqualSharesSampler(LABELS, batch_size, seed=0)
         counts = Counter(LABELS[row] for step in range(1, 31) for row in sampler.rows(step))

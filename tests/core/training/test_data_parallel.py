@@ -24,8 +24,8 @@ from core.training.prepare import prepare
 from core.workers.processes import ROOT
 from tests.core.training.ranks_program import first_gradients
 
-# The first test waits for all that two processes do.
-pytestmark = pytest.mark.timeout(400)
+# The first test waits for all that two processes do. `test_followers.py` has one run of two.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 PROGRAM = Path(__file__).with_name("ranks_program.py")
 STEPS, BATCH = 6, 7  # an odd batch: the parts are of 3 and 4 texts

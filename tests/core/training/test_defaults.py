@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-import pytest
-
 from core.config import TrainableConfig, parse_config, peak_rates
 from core.config.presets import PRESETS
 from core.encoders.source import BUNDLED, EncoderShape, encoder_shape
 from core.training.defaults import RATES, Size, default_rates, size_class
 from core.training.prepare import prepare
+from tests.cases import each
 
 
 def shape(hidden: int, blocks: int) -> EncoderShape:
     return EncoderShape("bert", hidden, blocks, 4 * hidden, 512, 30_000)
 
 
-@pytest.mark.parametrize(
+@each(
     ("hidden", "blocks", "size"),
     [
         (384, 6, "small"),
@@ -40,7 +39,7 @@ def test_every_way_of_training_has_rates_for_every_size_that_fall_with_it() -> N
         assert all(one.classifier >= one.encoder for one in rates.values())
 
 
-@pytest.mark.parametrize("part", list(RATES))
+@each("part", list(RATES))
 def test_a_run_that_names_no_rate_takes_them(part: str) -> None:
     config, _ = prepare(parse_config({"phases": [{"steps": 2, **phase(part)}]}), gpu=False)
     trainable = config.phases[0].trainable
@@ -51,7 +50,7 @@ def phase(part: str) -> dict[str, Any]:
     return PRESETS["ce"].phases({"trainable": {"part": part}})[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "expected"),
     [
         ({"learning_rate": 3e-5}, lambda rates: (3e-5, rates.classifier)),

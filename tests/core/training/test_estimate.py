@@ -26,6 +26,7 @@ from core.training.estimate import (
 )
 from core.training.prepare import prepare
 from core.training.score_source import PROBE_ROWS
+from tests.cases import each
 
 Estimated = Callable[..., Estimate]
 MINI_LM = EncoderShape("bert", hidden_size=384, blocks=6, feed_forward=1536, positions=512, vocabulary=30_522)
@@ -289,7 +290,7 @@ class TestMeasured:
             self.STEPS, MINI_LM, TrainableConfig()
         )
 
-    @pytest.mark.parametrize("count", [0, 2, 4])
+    @each("count", [0, 2, 4])
     def test_too_few_steps_tell_nothing(self, count: int) -> None:
         assert measured_flops(self.STEPS[:count], MINI_LM, TrainableConfig()) is None
 

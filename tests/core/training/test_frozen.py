@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from core.training.batches import EqualSharesSampler, RandomSampler
 from core.training.frozen import OncePerRow
+from tests.cases import each
 
 BATCHES = {1: [4, 2], 2: [0, 4], 3: [1, 3], 4: [2, 0], 5: [3, 5], 6: [5, 4]}
 
@@ -35,8 +34,8 @@ def test_every_row_is_computed_once_at_its_first_appearance() -> None:
     assert recorded.groups == [(4, 2), (0,), (1, 3), (5,)]
 
 
-@pytest.mark.parametrize("start", [2, 4, 6])
-@pytest.mark.parametrize("limit", [100, 30, 0])
+@each("start", [2, 4, 6])
+@each("limit", [100, 30, 0])
 def test_a_run_that_begins_later_computes_the_same_rows_together(start: int, limit: int) -> None:
     """An item that was computed in another company could differ in its last bit."""
     whole, resumed = Recorded(limit=limit), Recorded(limit=limit)

@@ -16,6 +16,7 @@ from core.training.gradient_cache import GradientCache
 from core.training.outputs import Outputs, Reader, joined, outputs_of
 from core.training.phase import Phase
 from core.training.step import compute_step
+from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 from tests.core.encoders.test_taps import assert_same_gradients, made
 from tests.core.training.made import Draft, made_phase, preset_phases
@@ -57,8 +58,8 @@ def in_parts(run: Run, part: int) -> Outputs:
     return joined([run(start, min(start + part, len(TEXTS))) for start in range(0, len(TEXTS), part)])
 
 
-@pytest.mark.parametrize("part", [1, 2, 5, 9])
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("part", [1, 2, 5, 9])
+@each("model_type", CONFIGS)
 def test_without_dropout_gradients_are_those_of_the_whole_batch(model_type: str, part: int) -> None:
     encoder = made(model_type)
     run = two_passes(encoder)
@@ -67,7 +68,7 @@ def test_without_dropout_gradients_are_those_of_the_whole_batch(model_type: str,
     assert_same_gradients(gradients_after(encoder, cached_backward(run, part)), expected)
 
 
-@pytest.mark.parametrize("model_type", ["bert", "deberta-v2"])
+@each("model_type", ["bert", "deberta-v2"])
 def test_with_dropout_gradients_are_those_of_a_pass_in_parts_that_keeps_its_graph(model_type: str) -> None:
     encoder = made(model_type).train()
     run = two_passes(encoder)

@@ -575,6 +575,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_remedy(draft: Draft, monk
         events_of(draft())
 
 
+@pytest.mark.slow
 def test_the_bundled_encoder_learns_the_bundled_task() -> None:
     """The main job on real text with the real encoder: beats the majority class by far in 40 steps."""
     draft = parse_config(

@@ -13,6 +13,7 @@ from core.parameters import AUTO
 from core.training.loop import train
 from core.training.momentum import LARGEST, momentum_of, slow_queues
 from core.training.prepare import prepare
+from tests.cases import each
 from tests.core.training.made import Draft
 
 
@@ -25,7 +26,7 @@ def momentum_in(config: RunConfig, number: int = 0) -> object:
     return config.phases[number].objective.terms[1].parameters["momentum"]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5, 10, 11, 20, 60, 120, 500, 2_302, 9_999, 10_000, 1_000_000])
+@each("steps", [1, 2, 5, 10, 11, 20, 60, 120, 500, 2_302, 9_999, 10_000, 1_000_000])
 def test_by_default_no_more_than_a_tenth_of_the_start_is_left(steps: int) -> None:
     momentum = momentum_of(steps)
     assert 0 <= momentum <= LARGEST
@@ -63,7 +64,7 @@ def test_without_a_queue_there_is_nothing_to_say(draft: Draft) -> None:
     assert slow_queues(config.phases[0]) == ()
 
 
-@pytest.mark.parametrize("given", ["Auto", "fast", True, None, 1.0, -0.1])
+@each("given", ["Auto", "fast", True, None, 1.0, -0.1])
 def test_what_is_neither_auto_nor_a_momentum_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match="from 0 and below 1 or auto"):
         parse_config({"phases": [{"objective": queued(momentum=given)}]})

@@ -11,6 +11,7 @@ from core.config.presets import PRESETS
 from core.config.validation import build
 from core.events import Step
 from core.training.newest_contrast import compares_pooled_vectors, newest_contrast
+from tests.cases import each
 
 
 def step(number: int, **values: float) -> Step:
@@ -72,7 +73,7 @@ def test_a_term_that_counts_goes_before_one_of_weight_zero() -> None:
     assert (found.loss, found.line, found.bound, found.classes) == (0.5, 2.8, 0.0, None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("preset", "shown"),
     [
         ("ce-scl", True),

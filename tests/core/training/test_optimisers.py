@@ -24,6 +24,7 @@ from core.training.optimisers import (
     take_clipped_step,
 )
 from core.training.trainable import apply_trainable
+from tests.cases import each
 from tests.core.encoders.test_model import CONFIGS, made
 
 CPU = torch.device("cpu")
@@ -35,7 +36,7 @@ def rates(encoder: Encoder, optimiser: OptimiserConfig) -> dict[str, float]:
     return {names[p]: group["rate"] for group in parameter_groups(encoder, optimiser) for p in group["params"]}
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 class TestGroups:
     def test_every_parameter_is_in_one_group_and_only_matrices_decay(self, model_type: str) -> None:
         encoder = made(model_type)
@@ -131,8 +132,8 @@ def by_plain_formulas(bias_correction: bool, beta1: float = 0.9, beta2: float = 
     return result
 
 
-@pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("bias_correction", [True, False])
+@each("fused", [True, False])
+@each("bias_correction", [True, False])
 def test_adamw_takes_the_steps_of_plain_formulas(bias_correction: bool, fused: bool) -> None:
     config = OptimiserConfig(bias_correction=bias_correction, weight_decay=WEIGHT_DECAY)
     parameters = [nn.Parameter(tensor) for tensor in start()]
@@ -152,9 +153,9 @@ def test_adamw_takes_the_steps_of_plain_formulas(bias_correction: bool, fused: b
         torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("device", [CPU, torch.device("mps")], ids=["fused", "plain"])
-@pytest.mark.parametrize("config", [OptimiserConfig(), OptimiserConfig(name="adafactor")], ids=lambda c: c.name)
-@pytest.mark.parametrize("most", [0.5, 100.0])
+@each("device", [CPU, torch.device("mps")])
+@each("config", [OptimiserConfig(), OptimiserConfig(name="adafactor")])
+@each("most", [0.5, 100.0])
 def test_a_clipped_step_is_one_with_gradients_of_at_most_that_norm(
     device: torch.device, config: OptimiserConfig, most: float
 ) -> None:

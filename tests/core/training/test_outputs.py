@@ -16,6 +16,7 @@ from core.losses.entry import TermInput
 from core.training.outputs import PROJECTION_WIDTH, Outputs, Reader, joined, outputs_of, projection_head
 from core.training.plan import Plan, plan_phase
 from core.views.token_clusters import cluster_views
+from tests.cases import each
 from tests.core.encoders.test_model import made
 
 B, H, K, BLOCKS = 5, 16, 6, 2
@@ -187,7 +188,7 @@ def test_each_term_goes_through_its_own_projection(encoder: Counting) -> None:
     torch.testing.assert_close(tokens.vectors, heads["supcon_3"](outputs.tokens[BLOCKS].vectors[0]))
 
 
-@pytest.mark.parametrize(("kind", "linears"), [("linear", 1), ("mlp", 2)])
+@each(("kind", "linears"), [("linear", 1), ("mlp", 2)])
 def test_projection_heads_have_the_width_of_the_papers(kind: str, linears: int) -> None:
     head = projection_head(kind, H)
     assert head(torch.randn(3, H)).shape == (3, PROJECTION_WIDTH)

@@ -17,6 +17,7 @@ from core.training import frozen
 from core.training.phase import Phase
 from core.training.step import commit_step, compute_step
 from core.training.trainable import training_mode
+from tests.cases import slow_but
 from tests.core.training.made import Draft, made_phase, preset_phases, take_steps, weights
 
 B = 8
@@ -168,8 +169,8 @@ def same_curves(found: list[dict[str, float]], expected: list[dict[str, float]])
         assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("sampler", ["random", "class_balanced", "balanced"])
-@pytest.mark.parametrize("name", FROZEN)
+@pytest.mark.parametrize("sampler", slow_but(["class_balanced"], ["random", "class_balanced", "balanced"]))
+@pytest.mark.parametrize("name", slow_but(["last block", "two-stage, classifier", "tokens", "queue"], FROZEN))
 def test_frozen_blocks_are_computed_once_per_row_for_the_same_losses(
     draft: Draft, monkeypatch: pytest.MonkeyPatch, name: str, sampler: str
 ) -> None:

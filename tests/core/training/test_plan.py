@@ -11,6 +11,7 @@ from core.config.presets import PRESETS
 from core.config.validation import build
 from core.errors import ConfigError
 from core.training.plan import TRIPLET, LogitsOf, Pass, Plan, TermPlan, VectorOf, plan_phase
+from tests.cases import each
 
 CE: dict[str, Any] = {"loss": "cross_entropy"}
 DROPOUT = [{"view": "dropout"}]
@@ -188,7 +189,7 @@ class TestWeightZero:
         assert self.followed(rdrop("dropout"), simcse(**OFF)) == ["rdrop", "simcse"]
         assert self.followed(scl(level="token", k=9), CE, scl(level="token", k=4, **OFF))[-1] == "supcon_2"
 
-    @pytest.mark.parametrize(
+    @each(
         "term",
         [
             simcse(),
@@ -198,7 +199,6 @@ class TestWeightZero:
             scl(queue=64),
             {"loss": "simcse_supervised"},
         ],
-        ids=["a pass", "a layer", "tokens", "a changed text", "a queue", "triplets"],
     )
     def test_it_is_left_out_where_it_would_cost_something(self, term: dict[str, Any]) -> None:
         made = plan(CE, term | OFF)
@@ -213,7 +213,7 @@ class TestWeightZero:
 
 
 class TestReadings:
-    @pytest.mark.parametrize(
+    @each(
         ("terms", "readings"),
         [
             ([CE], 1),
@@ -237,18 +237,18 @@ class TestReadings:
 
 
 class TestRelativeLayers:
-    @pytest.mark.parametrize(("blocks", "layers"), [(2, (2,)), (6, (5, 6)), (12, (9, 10, 11, 12))])
+    @each(("blocks", "layers"), [(2, (2,)), (6, (5, 6)), (12, (9, 10, 11, 12))])
     def test_they_follow_the_encoder(self, blocks: int, layers: tuple[int, ...]) -> None:
         made = plan(scl(layers="last_third"), blocks=blocks)
         assert made.layers == layers
         assert len(only(made).groups) == len(layers)
 
-    @pytest.mark.parametrize(("blocks", "others"), [(2, (1,)), (6, (3,)), (12, (3, 6, 9))])
+    @each(("blocks", "others"), [(2, (1,)), (6, (3,)), (12, (3, 6, 9))])
     def test_layers_as_views_are_others_than_the_last(self, blocks: int, others: tuple[int, ...]) -> None:
         (group,) = only(plan(scl(views=views("layers")), blocks=blocks)).groups
         assert [v.layer for v in group] == [blocks, *others]
 
-    @pytest.mark.parametrize(
+    @each(
         ("term", "field"),
         [
             (scl(layers=[2, 12]), "supcon.layers"),
@@ -263,7 +263,7 @@ class TestRelativeLayers:
                 plan(*given)
             assert str(caught.value) == f"{field} = 12 cannot be used: the encoder has 6 blocks; give 1 to 6."
 
-    @pytest.mark.parametrize(("layers", "blocks"), [([6], 6), ("last", 6), ("last", 1)])
+    @each(("layers", "blocks"), [([6], 6), ("last", 6), ("last", 1)])
     def test_the_last_block_is_no_further_view(self, layers: Any, blocks: int) -> None:
         if layers == "last" and blocks > 1:
             (group,) = only(plan(scl(views=[{"view": "layers", "layers": layers}]), blocks=blocks)).groups
@@ -273,7 +273,7 @@ class TestRelativeLayers:
             plan(scl(views=[{"view": "layers", "layers": layers}]), blocks=blocks)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "passes", "layers", "tokens"),
     [
         ("ce", 1, (6,), ()),

@@ -10,6 +10,7 @@ import pytest
 
 from core.training.batches import make_sampler
 from core.training.positives import anchors_without_positive, class_shares, class_views, expected_positives
+from tests.cases import each
 
 SAMPLERS = ["random", "class_balanced", "balanced"]
 
@@ -43,12 +44,12 @@ def measured(
     return list(positives / anchors), list(lonely / anchors)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each(
     "counts",
     [(70, 70), (20,) * 12, (60, 30, 8, 3), (9, 4, 1) + (3,) * 20],
-    ids=["2 classes", "12 classes", "imbalance", "small classes"],
 )
-@pytest.mark.parametrize("sampler", ["random", "class_balanced"])
+@each("sampler", ["random", "class_balanced"])
 def test_one_vector_of_a_text(counts: tuple[int, ...], sampler: str) -> None:
     for batch_size in [2, 3, 5, 8, 16, 33, 64]:
         positives, lonely = measured(counts, [1] * sum(counts), batch_size, sampler, steps=4000)
@@ -65,18 +66,18 @@ def test_77_classes_in_a_batch_of_32() -> None:
     assert expected_positives(counts, 32, "class_balanced") == [1.0] * 77
 
 
-@pytest.mark.parametrize("views", [1, 2, 3])
-@pytest.mark.parametrize(("counts", "batch_size"), [((30, 10), 4), ((9, 9, 6), 6), ((8,) * 12, 8)])
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@each("views", [1, 2, 3])
+@each(("counts", "batch_size"), [((30, 10), 4), ((9, 9, 6), 6), ((8,) * 12, 8)])
+@each("sampler", SAMPLERS)
 def test_several_views(counts: tuple[int, ...], batch_size: int, views: int, sampler: str) -> None:
     positives, lonely = measured(counts, [views] * sum(counts), batch_size, sampler, steps=4000)
     assert expected_positives(counts, batch_size, sampler, views) == pytest.approx(positives, abs=0.08 * views)
     assert anchors_without_positive(counts, batch_size, sampler, views) == pytest.approx(lonely, abs=0.04)
 
 
-@pytest.mark.parametrize("sampler", ["random", "class_balanced"])
-@pytest.mark.parametrize("most", [1, 2, 9])
-@pytest.mark.parametrize("batch_size", [4, 9])
+@each("sampler", ["random", "class_balanced"])
+@each("most", [1, 2, 9])
+@each("batch_size", [4, 9])
 def test_vectors_that_differ_from_text_to_text(sampler: str, most: int, batch_size: int) -> None:
     """As at token level; some texts have no vector at all."""
     counts = (30, 12, 4)
@@ -89,7 +90,7 @@ def test_vectors_that_differ_from_text_to_text(sampler: str, most: int, batch_si
     assert anchors_without_positive(counts, batch_size, sampler, views) == pytest.approx(lonely, abs=0.03)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@each("sampler", SAMPLERS)
 def test_the_shares_of_the_classes(sampler: str) -> None:
     counts = (40, 20, 6)
     labels = labels_of(counts)
@@ -98,27 +99,27 @@ def test_the_shares_of_the_classes(sampler: str) -> None:
     assert class_shares(counts, 8, sampler) == pytest.approx(dealt / dealt.sum(), abs=0.01)
 
 
-@pytest.mark.parametrize("views", [1, 2, 3])
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@each("views", [1, 2, 3])
+@each("sampler", SAMPLERS)
 def test_a_batch_of_one_has_only_its_own_other_views(sampler: str, views: int) -> None:
     assert expected_positives([5, 5], 1, sampler, views) == [views - 1.0] * 2
     assert anchors_without_positive([5, 5], 1, sampler, views) == [float(views == 1)] * 2
 
 
-@pytest.mark.parametrize("sampler", ["random", "class_balanced"])
+@each("sampler", ["random", "class_balanced"])
 def test_the_only_row_of_its_class_never_has_a_positive(sampler: str) -> None:
     assert expected_positives([9, 1], 4, sampler)[1] == 0.0
     assert anchors_without_positive([9, 1], 4, sampler)[1] == 1.0
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@each("sampler", SAMPLERS)
 def test_a_class_without_rows_has_no_anchors(sampler: str) -> None:
     assert expected_positives([6, 0, 6], 4, sampler)[1] == 0.0
     assert anchors_without_positive([6, 0, 6], 4, sampler)[1] == 0.0
     assert class_shares([6, 0, 6], 4, sampler) == pytest.approx([0.5, 0.0, 0.5])
 
 
-@pytest.mark.parametrize("sampler", ["random", "class_balanced"])
+@each("sampler", ["random", "class_balanced"])
 def test_a_batch_of_everything_leaves_nobody_alone(sampler: str) -> None:
     assert expected_positives([6, 4], 10, sampler) == pytest.approx([5.0, 3.0])
     assert anchors_without_positive([6, 4], 10, sampler) == [0.0, 0.0]

@@ -18,12 +18,13 @@ from core.training.loop import train
 from core.training.precision import encoder_autocast, in_bfloat16
 from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
+from tests.cases import each
 from tests.core.training.made import Draft, curve, in_attempts, made_phase, preset_phases, take_steps
 
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
+@each(
     ("precision", "device", "lowered"),
     [
         ("bfloat16", "cpu", True),

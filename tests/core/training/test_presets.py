@@ -19,11 +19,16 @@ from core.training.loop import train
 from core.training.plan import plan_phase
 from core.training.prepare import prepare
 from core.training.untrained import MemoryCache
+from tests.cases import slow_but
 from tests.core.training.made import curve, in_attempts, nli_csv, preset_phases
 from tests.core.views.test_back_translation import make_marian
 
 Prepared = tuple[RunConfig, TaskData]
 PreparedPreset = Callable[..., Prepared]
+# A preset for each kind of loss, view and phase; all of them in `make test-slow`.
+LEARNT = ("ce-scl", "mixup", "dscl", "simcse-supervised", "rdrop-two-stage", "consert", "clustered-tokens")
+RESUMED = ("ce-scl", "mixup", "rdrop-two-stage", "multi-layer-token", "hard-negatives")
+BUNDLED = ("ce-scl", "simcse")
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +87,7 @@ def expected_losses(config: RunConfig, number: int, blocks: int) -> set[str]:
     return {f"loss.{key}" for key in keys} | ({"loss.rdrop.ce", "loss.rdrop.kl"} if "rdrop" in keys else set())
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", slow_but(LEARNT, PRESETS))
 def test_a_batch_is_learnt_by_heart_in_every_phase(
     prepared_preset: PreparedPreset, still_encoder: Path, name: str
 ) -> None:
@@ -114,7 +119,7 @@ def test_a_batch_is_learnt_by_heart_in_every_phase(
     assert set(scores) == {"validation", "baseline", "baseline_test", "test"}
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", slow_but(RESUMED, PRESETS))
 def test_a_run_stopped_in_each_phase_and_between_them_goes_on_bit_for_bit(
     prepared_preset: PreparedPreset, tmp_path: Path, name: str
 ) -> None:
@@ -134,7 +139,7 @@ def untrained_vectors() -> MemoryCache:
     return MemoryCache()
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name != "cert"])
+@pytest.mark.parametrize("name", slow_but(BUNDLED, [name for name in PRESETS if name != "cert"]))
 def test_ten_steps_on_the_bundled_encoder(nli: Path, untrained_vectors: MemoryCache, name: str) -> None:
     pairs = name == "simcse-supervised"
     draft = {

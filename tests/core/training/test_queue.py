@@ -14,6 +14,7 @@ from core.encoders.packing import Tokens
 from core.losses import supcon_loss
 from core.training.queue import MomentumQueue
 from core.training.trainable import apply_trainable
+from tests.cases import each
 from tests.core.encoders.test_model import TEXTS, made
 from tests.core.training.made import CPU, Draft, made_phase, take_steps
 
@@ -48,7 +49,7 @@ def filled(encoder: Encoder, size: int, batches: int = 4) -> MomentumQueue:
     return queue
 
 
-@pytest.mark.parametrize("trainable", [TrainableConfig(), TrainableConfig(part="last_blocks", blocks=1)])
+@each("trainable", [TrainableConfig(), TrainableConfig(part="last_blocks", blocks=1)])
 def test_the_copy_is_an_exponential_mean_of_the_weights_and_reads_each_batch_as_it_stands(
     trainable: TrainableConfig,
 ) -> None:
@@ -127,9 +128,9 @@ def test_a_checkpoint_holds_all_that_the_next_step_needs() -> None:
 
     resumed.load_state_dict(original.state_dict())
     fresh.restore(state)
-    for each, encoder in ((queue, original), (fresh, resumed)):
+    for one, encoder in ((queue, original), (fresh, resumed)):
         move(encoder, 9)
-        each.step(texts([3, 4]), torch.tensor([0, 0]), CPU.autocast)
+        one.step(texts([3, 4]), torch.tensor([0, 0]), CPU.autocast)
     assert queue.held is not None
     assert fresh.held is not None
     assert all(torch.equal(a, b) for a, b in zip(queue.held, fresh.held, strict=True))

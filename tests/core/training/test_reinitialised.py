@@ -14,6 +14,7 @@ from core.events import Evaluation, Event, Frame, Notice
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.untrained import FolderCache, MemoryCache, VectorCache
+from tests.cases import slow_but
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
 
 # So small a rate that no float32 weight moves: whatever changes was not learned.
@@ -77,8 +78,8 @@ def test_a_stored_run_whose_second_phase_asks_for_new_blocks_goes_on_without(dra
     assert notices[-1] == "Blocks are drawn once, before the first step: this phase draws none."
 
 
-@pytest.mark.parametrize("drawn_first", [True, False])
-@pytest.mark.parametrize("in_files", [True, False])
+@pytest.mark.parametrize("drawn_first", slow_but([True], [True, False]))
+@pytest.mark.parametrize("in_files", slow_but([True], [True, False]))
 def test_runs_with_and_without_new_blocks_share_a_cache_and_no_vectors(
     draft: Draft, tmp_path: Path, drawn_first: bool, in_files: bool
 ) -> None:

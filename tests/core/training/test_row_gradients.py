@@ -12,6 +12,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.row_gradients import LEAST_ROWS, RowGradients
+from tests.cases import each
 from tests.core.training.made import Draft, curve, in_attempts
 
 ROWS, WIDTH = LEAST_ROWS, 3
@@ -28,7 +29,7 @@ def backward(of: nn.Embedding, step: int, passes: int) -> None:
         (of(ids) * torch.linspace(-1, 1, WIDTH)).square().sum().backward()
 
 
-@pytest.mark.parametrize("passes", [1, 3])
+@each("passes", [1, 3])
 def test_gradients_are_those_of_a_dense_table_at_every_step(passes: int) -> None:
     dense, ours = table(), table()
     gradients = RowGradients([ours])

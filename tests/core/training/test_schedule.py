@@ -7,14 +7,15 @@ import itertools
 import pytest
 
 from core.training.schedule import DEFAULT_FRAMES, default_frame_steps, frame_steps, learning_rate_factor
+from tests.cases import each
 
 
 def factors(steps: int, warmup: float) -> list[float]:
     return [learning_rate_factor(step, steps, warmup) for step in range(1, steps + 1)]
 
 
-@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("steps", [1, 2, 7, 100])
+@each("warmup", [0.0, 0.1, 0.5, 1.0])
+@each("steps", [1, 2, 7, 100])
 def test_the_rate_rises_then_falls_and_is_never_zero(steps: int, warmup: float) -> None:
     rates = factors(steps, warmup)
     peak = round(steps * warmup)
@@ -31,7 +32,7 @@ def test_both_slopes_are_straight() -> None:
     assert rates[20:] == pytest.approx([i / 81 for i in range(80, 0, -1)])
 
 
-@pytest.mark.parametrize("steps", [1, 2, 10, 23, 120, 5_000, 1_000_000])
+@each("steps", [1, 2, 10, 23, 120, 5_000, 1_000_000])
 def test_default_frames_hold_both_ends(steps: int) -> None:
     frames = default_frame_steps(steps)
     assert frames[0] == 0
@@ -47,7 +48,7 @@ def test_default_frames_are_denser_at_the_start() -> None:
     assert len(gaps) == DEFAULT_FRAMES - 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "expected"),
     [((), (0, 10)), ((5,), (0, 5, 10)), ((7, 3, 3), (0, 3, 7, 10)), ((0, 10, 11, -1, 99), (0, 10))],
 )

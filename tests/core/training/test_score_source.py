@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.config import RunConfig, parse_config
 from core.config.objective import ObjectiveConfig, mixed_objective
 from core.config.presets import PRESETS
@@ -20,6 +18,7 @@ from core.training.score_source import (
     scored,
     scorers,
 )
+from tests.cases import each
 
 CE = {"loss": "cross_entropy"}
 SCL = {"loss": "supcon"}
@@ -44,7 +43,7 @@ TWO = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "first"),
     [
         (mixed(0.9), 1),
@@ -69,7 +68,7 @@ def test_the_first_step_that_trains_the_classifier(config: RunConfig, first: int
     assert learned == [first is not None and max(1, step) >= first for step in range(11)]
 
 
-@pytest.mark.parametrize("loss", ["supcon", "simcse"])
+@each("loss", ["supcon", "simcse"])
 def test_contrast_of_logits_moves_the_classifier_and_teaches_it_no_classes(loss: str) -> None:
     term = {"loss": loss, "level": "logits", "views": [{"view": "dropout"}]}
     objective = build(ObjectiveConfig, {"terms": [term], "combine": "additive"})
@@ -77,7 +76,7 @@ def test_contrast_of_logits_moves_the_classifier_and_teaches_it_no_classes(loss:
     assert not objective.trains_classifier
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_every_preset_trains_the_classifier_in_its_last_phase(name: str) -> None:
     *before, last = (build(ObjectiveConfig, given) for given in PRESETS[name].objectives)
     assert last.trains_classifier
@@ -128,7 +127,7 @@ def score(step: int, accuracy: float, split: str = "validation", rows: int | Non
     return Evaluation(step, split, values | ({} if rows is None else {"train_rows": float(rows)}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("last", "said"),
     [
         (0.9, "90.0% on validation, above the 80.0% of a linear probe of the untrained encoder; 95% interval 85.0% to"),

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
 from core.training.scores import LEAST_LOGIT, LinearProbe, classification_scores
+from tests.cases import each
 
 
 def random_logits(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, list[int]]:
@@ -25,7 +26,7 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
     return (centre - half) / (1 + z * z / rows), (centre + half) / (1 + z * z / rows)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
+@each("classes", [2, 5])
 def test_scores_equal_those_of_scikit_learn(classes: int) -> None:
     logits, labels = random_logits(60, classes)
     scores = classification_scores(logits, labels)
@@ -44,7 +45,7 @@ def test_scores_of_a_case_worked_by_hand() -> None:
     assert scores["macro_f1"] == pytest.approx((2 * 2 / (2 * 2 + 1) + 2 * 1 / (2 * 1 + 1)) / 2)
 
 
-@pytest.mark.parametrize(("right", "rows"), [(0, 10), (10, 10), (7, 10), (90, 120), (1, 1)])
+@each(("right", "rows"), [(0, 10), (10, 10), (7, 10), (90, 120), (1, 1)])
 def test_the_interval_is_wilsons(right: int, rows: int) -> None:
     logits = np.tile(np.array([[1.0, 0.0]], np.float32), (rows, 1))
     scores = classification_scores(logits, [0] * right + [1] * (rows - right))

@@ -24,6 +24,7 @@ from core.training.trainable import (
     set_gradient_checkpointing,
     training_mode,
 )
+from tests.cases import each
 from tests.core.encoders import test_model
 from tests.core.encoders.test_model import CONFIGS, TEXTS
 
@@ -160,7 +161,7 @@ def test_without_adapters_merging_does_nothing() -> None:
     assert torch.equal(outputs(encoder), expected)
 
 
-@pytest.mark.parametrize("part", ["last_blocks", "classifier"])
+@each("part", ["last_blocks", "classifier"])
 def test_projection_heads_learn_with_the_classifier(part: Any) -> None:
     encoder = made("bert")
     encoder.projections = nn.ModuleDict({"supcon": nn.Linear(16, 4)})
@@ -169,7 +170,7 @@ def test_projection_heads_learn_with_the_classifier(part: Any) -> None:
     assert all(p.requires_grad for p in encoder.projections.parameters())
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 class TestReinitialise:
     def test_the_top_block_is_drawn_anew_and_nothing_else(self, model_type: str) -> None:
         encoder = made(model_type)
@@ -225,12 +226,11 @@ def test_more_new_blocks_than_there_are_is_refused() -> None:
         reinitialise(made("bert"), 3)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
-@pytest.mark.parametrize(
+@each("model_type", CONFIGS)
+@each(
     "trainable",
     [TrainableConfig(part=part, blocks=k) for part, k in (("all", 2), ("last_blocks", 1), ("last_blocks", 2))]
     + [LORA, TrainableConfig(part="classifier")],
-    ids=lambda trainable: f"{trainable.part}-{trainable.blocks}",
 )
 def test_frozen_blocks_are_those_below_the_first_gradient(model_type: str, trainable: TrainableConfig) -> None:
     encoder = made(model_type)
@@ -251,9 +251,9 @@ def test_frozen_blocks_refuses_more_than_there_are() -> None:
         frozen_blocks(made("bert"), TrainableConfig(part="last_blocks", blocks=3))
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-@pytest.mark.parametrize("trainable", [TrainableConfig(), LORA], ids=lambda trainable: trainable.part)
+@each("model_type", CONFIGS)
+@each("pooling", ["cls", "mean"])
+@each("trainable", [TrainableConfig(), LORA])
 def test_checkpointing_keeps_every_gradient(model_type: str, pooling: Any, trainable: TrainableConfig) -> None:
     encoder = made(model_type, pooling)
     learning = apply_trainable(encoder, trainable)
@@ -284,7 +284,7 @@ def passes(encoder: Encoder) -> int:
     return 1 if encoder.family.packs else 2
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_checkpointing_keeps_the_gradients_of_tapped_layers_and_tokens(model_type: str) -> None:
     """What listens inside a block is gone when the backward pass computes the block again."""
     encoder = made(model_type)
@@ -303,7 +303,7 @@ def test_checkpointing_keeps_the_gradients_of_tapped_layers_and_tokens(model_typ
     assert all(torch.equal(gradient, found[1][name]) for name, gradient in found[0].items())
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
+@each("model_type", CONFIGS)
 def test_checkpointing_leaves_frozen_blocks_out_of_the_graph(model_type: str) -> None:
     encoder = made(model_type)
     learning = apply_trainable(encoder, TrainableConfig(part="last_blocks", blocks=1))

@@ -12,6 +12,7 @@ import pytest
 
 from core.views.draws import row_generator
 from core.views.eda import STOP_WORDS, eda
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 OPERATIONS = ["replace", "delete", "duplicate", "swap"]
@@ -75,7 +76,7 @@ class TestWords:
                 assert sum(a != b for a, b in zip(words, text.split(), strict=True)) == min(3, max(1, round(10 * rate)))
 
 
-@pytest.mark.parametrize(("rate", "left"), [(0.001, 9), (0.14, 9), (0.27, 7), (0.96, 1)])
+@each(("rate", "left"), [(0.001, 9), (0.14, 9), (0.27, 7), (0.96, 1)])
 def test_the_share_is_rounded_to_the_nearest_count_but_one(rate: float, left: int) -> None:
     assert len(view(" ".join(LETTERS[:10]), "delete", rate).split()) == left
 
@@ -90,12 +91,12 @@ class TestReplace:
     def test_every_synonym_is_drawn_sometimes(self) -> None:
         assert {view("good", "replace", 1.0, seed) for seed in range(40)} == {"great", "decent"}
 
-    @pytest.mark.parametrize("stop_word", ["the", "The", "(the)", "don't"])
+    @each("stop_word", ["the", "The", "(the)", "don't"])
     def test_stop_words_never_change(self, stop_word: str) -> None:
         assert known(stop_word.strip("()").lower())
         assert view(stop_word, "replace", 1.0) == stop_word
 
-    @pytest.mark.parametrize(
+    @each(
         ("word", "expected"),
         [
             ("film", "movie"),
@@ -110,7 +111,7 @@ class TestReplace:
     def test_punctuation_and_capitals_stay(self, word: str, expected: str) -> None:
         assert view(word, "replace", 1.0) == expected
 
-    @pytest.mark.parametrize("seed", range(10))
+    @each("seed", range(10))
     def test_a_synonym_that_is_the_word_itself_is_no_change(self, seed: int) -> None:
         given = {"paris": ["paris"], "film": ["movie"]}
         assert view("Paris film", "replace", 0.5, seed, lambda word: given[word]) == "Paris movie"
@@ -123,7 +124,7 @@ class TestReplace:
 
 
 class TestSwap:
-    @pytest.mark.parametrize("seed", range(20))
+    @each("seed", range(20))
     def test_a_change_is_made_wherever_two_words_differ(self, seed: int) -> None:
         changed = view("la la la la la lo", "swap", 0.01, seed).split()
         assert sorted(changed) == ["la"] * 5 + ["lo"]
@@ -145,37 +146,37 @@ class TestMixed:
                 seen.add("swap" if sorted(words) == sorted(text.split()) else "replace")
         assert seen == set(OPERATIONS)
 
-    @pytest.mark.parametrize("seed", range(20))
+    @each("seed", range(20))
     def test_an_operation_that_can_do_nothing_gives_way(self, seed: int) -> None:
         assert view("wonderment", "mixed", 0.1, seed) == "wonderment wonderment"
 
 
 class TestLittleText:
-    @pytest.mark.parametrize("operation", [*OPERATIONS, "mixed"])
-    @pytest.mark.parametrize("text", ["", " ", "\n\t "])
+    @each("operation", [*OPERATIONS, "mixed"])
+    @each("text", ["", " ", "\n\t "])
     def test_no_words_stay_no_words(self, text: str, operation: str) -> None:
         assert view(text, operation, 1.0) == text
 
-    @pytest.mark.parametrize("text", ["wonderment", "!", "…", "🙂", "一", "  indented "])
+    @each("text", ["wonderment", "!", "…", "🙂", "一", "  indented "])
     def test_the_only_word_is_never_deleted_nor_swapped(self, text: str) -> None:
         assert view(text, "delete", 1.0) == text
         assert view(text, "swap", 1.0) == text
 
-    @pytest.mark.parametrize("operation", OPERATIONS)
+    @each("operation", OPERATIONS)
     def test_marks_without_letters_are_words_too(self, operation: str) -> None:
         for seed in range(10):
             words = view("?! ... — 🙂", operation, 0.5, seed).split()
             assert set(words) <= {"?!", "...", "—", "🙂"}
             assert len(words) == {"replace": 4, "delete": 2, "duplicate": 6, "swap": 4}[operation]
 
-    @pytest.mark.parametrize("operation", [*OPERATIONS, "mixed"])
+    @each("operation", [*OPERATIONS, "mixed"])
     def test_rate_0_gives_the_text_back(self, operation: str) -> None:
         assert view(" good  film\n", operation, 0.0) == " good  film\n"
 
 
 class TestScripts:
-    @pytest.mark.parametrize("seed", range(10))
-    @pytest.mark.parametrize("text", [CHINESE, "この映画はとても面白かったです。", "ฉันชอบหนังเรื่องนี้มาก"])
+    @each("seed", range(10))
+    @each("text", [CHINESE, "この映画はとても面白かったです。", "ฉันชอบหนังเรื่องนี้มาก"])
     def test_texts_without_spaces_change_by_characters(self, text: str, seed: int) -> None:
         deleted = view(text, "delete", 0.2, seed)
         assert " " not in deleted
@@ -191,29 +192,27 @@ class TestScripts:
     def test_mixed_finds_an_operation_without_synonyms(self) -> None:
         assert all(view(CHINESE, "mixed", 0.1, seed) != CHINESE for seed in range(20))
 
-    @pytest.mark.parametrize("seed", range(10))
+    @each("seed", range(10))
     def test_thai_marks_and_latin_words_stay_whole(self, seed: int) -> None:
         text = "กี่ iPhone ข้า บ้าน"
         assert "iPhone" in view(text, "swap", 1.0, seed)
         assert Counter(view("กี่ข้า", "swap", 1.0, seed)) == Counter("กี่ข้า")
         assert view("กี่ข้", "swap", 1.0, seed) == "ข้กี่"
 
-    @pytest.mark.parametrize("seed", range(10))
+    @each("seed", range(10))
     def test_most_letters_decide(self, seed: int) -> None:
         text = "das Wort 电影 hier"
         assert sorted(view(text, "swap", 1.0, seed).split()) == sorted(text.split())
         assert view("电影院 ab", "delete", 0.25, seed) in ("影院 ab", "电院 ab", "电影ab", "电影院")
 
-    @pytest.mark.parametrize(
-        "text", ["Ça c’était très émouvant", "фильм был хорош", "영화가 정말 좋았어요", "cafe\u0301 noir"]
-    )
-    @pytest.mark.parametrize("operation", ["delete", "duplicate", "swap"])
+    @each("text", ["Ça c’était très émouvant", "фильм был хорош", "영화가 정말 좋았어요", "cafe\u0301 noir"])
+    @each("operation", ["delete", "duplicate", "swap"])
     def test_words_of_other_alphabets_stay_whole(self, text: str, operation: str) -> None:
         assert set(view(text, operation, 0.5).split()) <= set(text.split())
 
 
 class TestRandomness:
-    @pytest.mark.parametrize("operation", [*OPERATIONS, "mixed"])
+    @each("operation", [*OPERATIONS, "mixed"])
     def test_a_view_is_a_function_of_text_and_generator(self, operation: str) -> None:
         views = [view(TWENTY, operation, 0.3, seed, doubled) for seed in range(6)]
         assert views == [view(TWENTY, operation, 0.3, seed, doubled) for seed in range(6)]
@@ -229,13 +228,13 @@ class TestRandomness:
         assert row_generator(7, 3, 0, 0).random() != np.random.default_rng([7, 3]).random()
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan"), float("inf")])
+@each("rate", [-0.1, 1.1, float("nan"), float("inf")])
 def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="give a share of the words"):
         view("a text", rate=rate)
 
 
-@pytest.mark.parametrize("operation", ["", "insert", "Replace"])
+@each("operation", ["", "insert", "Replace"])
 def test_an_unknown_operation_is_refused_with_the_known_ones(operation: str) -> None:
     with pytest.raises(ValueError, match="choose one of replace, delete, duplicate, swap, mixed"):
         view("a text", operation)

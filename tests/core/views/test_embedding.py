@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from core.views.embedding import add_step, embedding_dropout, feature_cutoff, token_cutoff
+from tests.cases import each
 
 # Rows of 12 tokens: texts 0 (7 tokens) and 2 (4), text 1 (10), text 3 (2 special ones alone) and 4 (3).
 OWNERS = torch.tensor([[0] * 7 + [2] * 4 + [-1], [1] * 10 + [-1] * 2, [3] * 2 + [4] * 3 + [-1] * 7])
@@ -32,7 +33,7 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@each("view", VIEWS)
 def test_other_texts_and_padding_come_back_bit_for_bit(view: str) -> None:
     given = embeddings()
     given[0, 8, 3] = torch.inf
@@ -42,7 +43,7 @@ def test_other_texts_and_padding_come_back_bit_for_bit(view: str) -> None:
     assert not torch.equal(changed[OWNERS == 0], given[OWNERS == 0])
 
 
-@pytest.mark.parametrize("view", ["token", "feature", "dropout"])
+@each("view", ["token", "feature", "dropout"])
 def test_chance_is_torchs_own(view: str) -> None:
     given = embeddings()
     state = torch.get_rng_state()
@@ -52,7 +53,7 @@ def test_chance_is_torchs_own(view: str) -> None:
     assert not torch.equal(first, second)
 
 
-@pytest.mark.parametrize("rate", [0.05, 0.15, 0.4, 0.9])
+@each("rate", [0.05, 0.15, 0.4, 0.9])
 def test_token_cutoff_zeroes_a_share_of_the_words(rate: float) -> None:
     given = embeddings()
     hit = torch.zeros(3, 12)
@@ -70,7 +71,7 @@ def test_token_cutoff_zeroes_a_share_of_the_words(rate: float) -> None:
     assert (hit[words] / 300 - share).abs().max() < 0.15  # none is spared, none preferred
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.2, 0.55])
+@each("rate", [0.01, 0.2, 0.55])
 def test_feature_cutoff_zeroes_the_same_features_in_all_tokens_of_a_text(rate: float) -> None:
     given = embeddings(20)
     changed = feature_cutoff(given, OWNERS, CHOSEN, rate)
@@ -100,7 +101,7 @@ def test_the_step_follows_the_sign_at_a_share_of_the_norm() -> None:
     assert torch.equal(add_step(given, OWNERS, CHOSEN, torch.zeros_like(given), 0.01), given)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@each("view", VIEWS)
 def test_gradients_flow_through_what_is_kept(view: str) -> None:
     given = embeddings().requires_grad_()
     changed = VIEWS[view](given)
@@ -108,7 +109,7 @@ def test_gradients_flow_through_what_is_kept(view: str) -> None:
     assert torch.equal(given.grad != 0, changed != 0)
 
 
-@pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
+@each("rate", [0.0, 1.0, -0.1, float("nan")])
 def test_a_rate_outside_is_refused(rate: float) -> None:
     given = embeddings()
     message = rf"rate = {rate}: expected a number between 0 and 1"

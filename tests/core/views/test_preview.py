@@ -21,6 +21,7 @@ from core.views.preview import text_views
 from core.views.registry import VIEWS, ViewEntry
 from core.views.segments import Segment, ViewPreview, segments_of
 from core.views.token_shuffle import shuffle_tokens
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 ENGLISH = "I enjoyed the film, but it was far too long for me."
@@ -81,8 +82,8 @@ def made_text(rng: random.Random) -> str:
 
 
 class TestSegments:
-    @pytest.mark.parametrize("operation", [*CHANGES, "mixed"])
-    @pytest.mark.parametrize("text", TEXTS)
+    @each("operation", [*CHANGES, "mixed"])
+    @each("text", TEXTS)
     def test_those_that_are_not_removed_are_exactly_the_view(self, text: str, operation: str) -> None:
         for seed in range(12):
             for rate in (0.1, 0.4, 0.9):
@@ -98,8 +99,8 @@ class TestSegments:
             assert all(segment.text for segment in segments)
             assert (before == after) <= ({segment.mark for segment in segments} <= {"same"})
 
-    @pytest.mark.parametrize("before", [ENGLISH, CHINESE, KOREAN])
-    @pytest.mark.parametrize("rate", [0.1, 0.3, 0.6])
+    @each("before", [ENGLISH, CHINESE, KOREAN])
+    @each("rate", [0.1, 0.3, 0.6])
     def test_what_was_deleted_is_removed_and_nothing_else_is_marked(self, before: str, rate: float) -> None:
         for seed in range(20):
             after = eda(before, operation="delete", rate=rate, rng=np.random.default_rng(seed))
@@ -108,7 +109,7 @@ class TestSegments:
             removed = Counter("".join(marked(segments, "removed")).replace(" ", ""))
             assert removed == Counter(before.replace(" ", "")) - Counter(after.replace(" ", ""))
 
-    @pytest.mark.parametrize("before", [ENGLISH, CHINESE, KOREAN])
+    @each("before", [ENGLISH, CHINESE, KOREAN])
     def test_what_was_duplicated_is_added(self, before: str) -> None:
         for seed in range(20):
             after = eda(before, operation="duplicate", rate=0.3, rng=np.random.default_rng(seed))
@@ -118,7 +119,7 @@ class TestSegments:
             kept = "".join(segment.text for segment in segments if segment.mark == "same")
             assert "".join(kept.split()) == "".join(before.split())
 
-    @pytest.mark.parametrize("before", [ENGLISH, CHINESE])
+    @each("before", [ENGLISH, CHINESE])
     def test_what_was_swapped_has_moved(self, before: str) -> None:
         units = list(before) if before == CHINESE else before.split()
         for seed in range(20):
@@ -170,8 +171,8 @@ class TestSegments:
 
 
 class TestTextViews:
-    @pytest.mark.parametrize("text", [*TEXTS, (ENGLISH, CHINESE), (KOREAN, "")])
-    @pytest.mark.parametrize("tokens", [None, TOKENS, []])
+    @each("text", [*TEXTS, (ENGLISH, CHINESE), (KOREAN, "")])
+    @each("tokens", [None, TOKENS, []])
     def test_every_view_of_the_registry_is_there_in_its_order(
         self, text: str | tuple[str, str], tokens: list[str] | None
     ) -> None:
@@ -186,8 +187,8 @@ class TestTextViews:
             if one.unit is None:
                 assert not one.changed
 
-    @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.99])
-    @pytest.mark.parametrize("text", [ENGLISH, CHINESE, KOREAN, MIXED])
+    @each("rate", [0.0, 0.1, 0.5, 0.99])
+    @each("text", [ENGLISH, CHINESE, KOREAN, MIXED])
     def test_augmentation_shows_what_it_makes_under_each_operation(self, text: str, rate: float) -> None:
         (operations,) = [p.choices for p in VIEWS["eda"].parameters if p.name == "operation"]
         assert operations is not None
@@ -208,7 +209,7 @@ class TestTextViews:
             assert joined(segments) != text
             assert Counter(joined(segments).split()) == Counter(text.split())
 
-    @pytest.mark.parametrize("name", ["dropout", "head_dropout", "layers", "feature_cutoff", "embedding_dropout"])
+    @each("name", ["dropout", "head_dropout", "layers", "feature_cutoff", "embedding_dropout"])
     def test_what_no_text_shows_is_said(self, name: str) -> None:
         one = named(text_views(ENGLISH, seed=0, rate=0.1, tokens=TOKENS), name)
         assert one.sentence == f"{VIEWS[name].summary.rstrip('.')}; the words stay."
@@ -239,7 +240,7 @@ class TestTextViews:
             if one.unit is not None:
                 assert len({others[number].segments for others in views}) > 1, one.label
 
-    @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
+    @each("rate", [-0.1, 1.0, 1.5, float("nan")])
     def test_a_rate_that_is_no_share_is_refused(self, rate: float) -> None:
         with pytest.raises(ConfigError, match=r"rate = .* give a share from 0 to below 1"):
             text_views(ENGLISH, seed=0, rate=rate)
@@ -256,7 +257,7 @@ class TestTokenViews:
             assert one.unit is None
             assert one.sentence.startswith(VIEWS[name].summary)
 
-    @pytest.mark.parametrize("seed", range(20))
+    @each("seed", range(20))
     def test_the_shuffle_is_the_one_that_training_makes(self, seed: int) -> None:
         one = named(text_views(ENGLISH, seed=seed, rate=0.1, tokens=TOKENS), "token_shuffle")
         numbers = {token: i for i, token in enumerate(dict.fromkeys(TOKENS))}
@@ -270,7 +271,7 @@ class TestTokenViews:
         for place, (origin, segment) in enumerate(zip(one.order, segments, strict=True)):
             assert segment.mark == ("same" if origin == place else "moved")
 
-    @pytest.mark.parametrize(("rate", "count"), [(0.0, 0), (0.01, 1), (0.3, 2), (0.5, 3), (0.99, 6)])
+    @each(("rate", "count"), [(0.0, 0), (0.01, 1), (0.3, 2), (0.5, 3), (0.99, 6)])
     def test_a_share_of_the_tokens_is_cut_and_special_ones_stay(self, rate: float, count: int) -> None:
         for seed in range(10):
             one = named(text_views(ENGLISH, seed=seed, rate=rate, tokens=TOKENS), "token_cutoff")

@@ -10,6 +10,7 @@ import pytest
 from core.errors import ConfigError
 from core.views.entry import ViewEntry
 from core.views.registry import VIEWS, view_entry
+from tests.cases import each
 
 READ_AGAIN = {
     "dropout", "eda", "token_shuffle", "token_cutoff", "feature_cutoff", "embedding_dropout", "adversarial",
@@ -17,7 +18,7 @@ READ_AGAIN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("entry", VIEWS.values(), ids=VIEWS.keys())
+@each("entry", VIEWS.values())
 class TestEntries:
     def test_an_entry_is_found_by_its_name(self, entry: ViewEntry) -> None:
         assert view_entry(entry.name) is entry
@@ -60,7 +61,7 @@ def test_the_published_rates_are_the_defaults() -> None:
     assert epsilon.default == 0.01
 
 
-@pytest.mark.parametrize("name", ["blur", "", "DROPOUT", None, [], {}])
+@each("name", ["blur", "", "DROPOUT", None, [], {}])
 def test_an_unknown_view_is_answered_with_those_that_exist(name: object) -> None:
     with pytest.raises(ConfigError, match=r"^view = .* choose one of dropout, head_dropout, layers, eda, "):
         view_entry(name)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from core.views.eda import STOP_WORDS
+from tests.cases import each
 
 # `core.views` may also hold a function of that name.
 module: Any = import_module("core.views.synonyms")
@@ -83,7 +84,7 @@ class TestList:
 
 
 class TestBundled:
-    @pytest.mark.parametrize(
+    @each(
         ("word", "expected"),
         [
             ("film", ("movie",)),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from core.views.token_clusters import cluster_views
+from tests.cases import each
 
 
 def slow_clusters(vectors: np.ndarray, clusters: int, iterations: int) -> list[int]:
@@ -34,8 +35,8 @@ def slow_clusters(vectors: np.ndarray, clusters: int, iterations: int) -> list[i
     return labels
 
 
-@pytest.mark.parametrize("iterations", [0, 1, 10])
-@pytest.mark.parametrize("clusters", [1, 2, 5])
+@each("iterations", [0, 1, 10])
+@each("clusters", [1, 2, 5])
 def test_means_and_gradients_are_those_of_the_loop(clusters: int, iterations: int) -> None:
     torch.manual_seed(clusters)
     lengths = [9, 14, 5, 3, 0, 14]
@@ -91,7 +92,7 @@ def test_of_two_equally_far_tokens_the_first_begins_a_cluster() -> None:
     assert found.means.tolist() == [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.5]]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ((torch.zeros(2, 3), torch.ones(2, 3), 2), r"vectors = \[2, 3\]: expected a shape \[B, K, H\]"),

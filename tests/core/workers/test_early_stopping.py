@@ -133,6 +133,7 @@ def going_run(store: Store, experiment: str, seed: int) -> str:
     return run_id
 
 
+@pytest.mark.slow
 def test_a_poor_run_really_ends_and_is_not_begun_again(store: Store, draft: Callable[..., RunConfig]) -> None:
     base = draft(steps=2_000).model_dump(mode="json") | {"probe": {"frame_steps": []}}
     rates = axis_of("optimiser.learning_rate", [0.01, 1e-7])

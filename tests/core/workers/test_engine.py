@@ -24,6 +24,7 @@ from core.workers.cluster.demo import DemoCluster
 from core.workers.cluster.ray_engine import RayEngine
 from core.workers.job_kinds import CLUSTER, RUNS
 from core.workers.starters import SpawnStarter, Starter, WarmStarter
+from tests.cases import slow_but
 from tests.core.workers.following_runs import curve, going, wait_until
 from tests.core.workers.watching import wait_for
 
@@ -58,7 +59,9 @@ def warm_process(shared_store: Store) -> Iterator[None]:
     os.kill(process.worker.pid, signal.SIGKILL)
 
 
-@pytest.fixture(params=["spawn", "warm", "ray"])
+# A process of its own for each run, and a cluster, take seconds each time: what all three have in common is proved on
+# the warm process, and on the others in `make test-slow`.
+@pytest.fixture(params=slow_but(["warm"], ["spawn", "warm", "ray"]))
 def engine(
     request: pytest.FixtureRequest, shared_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LocalEngine | RayEngine]:
@@ -425,6 +428,7 @@ def test_a_run_that_ends_makes_room_and_one_that_begins_without_says_so(
         worker.wait(END_S)  # it looks for a run to start, and would start the next test's with this disk budget
 
 
+@pytest.mark.slow
 def test_runs_of_an_experiment_follow_each_other_in_one_process_and_a_person_s_does_not(
     store: Store, draft: Any
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEng
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_it_takes_knobs_stops_and_resumes(engine: LocalEngine, draft: Draft) -> None:
     store = engine.store
     run_id = engine.submit(draft(steps=LONG, more={"processes": 2}))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from pages.ui.explore.selection_text import camera_from_text, ids_as_text, ids_from_text
+from tests.cases import each
 
 KNOWN = range(2_000)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ids", "text"),
     [([], ""), ([7], "7"), ([3, 4, 5, 9], "3-5.9"), ([9, 3, 3, 4], "3-4.9"), (range(2_000), "0-1999")],
 )
@@ -20,7 +19,7 @@ def test_few_ids_read_as_ranges(ids: list[int], text: str) -> None:
     assert ids_from_text(text, KNOWN) == tuple(sorted(set(ids)))
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
+@each("share", [0.01, 0.1, 0.5, 0.9])
 def test_any_selection_comes_back_and_fits_an_address(share: float) -> None:
     rng = random.Random(int(100 * share))
     ids = [i for i in KNOWN if rng.random() < share]
@@ -30,7 +29,7 @@ def test_any_selection_comes_back_and_fits_an_address(share: float) -> None:
     assert text.replace("~", "").replace("-", "").replace(".", "").replace("_", "").isalnum()
 
 
-@pytest.mark.parametrize("text", ["x", "1-", "-", "3-x", "~", "~%%%", "~AAAA", "9" * 400, "1..2.x", "²"])
+@each("text", ["x", "1-", "-", "3-x", "~", "~%%%", "~AAAA", "9" * 400, "1..2.x", "²"])
 def test_nonsense_selects_nothing(text: str) -> None:
     assert ids_from_text(text, KNOWN) == () or set(ids_from_text(text, KNOWN)) <= set(KNOWN)
 
@@ -48,13 +47,11 @@ def test_bits_that_unpack_to_much_more_than_there_is_are_cut() -> None:
     assert ids_from_text(bomb, [0, 1, 2, 3]) == (0, 2)
 
 
-@pytest.mark.parametrize("text", ["0_0_1", "-1.5_2.25_0.003", "0.6_0.35_1", "1e-7_2_3"])
+@each("text", ["0_0_1", "-1.5_2.25_0.003", "0.6_0.35_1", "1e-7_2_3"])
 def test_a_camera_comes_back_as_it_was(text: str) -> None:
     assert camera_from_text(text) == text
 
 
-@pytest.mark.parametrize(
-    "text", ["", "_", "1_2", "1_2_3_4", "1_2_0", "1_2_-1", "1_2_inf", "nan_2_3", "a_b_c", "1_2_3~4_5_6", "9" * 9_999]
-)
+@each("text", ["", "_", "1_2", "1_2_3_4", "1_2_0", "1_2_-1", "1_2_inf", "nan_2_3", "a_b_c", "1_2_3~4_5_6", "9" * 9_999])
 def test_what_is_no_camera_is_nothing(text: str) -> None:
     assert camera_from_text(text) is None

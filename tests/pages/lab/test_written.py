@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.lab.answer import Move
 from core.lab.choices import Setting
 from pages.ui.lab.written import moves_text, read_moves, read_setting, setting_text
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "text"),
     [
         (Setting(), "out_1_0.1_0.5"),
@@ -23,7 +22,7 @@ def test_a_setting_is_read_as_it_was_written(setting: Setting, text: str) -> Non
     assert read_setting(text) == setting
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -53,7 +52,7 @@ def test_moved_points_are_read_as_they_were_written() -> None:
     assert moves_text(()) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -13,6 +13,7 @@ from core.experiments.results import SPLITS
 from core.representation.paired import LEVEL
 from core.store.names import new_id
 from core.training.prepare import prepare
+from tests.cases import each
 
 EXPECTED = {
     "few-shot",
@@ -33,7 +34,7 @@ def test_the_protocols_of_the_papers_and_notes_are_there() -> None:
     assert set(PROTOCOLS) >= EXPECTED
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@each("name", PROTOCOLS)
 def test_every_cell_can_be_prepared(name: str) -> None:
     design = protocol_entry(name).design()
     assert parse_design(design.to_json()) == design
@@ -43,7 +44,7 @@ def test_every_cell_can_be_prepared(name: str) -> None:
         assert len(data.train) >= max(phase.batch_size for phase in config.phases)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@each("name", PROTOCOLS)
 def test_every_cell_is_another_run(name: str) -> None:
     design = protocol_entry(name).design()
     sources = {design.title_of(cell): new_id() for cell in design.source_cells}
@@ -52,7 +53,7 @@ def test_every_cell_is_another_run(name: str) -> None:
     assert len(texts) == design.runs
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@each("name", PROTOCOLS)
 def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
     entry = protocol_entry(name)
     design = entry.design()
@@ -68,7 +69,7 @@ def test_every_protocol_compares_and_says_how_it_differs(name: str) -> None:
         assert table.source
 
 
-@pytest.mark.parametrize("name", ["layers", "representation"])
+@each("name", ["layers", "representation"])
 def test_what_the_notes_leave_open_about_their_layers_is_left_open(name: str) -> None:
     differs = protocol_entry(name).differs
     assert "do not say whether 0 is the embeddings or the first block" in differs

@@ -7,6 +7,7 @@ import pytest
 
 from core.representation.projections import align
 from core.representation.projections.alignment import centred, settled
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 
@@ -16,8 +17,8 @@ def turned(angle: float, *, mirrored: bool) -> np.ndarray:
     return matrix @ np.diag([1.0, -1.0]) if mirrored else matrix
 
 
-@pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("angle", [0.0, 0.5, 3.0, -2.0])
+@each("mirrored", [False, True])
+@each("angle", [0.0, 0.5, 3.0, -2.0])
 class TestAlign:
     def test_a_turned_copy_comes_back(self, angle: float, mirrored: bool) -> None:
         points = RNG.normal(size=(20, 2))

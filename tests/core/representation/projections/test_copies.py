@@ -10,6 +10,7 @@ from core.representation.projections import PROJECTIONS, MapSpec, Projection
 from core.representation.projections.before import Before
 from core.representation.projections.copies import drawn_apart, find_copies
 from core.representation.projections.graph import Graph, both_ways
+from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 
 RNG = np.random.default_rng(0)
@@ -30,7 +31,7 @@ def slow_originals(rows: np.ndarray) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-7, 3e-7, 1e-6, 1e-3])
+@each("noise", [0.0, 1e-9, 1e-7, 3e-7, 1e-6, 1e-3])
 def test_copies_are_those_of_a_slow_loop(noise: float) -> None:
     rows = RNG.normal(size=(20, 6))[RNG.integers(20, size=60)] * RNG.uniform(0.1, 9, size=(60, 1))
     rows = rows * (1 + noise * RNG.normal(size=rows.shape))
@@ -72,8 +73,8 @@ def test_only_points_on_one_spot_are_drawn_apart() -> None:
     assert np.abs(apart - places).max() == pytest.approx(1e-3 * np.ptp(places, axis=0).max())
 
 
-@pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("entry", LAYOUTS, ids=lambda entry: entry.name)
+@each("dims", [2, 3])
+@each("entry", LAYOUTS)
 class TestLayouts:
     def test_copies_move_nothing_and_share_a_place(self, entry: Projection, dims: int) -> None:
         many = np.concatenate([CLOUD, np.repeat(CLOUD[:1], 60, axis=0) * 3, CLOUD[5:9] * (1 + 1e-8)])
@@ -100,7 +101,7 @@ class TestLayouts:
         assert len(np.unique(again, axis=0)) == 90
         assert np.ptp(again[:40], axis=0).max() > 0.1 * np.ptp(apart[:40], axis=0).max()
 
-    @pytest.mark.parametrize("distinct", [1, 2, 3, 5])
+    @each("distinct", [1, 2, 3, 5])
     def test_fewer_distinct_vectors_than_neighbours(self, entry: Projection, dims: int, distinct: int) -> None:
         few = CLOUD[np.arange(80) % distinct]
         first = fitted(entry, few, dims)

@@ -9,9 +9,10 @@ import pytest
 
 from core.representation.projections.descent import MOST_AT_ONCE, descend, meetings, pace, reach
 from core.representation.projections.kernels import Coordinates
+from tests.cases import each
 
 
-@pytest.mark.parametrize("dims", [2, 3])
+@each("dims", [2, 3])
 def test_points_end_where_the_force_is_nothing(dims: int) -> None:
     goal = np.random.default_rng(0).normal(size=(dims, 9)).astype(np.float32)
     goal = np.pad(goal, ((0, 3 - dims), (0, 0)))

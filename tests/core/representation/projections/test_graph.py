@@ -13,6 +13,7 @@ from core.representation.neighbours import nearest_among
 from core.representation.projections.graph import Graph, bisected, both_ways, changed, memberships
 from core.representation.projections.tsne import affinities
 from core.representation.projections.umap import fuzzy_graph
+from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 from tests.core.representation.projections.peer import umap_learn
 
@@ -41,8 +42,9 @@ def test_memberships_add_up_to_the_logarithm_of_the_neighbours() -> None:
     assert weights.sum(1) == pytest.approx(np.full(40, math.log2(10)))
 
 
-@pytest.mark.parametrize("neighbours", [2, 5, 15, 40])
-@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.slow
+@each("neighbours", [2, 5, 15, 40])
+@each("copies", [1, 3])
 def test_the_graph_is_that_of_umap_learn(neighbours: int, copies: int) -> None:
     rows = normalised(np.repeat(CLOUD, copies, axis=0))
     if copies == 1:
@@ -61,7 +63,7 @@ def test_neighbours_beyond_the_examples_are_all_examples() -> None:
     assert dense(fuzzy_graph(CLOUD, 1000)) == pytest.approx(dense(fuzzy_graph(CLOUD, 40)))
 
 
-@pytest.mark.parametrize("perplexity", [3.0, 9.5])
+@each("perplexity", [3.0, 9.5])
 def test_affinities_have_the_perplexity_and_add_up_to_one(perplexity: float) -> None:
     graph = dense(affinities(CLOUD, perplexity))
     assert graph.sum() == pytest.approx(1)

@@ -11,6 +11,7 @@ from core.representation.projections.tsne import _forces as tsne_forces
 from core.representation.projections.tsne import affinities
 from core.representation.projections.umap import _forces as umap_forces
 from core.representation.projections.umap import curve, fuzzy_graph
+from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 from tests.core.representation.projections.peer import umap_learn
 
@@ -41,15 +42,15 @@ def mean_umap_force(points: np.ndarray, graph: Graph, a: float, b: float) -> np.
     return result.T
 
 
-@pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("min_dist", [0.0, 0.1, 0.8])
+@each("dims", [2, 3])
+@each("min_dist", [0.0, 0.1, 0.8])
 def test_umaps_force_is_the_mean_of_its_samples(dims: int, min_dist: float) -> None:
     points, graph = coordinates(dims), fuzzy_graph(CLOUD, 8)
     expected = mean_umap_force(points, graph, *curve(min_dist))
     assert umap_forces(graph, min_dist, 0)(points) == pytest.approx(expected, abs=2e-3)
 
 
-@pytest.mark.parametrize("min_dist", [0.0, 0.1, 0.5, 0.99])
+@each("min_dist", [0.0, 0.1, 0.5, 0.99])
 def test_the_curve_is_that_of_umap_learn(min_dist: float) -> None:
     assert curve(min_dist) == pytest.approx(umap_learn().find_ab_params(1.0, min_dist), rel=1e-6)
 
@@ -63,7 +64,7 @@ def divergence(points: np.ndarray, graph: Graph) -> float:
     return float((graph.weights * np.log(graph.weights / shares[graph.rows, graph.columns])).sum())
 
 
-@pytest.mark.parametrize("dims", [2, 3])
+@each("dims", [2, 3])
 def test_tsnes_force_falls_along_the_divergence(dims: int) -> None:
     points, graph = coordinates(dims), affinities(CLOUD, 5.0)
     force = tsne_forces(graph, 1.0, 0)(points)
@@ -76,7 +77,7 @@ def test_tsnes_force_falls_along_the_divergence(dims: int) -> None:
             assert force[axis, i] == pytest.approx(-slope * len(CLOUD) / 4, abs=2e-4)
 
 
-@pytest.mark.parametrize("loop", [forces.push_by_student, forces.push_by_table])
+@each("loop", [forces.push_by_student, forces.push_by_table])
 def test_machine_code_does_what_the_loop_says(loop: object) -> None:
     points = coordinates(3)
     extra = () if loop is forces.push_by_student else (np.linspace(1, 0, 65, dtype=np.float32),)

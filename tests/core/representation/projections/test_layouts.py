@@ -18,6 +18,7 @@ from core.representation.projections.before import Before
 from core.representation.projections.descent import MOST_AT_ONCE
 from core.representation.projections.graph import Graph
 from core.representation.projections.tsne import affinities
+from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters, moved, noisy
 from tests.core.representation.projections.peer import umap_learn
 
@@ -34,8 +35,8 @@ def fitted(entry: Projection, vectors: np.ndarray, dims: int = 2, before: Before
     return entry.fit(vectors, dims, settings(entry), 0, before)
 
 
-@pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("entry", still().values(), ids=lambda entry: entry.name)
+@each("dims", [2, 3])
+@each("entry", still().values())
 class TestFit:
     def test_points_are_centred_single_precision(self, entry: Projection, dims: int) -> None:
         points = fitted(entry, CLOUD, dims)
@@ -70,7 +71,7 @@ class TestFit:
         trust = [trustworthiness(normalised(CLOUD), p, n_neighbors=15) for p in (points, cold)]
         assert trust[0] > trust[1] - 0.02
 
-    @pytest.mark.parametrize("name", ODD)
+    @each("name", ODD)
     def test_odd_vectors_give_finite_points(self, entry: Projection, dims: int, name: str) -> None:
         first = fitted(entry, ODD[name], dims)
         again = fitted(entry, ODD[name], dims, Before(ODD[name], first))
@@ -88,7 +89,7 @@ class TestFit:
         assert np.ptp(fitted(entry, CLOUD, dims, Before(np.ones_like(CLOUD), flat)), axis=0).min() > 0.1
 
 
-@pytest.mark.parametrize("entry", PLACING, ids=lambda entry: entry.name)
+@each("entry", PLACING)
 class TestPlace:
     def test_the_reference_lies_near_its_own_points(self, entry: Projection) -> None:
         assert entry.onto is not None
@@ -104,15 +105,15 @@ class TestPlace:
         centres = np.array([points[label::3].mean(0) for label in range(3)])
         assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
 
-    @pytest.mark.parametrize("name", ODD)
+    @each("name", ODD)
     def test_odd_vectors_are_placed(self, entry: Projection, name: str) -> None:
         assert entry.onto is not None
         reference = Before(ODD[name], fitted(entry, ODD[name]))
         assert np.isfinite(entry.onto(ODD[name] * 2, reference, settings(entry))).all()
 
 
-@pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("entry", by_library().values(), ids=lambda entry: entry.name)
+@each("dims", [2, 3])
+@each("entry", by_library().values())
 class TestLibraries:
     """What the library gives is what is shown, turned onto the map before."""
 
@@ -127,10 +128,12 @@ class TestLibraries:
         init = "pca" if start is None else start / start[:, 0].std() * 1e-4
         return TSNE(n_components=dims, perplexity=30.0, init=init, random_state=0, n_jobs=1).fit_transform(rows)
 
+    @pytest.mark.slow
     def test_the_first_frame_is_the_librarys_own(self, entry: Projection, dims: int) -> None:
         theirs = self.peer(entry, CLOUD, dims, None)
         assert fitted(entry, CLOUD, dims) == pytest.approx(theirs - theirs.mean(0), abs=1e-4)
 
+    @pytest.mark.slow
     def test_later_frames_start_from_the_one_before(self, entry: Projection, dims: int) -> None:
         first, later = fitted(entry, CLOUD, dims), noisy(CLOUD, 0.1)
         theirs = self.peer(entry, later, dims, first.copy())
@@ -139,7 +142,7 @@ class TestLibraries:
         assert between[1] == pytest.approx(between[0], rel=1e-3, abs=1e-2)  # the same map, turned
         assert ours.mean(0) == pytest.approx(np.zeros(dims), abs=1e-3)
 
-    @pytest.mark.parametrize("name", ODD)
+    @each("name", ODD)
     def test_odd_vectors_have_a_place(self, entry: Projection, dims: int, name: str) -> None:
         points = fitted(entry, ODD[name], dims)
         assert points.shape == (len(ODD[name]), dims)
@@ -147,6 +150,7 @@ class TestLibraries:
         assert np.isfinite(fitted(entry, ODD[name] * 2, dims, Before(ODD[name], points))).all()
 
 
+@pytest.mark.slow
 def test_umap_is_as_trustworthy_as_its_peer() -> None:
     cloud = clusters(300, 24, 4, apart=1.5)
     peer = umap_learn().UMAP(random_state=0, n_jobs=1).fit_transform(normalised(cloud))
@@ -155,6 +159,7 @@ def test_umap_is_as_trustworthy_as_its_peer() -> None:
     assert trust[0] > trust[1] - 0.01
 
 
+@pytest.mark.slow
 def test_tsne_is_as_trustworthy_as_its_peer() -> None:
     cloud = clusters(300, 24, 4, apart=1.5)
     peer = TSNE(init="pca", random_state=0, n_jobs=1).fit_transform(normalised(cloud))
@@ -170,7 +175,8 @@ def divergence(points: np.ndarray, graph: Graph) -> float:
     return float((graph.weights * np.log(graph.weights / (near / near.sum())[graph.rows, graph.columns])).sum())
 
 
-@pytest.mark.parametrize("cloud", ["clusters", "noise"])
+@pytest.mark.slow
+@each("cloud", ["clusters", "noise"])
 def test_tsnes_divergence_settles_as_its_peers(cloud: str) -> None:
     noise = np.random.default_rng(4).normal(size=(300, 24))
     vectors = clusters(300, 24, 4, apart=3.0) if cloud == "clusters" else noise

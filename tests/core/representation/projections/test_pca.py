@@ -8,6 +8,7 @@ import pytest
 from core.representation.projections import pca_map
 from core.representation.projections.before import Before
 from core.representation.projections.pca import place
+from tests.cases import each
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(30, 8))
@@ -50,10 +51,9 @@ def test_the_same_vectors_give_the_same_signs() -> None:
     assert (pca_map(VECTORS.copy()) == points).all()
 
 
-@pytest.mark.parametrize(
+@each(
     "vectors",
     [np.ones((1, 8)), np.ones((2, 8)), np.ones((5, 1)), np.zeros((5, 8)), np.array([[1.0, 2], [3, 4]]), np.eye(3, 1)],
-    ids=["one row", "two equal rows", "one column", "zeros", "two rows", "one column, three rows"],
 )
 def test_few_rows_or_columns_still_give_a_flat_map(vectors: np.ndarray) -> None:
     first = pca_map(vectors)

@@ -10,6 +10,7 @@ import pytest
 from core.representation.projections import pca_map, place_new
 from core.representation.projections.before import Before
 from core.representation.projections.pca import place
+from tests.cases import each
 from tests.core.representation.projections.clouds import ODD, clusters
 
 RNG = np.random.default_rng(0)
@@ -17,8 +18,8 @@ VECTORS, NEW = RNG.normal(size=(40, 12)), RNG.normal(size=(9, 12))
 POINTS = RNG.normal(size=(40, 2)).astype(np.float32)
 
 
-@pytest.mark.parametrize("dims", [2, 3])
-@pytest.mark.parametrize("width", [12, 60])
+@each("dims", [2, 3])
+@each("width", [12, 60])
 def test_on_a_pca_map_least_squares_are_the_axes(dims: int, width: int) -> None:
     vectors, new = RNG.normal(size=(40, width)), RNG.normal(size=(9, width))
     points = pca_map(vectors, dims=dims)
@@ -58,8 +59,8 @@ def test_a_new_text_lies_with_its_class() -> None:
     assert (np.linalg.norm(placed[:, None] - centres, axis=2).argmin(1) == np.arange(30) % 3).all()
 
 
-@pytest.mark.parametrize("linear", [True, False])
-@pytest.mark.parametrize("name", ODD)
+@each("linear", [True, False])
+@each("name", ODD)
 def test_odd_vectors_are_placed(name: str, linear: bool) -> None:
     points = pca_map(ODD[name], dims=3)
     new = np.concatenate([ODD[name] * 2, np.zeros((1, ODD[name].shape[1]))])

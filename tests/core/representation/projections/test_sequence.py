@@ -10,6 +10,7 @@ import pytest
 from core.representation.projections import MapSpec, Placed, keyframes, map_frames, pca_map
 from core.representation.projections import sequence as frames_module
 from core.representation.projections.sequence import between
+from tests.cases import each
 from tests.core.representation.projections.clouds import clusters
 
 SPECS = [MapSpec("pca"), MapSpec("pca", 3, "once"), MapSpec("tsne"), MapSpec("umap", 3), MapSpec("umap", mode="once")]
@@ -52,7 +53,7 @@ class TestKeyframes:
     def test_few_frames_are_all_fitted(self) -> None:
         assert keyframes([0, 1, 5], [0, 1, 5], ended=True) == (0, 1, 5)
 
-    @pytest.mark.parametrize("count", [24, 25, 47, 200, 2000])
+    @each("count", [24, 25, 47, 200, 2000])
     def test_of_many_at_most_24_are_fitted_evenly(self, count: int) -> None:
         steps = [place * place for place in range(count)]
         fitted = keyframes(steps, steps, ended=True)
@@ -82,7 +83,7 @@ class TestKeyframes:
         assert keyframes([], [3, 4, 5], ended=True) == (3, 5)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.key)
+@each("spec", SPECS)
 class TestEverySpec:
     def test_every_frame_gets_a_map(self, spec: MapSpec) -> None:
         run = Run(PLANNED)
@@ -123,7 +124,7 @@ class TestEverySpec:
         assert [(placed.step, placed.fitted) for placed in made] == [(7, True)]
 
 
-@pytest.mark.parametrize("spec", FOLLOWING, ids=lambda spec: spec.key)
+@each("spec", FOLLOWING)
 def test_frames_hardly_move_where_the_model_hardly_did(spec: MapSpec) -> None:
     run = Run([0, 1])
     run.frames[1] = run.frames[0] * 3  # another length, the same directions
@@ -159,7 +160,7 @@ def test_frames_after_the_last_keyframe_wait() -> None:
     assert [(p.step, p.fitted) for p in run.map(BY_KEYFRAMES, PLANNED, present, ended=True)] == [(waiting, True)]
 
 
-@pytest.mark.parametrize("method", ["pca", "umap"])
+@each("method", ["pca", "umap"])
 def test_fitting_once_waits_for_the_end_and_begins_with_the_last_frame(method: str) -> None:
     run, spec = Run(PLANNED), MapSpec(method, mode="once")
     assert run.map(spec, PLANNED, PLANNED, ended=False) == []

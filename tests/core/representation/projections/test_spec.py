@@ -24,11 +24,12 @@ from core.representation.projections import (
     still,
 )
 from core.representation.projections import spec as spec_module
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parents[4]
 
 
-@pytest.mark.parametrize("name", PROJECTIONS)
+@each("name", PROJECTIONS)
 class TestEveryProjection:
     def test_it_has_words_for_people(self, name: str) -> None:
         entry = projection_entry(name)
@@ -49,7 +50,7 @@ class TestEveryProjection:
             assert spec.entry is projection_entry(name)
 
 
-@pytest.mark.parametrize("name", ["tsne", "umap"])
+@each("name", ["tsne", "umap"])
 def test_a_map_of_neighbourhoods_says_that_it_hides_collapse(name: str) -> None:
     entry = projection_entry(name)
     assert entry.caution.startswith(f"{entry.label} shows neighbourhoods, not distances: a collapsed space")
@@ -95,7 +96,7 @@ def test_another_version_has_another_key(monkeypatch: pytest.MonkeyPatch) -> Non
     assert MapSpec("umap").key != before
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "field", "remedy"),
     [
         ({"method": "mds"}, "method", "choose one of pca, tsne, umap, tsne-sklearn, umap-learn."),
@@ -123,7 +124,7 @@ def test_what_cannot_be_used_is_named(given: object, field: str, remedy: str) ->
     assert remedy in str(caught.value)
 
 
-@pytest.mark.parametrize("parameters", [(("neighbours", 5), ("neighbours", 6)), (1, 2), "ab"])
+@each("parameters", [(("neighbours", 5), ("neighbours", 6)), (1, 2), "ab"])
 def test_parameters_are_pairs_with_each_name_once(parameters: object) -> None:
     with pytest.raises(ConfigError, match="parameters"):
         MapSpec("umap", parameters=parameters)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from core.tasks.files.columns import (
     plain_name,
 )
 from core.tasks.files.columns import NUMBER as NUMBER_PATTERN
+from tests.cases import each
 
 WORDS = ["the", "film", "was", "dull", "and", "long", "but", "its", "music", "felt", "tender", "warm", "clever"]
 TEXT, LABEL, WORD, NUMBER, SCORE, ID = "text", "label", "word", "number", "score", "id"
@@ -49,7 +50,7 @@ def guess(columns: dict[str, str], given: ReadingConfig = ReadingConfig()) -> tu
     return found.text, found.text_b, found.label, found.split, found.kind
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "expected"),
     [
         ({"text": TEXT, "label": NUMBER}, ("text", "", "label", "", "classes")),
@@ -105,24 +106,23 @@ def guess(columns: dict[str, str], given: ReadingConfig = ReadingConfig()) -> tu
         ({"column 1": LABEL, "column 2": WORD, "column 3": TEXT}, ("column 3", "", "column 1", "", "classes")),
         ({"a": ID, "b": STAMP, "c": TEXT, "d": LABEL}, ("c", "", "d", "", "classes")),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
 def test_columns_are_found(columns: dict[str, str], expected: tuple[str, ...]) -> None:
     assert guess(columns) == expected
 
 
-@pytest.mark.parametrize("pair", PAIR_NAMES, ids=" ".join)
+@each("pair", PAIR_NAMES)
 def test_pairs_are_found_in_any_order(pair: tuple[str, str]) -> None:
     first, second = pair
     assert guess({"label": LABEL, second: TEXT, first: TEXT})[:3] == (first, second, "label")
 
 
-@pytest.mark.parametrize("name", TEXT_NAMES)
+@each("name", TEXT_NAMES)
 def test_a_text_is_found_by_its_name(name: str) -> None:
     assert guess({"longer": TEXT, name: WORD, "label": LABEL})[0] == name
 
 
-@pytest.mark.parametrize("name", LABEL_NAMES)
+@each("name", LABEL_NAMES)
 def test_a_label_is_found_by_its_name(name: str) -> None:
     assert guess({"fewer": NUMBER, name: LABEL, "text": TEXT})[2] == name
 
@@ -145,7 +145,7 @@ def test_ragged_rows_do_no_harm() -> None:
     assert guess_columns(("one", "two"), rows).label == "two"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "expected"),
     [
         ({"label": "stars"}, ("review", "", "stars", "", "classes")),
@@ -172,7 +172,7 @@ def test_no_second_text_and_no_split_can_be_settled() -> None:
     assert guess(columns, ReadingConfig(text_b="", split="")) == ("text_a", "", "label", "", "classes")
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "part"),
     [
         (
@@ -197,7 +197,7 @@ def test_a_column_that_cannot_be_is_refused(given: dict[str, str], part: str | N
     assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "part"),
     [
         ({"one": TEXT}, "no column looks like the labels among 'one': choose the label column"),
@@ -222,17 +222,17 @@ def test_names_are_compared_without_case_and_signs() -> None:
     assert set(SPLITS.values()) == {"train", "validation", "test"}
 
 
-@pytest.mark.parametrize("text", ["1", "-1", "+1.5", "1.", ".5", "1e5", "-.5E-3", "00"])
+@each("text", ["1", "-1", "+1.5", "1.", ".5", "1e5", "-.5E-3", "00"])
 def test_a_number_is_one(text: str) -> None:
     assert NUMBER_PATTERN.fullmatch(text)
 
 
-@pytest.mark.parametrize("text", ["", ".", "1.2.3", "1,000", "e5", "1e", "--1", "1 2", "x1", "1x"])
+@each("text", ["", ".", "1.2.3", "1,000", "e5", "1e", "--1", "1 2", "x1", "1x"])
 def test_what_is_no_number_is_none(text: str) -> None:
     assert not NUMBER_PATTERN.fullmatch(text)
 
 
-@pytest.mark.parametrize("run", ["1", "1.", "1e", "0", "-", "."])
+@each("run", ["1", "1.", "1e", "0", "-", "."])
 def test_long_runs_of_digits_take_no_time(run: str) -> None:
     start = time.process_time()
     assert not NUMBER_PATTERN.fullmatch(run * 200_000 + "x")

@@ -12,6 +12,7 @@ import pytest
 from core.errors import TaskError
 from core.tasks.files.delimited import Dialect, records
 from core.tasks.files.dialects import DELIMITERS
+from tests.cases import each
 
 WORDS = ["good", "bad, really", "well; no", "a|b", "it's", '5" screen', "", "1,000", "café", "猫", "=)", "so-so"]
 
@@ -42,7 +43,7 @@ class TestRecords:
         assert read('a,b\n"c,d\n') == [(1, ("a", "b")), (2, ())]
         assert read('a,b\n"') == [(1, ("a", "b")), (2, ())]
 
-    @pytest.mark.parametrize("end", ["", '"x,y\n'])
+    @each("end", ["", '"x,y\n'])
     def test_an_open_quote_that_takes_many_rows_along_is_refused(self, end: str) -> None:
         with pytest.raises(TaskError, match=r"^line 2 has a quotation mark in field 1 that is not closed in its row"):
             read('a,b\n"c,d\n' + "e,f\n" * 50 + end)
@@ -53,7 +54,7 @@ class TestRecords:
     def test_a_field_beyond_the_limit_of_the_csv_module_is_read(self) -> None:
         assert read("x" * 200_000 + ",y") == [(1, ("x" * 200_000, "y"))]
 
-    @pytest.mark.parametrize("delimiter", DELIMITERS)
+    @each("delimiter", DELIMITERS)
     def test_what_the_csv_module_writes_is_read(self, delimiter: str) -> None:
         rng = random.Random(delimiter)
         for _ in range(50):

@@ -15,6 +15,7 @@ from core.errors import TaskError
 from core.tasks.files.delimited import Dialect
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, open_table
+from tests.cases import each
 
 Rows = list[tuple[str, ...]]
 
@@ -223,7 +224,7 @@ CASES: list[tuple[str, str, tuple[str, ...], Rows]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "columns", "rows"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@each(("text", "columns", "rows"), [case[1:] for case in CASES])
 def test_rows_are_those_that_a_person_reads(text: str, columns: tuple[str, ...], rows: Rows) -> None:
     table = opened(text)
     assert table.columns == columns
@@ -231,7 +232,7 @@ def test_rows_are_those_that_a_person_reads(text: str, columns: tuple[str, ...],
     assert list(table.preview) == rows
 
 
-@pytest.mark.parametrize(("text", "columns", "rows"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@each(("text", "columns", "rows"), [case[1:] for case in CASES])
 def test_what_was_found_reads_the_same_rows_again(text: str, columns: tuple[str, ...], rows: Rows) -> None:
     """A reading that is settled, as a run keeps it, guesses nothing."""
     found = opened(text)
@@ -242,7 +243,8 @@ def test_what_was_found_reads_the_same_rows_again(text: str, columns: tuple[str,
     assert settled.columns == columns
 
 
-@pytest.mark.parametrize(("text", "columns", "rows"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.slow
+@each(("text", "columns", "rows"), [case[1:] for case in CASES])
 def test_a_long_file_is_read_as_its_beginning(text: str, columns: tuple[str, ...], rows: Rows) -> None:
     """Too many rows to look at more than the beginning, and every row is read."""
     header = columns[0] != "column 1"
@@ -264,7 +266,7 @@ class TestOpenQuotes:
         assert problem.line == 4
         assert problem.message == "Line 4 has a quotation mark in field 2 that is not closed where it should be."
 
-    @pytest.mark.parametrize(("row", "number"), [('"c,y', 1), ('c,"y', 2), ('"c\nd","y', 2)])
+    @each(("row", "number"), [('"c,y', 1), ('c,"y', 2), ('"c\nd","y', 2)])
     def test_in_the_middle(self, row: str, number: int) -> None:
         text = "text,label\n" + '"a, b",x\n' * 30 + f"{row}\n" + "d,x\n" * 40
         with pytest.raises(TaskError) as caught:
@@ -311,7 +313,7 @@ class TestWhatIsSettled:
         assert fields(opened(text, skip_initial_space=False)) == [("a", ' "x"'), ("b", ' "y"')]
         assert fields(opened(text, skip_initial_space=True)) == [("a", "x"), ("b", "y")]
 
-    @pytest.mark.parametrize("far", [False, True])
+    @each("far", [False, True])
     def test_what_is_settled_is_never_guessed_otherwise(self, far: bool) -> None:
         text = "text,label\n" + "a,x\n" * (40_000 if far else 0) + '"b\\"c, d",x\n'
         for quote in ('"', "'", ""):
@@ -332,7 +334,7 @@ class TestFarDown:
 
     PLAIN = "text,label\n" + "a film,x\n" * 20_000
 
-    @pytest.mark.parametrize(
+    @each(
         ("rows", "read"),
         [
             ('"b, c",y\n', [("b, c", "y")]),
@@ -360,11 +362,11 @@ class TestFarDown:
         assert fields(table)[-1] == ("'tis the season", "y")
 
 
-@pytest.mark.parametrize("quote", ['"', "'"])
-@pytest.mark.parametrize("escape", ["", "\\"])
-@pytest.mark.parametrize("space", ["", " "])
-@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
-@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@each("quote", ['"', "'"])
+@each("escape", ["", "\\"])
+@each("space", ["", " "])
+@each("delimiter", [",", ";", "|", "\t"])
+@each("quoting", [csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
 def test_what_a_writer_of_the_dialect_writes_is_read(
     quote: str, escape: str, space: str, delimiter: str, quoting: int
 ) -> None:

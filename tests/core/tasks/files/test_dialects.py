@@ -14,6 +14,7 @@ import pytest
 from core.config import ReadingConfig
 from core.tasks.files.delimited import Dialect, records, regularity
 from core.tasks.files.dialects import DELIMITERS, find_dialect
+from tests.cases import each
 
 WORDS = ["good", "bad, really", "well; no", "a|b", "it's", '5" screen', "", "1,000", "café", "猫", "=)", "so-so"]
 
@@ -29,8 +30,9 @@ def found(text: str, **options: Any) -> Dialect:
 
 
 class TestDialect:
-    @pytest.mark.parametrize("delimiter", DELIMITERS)
-    @pytest.mark.parametrize("header", [True, False])
+    @pytest.mark.slow
+    @each("delimiter", DELIMITERS)
+    @each("header", [True, False])
     def test_what_the_csv_module_writes_is_recognised(self, delimiter: str, header: bool) -> None:
         right = 0
         for seed in range(40):
@@ -44,7 +46,7 @@ class TestDialect:
             right += found(out.getvalue()) == Dialect(delimiter)
         assert right == 40
 
-    @pytest.mark.parametrize("seed", range(10))
+    @each("seed", range(10))
     def test_tabs_with_stray_quotes_are_read_without_quoting(self, seed: int) -> None:
         rng = random.Random(seed)
         texts = [" ".join(rng.choices(["it", 'said "so', '"well"', "and", 'then"', '"no,'], k=8)) for _ in range(100)]
@@ -58,7 +60,7 @@ class TestDialect:
         text = "".join(f'"a ""film""\twith tabs {i}"\t{i % 2}\n' for i in range(50))
         assert found(text, prefers_tabs=True) == Dialect("\t")
 
-    @pytest.mark.parametrize("delimiter", [",", "\t"])
+    @each("delimiter", [",", "\t"])
     def test_one_bad_row_does_not_change_what_quotes_mean_in_the_others(self, delimiter: str) -> None:
         rows = [f'"a film {i}"{delimiter}"{i % 2}"\n' for i in range(50)]
         rows[20] = f'"a "film" of 20"{delimiter}"1"\n'
@@ -80,7 +82,7 @@ class TestDialect:
         text = "text,label\n" + "a film,good\n" * 40 + "a, b,bad\n" + "one\n" + "a film,bad\n" * 40
         assert found(text) == Dialect(",")
 
-    @pytest.mark.parametrize(
+    @each(
         "text",
         [
             "a" * 65_536,
@@ -99,7 +101,6 @@ class TestDialect:
             "1\n" * 32_000,
             "%5" * 30_000,
         ],
-        ids=lambda text: text[:4].strip(),
     )
     def test_nothing_takes_long(self, text: str) -> None:
         start = time.process_time()

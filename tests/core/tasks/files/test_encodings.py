@@ -11,6 +11,7 @@ from core.config import ReadingConfig
 from core.config.fields import fields_of
 from core.errors import TaskError
 from core.tasks.files.encodings import ENCODINGS, codec_of, detect_encoding, undecodable_line
+from tests.cases import each
 
 CHINESE = [
     "房间很干净，服务员态度也不错，下次还会再来。",
@@ -55,9 +56,7 @@ def detect(raw: bytes) -> str:
     return found
 
 
-@pytest.mark.parametrize(
-    ("encoding", "lines"), [(encoding, lines) for encoding, texts in LANGUAGES.items() for lines in texts]
-)
+@each(("encoding", "lines"), [(encoding, lines) for encoding, texts in LANGUAGES.items() for lines in texts])
 class TestTextsOfALanguage:
     def test_a_few_hundred_bytes_are_enough(self, encoding: str, lines: list[str]) -> None:
         rng = random.Random(0)
@@ -78,11 +77,11 @@ class TestTextsOfALanguage:
         for end in ("\r\n", "\r"):
             assert detect(file_of(lines).replace("\n", end).encode(encoding)) == encoding
 
-    @pytest.mark.parametrize("unicode", ["utf-8", "utf-8-sig"])
+    @each("unicode", ["utf-8", "utf-8-sig"])
     def test_utf8_is_found(self, encoding: str, lines: list[str], unicode: str) -> None:
         assert detect(file_of(lines).encode(unicode)) == "utf-8"
 
-    @pytest.mark.parametrize("order", ["utf-16", "utf-16-le", "utf-16-be"])
+    @each("order", ["utf-16", "utf-16-le", "utf-16-be"])
     def test_utf16_is_found_and_its_order(self, encoding: str, lines: list[str], order: str) -> None:
         text = file_of(lines)
         raw = text.encode(order)
@@ -103,7 +102,7 @@ def test_every_cut_of_utf8_into_chunks_is_read(monkeypatch: pytest.MonkeyPatch) 
         assert detect(raw) == "utf-8"
 
 
-@pytest.mark.parametrize("damage", ["cut within a character", "a wrong byte"])
+@each("damage", ["cut within a character", "a wrong byte"])
 def test_damaged_utf8_stays_utf8(damage: str) -> None:
     raw = file_of(CHINESE * 5).encode()
     raw = raw.rstrip(b'",01\n')[:-1] if damage.startswith("cut") else raw[:200] + b"\xff" + raw[200:]
@@ -120,7 +119,7 @@ def test_a_byte_order_mark_is_skipped() -> None:
     assert stream.read() == b"\xef\xbb\xbftext"
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "part"),
     [
         (b"", "is empty"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from core.tasks.files.headers import has_header
+from tests.cases import each
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @each(
         "rows",
         [
             [("text", "label"), ("a film", "good")],
@@ -25,7 +24,7 @@ class TestNames:
     def test_names_are_a_header(self, rows: list[tuple[str, ...]]) -> None:
         assert has_header(rows)
 
-    @pytest.mark.parametrize(
+    @each(
         "rows",
         [
             [("3", "Wall St. Bears", "Short-sellers are back"), ("4", "Carlyle", "A firm")],
@@ -69,11 +68,11 @@ class TestGaps:
         "foo|bar|baz/a film|p|2/b film|q|/c film|p|7",
     )
 
-    @pytest.mark.parametrize("text", HEADERS)
+    @each("text", HEADERS)
     def test_names_above_values_are_a_header(self, text: str) -> None:
         assert has_header(rows_of(text))
 
-    @pytest.mark.parametrize("text", HEADERS)
+    @each("text", HEADERS)
     def test_without_it_there_is_none(self, text: str) -> None:
         rows = rows_of(text)[1:]
         for start in range(len(rows)):
@@ -96,7 +95,7 @@ class TestGaps:
 class TestTexts:
     """Names above texts alone."""
 
-    @pytest.mark.parametrize("names", [("satz", "sorte"), ("Kommentar_1", "art"), ("v1", "v2"), ("Text DE", "Klasse")])
+    @each("names", [("satz", "sorte"), ("Kommentar_1", "art"), ("v1", "v2"), ("Text DE", "Klasse")])
     def test_short_names_above_long_texts_are_a_header(self, names: tuple[str, str]) -> None:
         rows = [
             (f"Das ist der Satz Nummer {i}, und er ist lang genug.", "gut" if i % 3 else "schlecht") for i in range(9)

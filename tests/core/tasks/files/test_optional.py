@@ -6,10 +6,9 @@ import random
 import time
 import unicodedata
 
-import pytest
-
 from core.tasks.files.optional import Noted, NumberedRows, optional_problems
 from core.tasks.rows import Rows
+from tests.cases import each
 
 TEXTS = ["a", "A ", "b  c", "B c", "é", "e\u0301", "É", "=SUM(1)", "d", "ｄ", "- well"]
 
@@ -53,7 +52,7 @@ def equal_labels(rows: Rows, one: str, other: str) -> bool:
     return one == other if rows.kind == "classes" else float(one) == float(other)
 
 
-@pytest.mark.parametrize("files", [1, 2, 3])
+@each("files", [1, 2, 3])
 def test_a_slow_loop_finds_the_same(files: int) -> None:
     for seed in range(20):
         rng = random.Random(seed)
@@ -118,9 +117,7 @@ def test_no_rows_have_no_problems() -> None:
     assert optional_problems([part([], [])]) == [Noted()]
 
 
-@pytest.mark.parametrize(
-    "run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327", "\u0327", "猫", "😀", "\u1100\u1161"]
-)
+@each("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327", "\u0327", "猫", "😀", "\u1100\u1161"])
 def test_no_text_takes_long(run: str) -> None:
     texts = [f"a{run * 10_000}b{row % 4}" for row in range(20)]
     start = time.process_time()

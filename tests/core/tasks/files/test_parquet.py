@@ -21,6 +21,7 @@ from core.tasks.files.delimited import Unread
 from core.tasks.files.parquet import BATCH_ROWS, UNPACKED_FACTOR
 from core.tasks.files.row_groups import EXPANDING_BATCH_ROWS, stretches
 from core.tasks.files.tables import in_words, open_table
+from tests.cases import each, slow_but
 
 ROOT = Path(__file__).resolve().parents[4]
 # The system's own peak counts what the parent had before the new program began, where there is a better one.
@@ -50,7 +51,7 @@ def stream(table: pa.Table, **options: Any) -> io.BytesIO:
     return out
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "texts"),
     [
         (pa.array(["a", None, ""]), ["a", "", ""]),
@@ -76,7 +77,6 @@ def stream(table: pa.Table, **options: Any) -> io.BytesIO:
         (pa.array([Decimal("1.50"), None, Decimal("2.00")]), ["1.50", "", "2.00"]),
         (pa.array([datetime.date(2020, 1, 2), None, None]), ["2020-01-02", "", ""]),
     ],
-    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )
 def test_every_kind_of_column_becomes_text(values: pa.Array, texts: list[str]) -> None:
     table = open_table(stream(pa.table({"text": ["x", "y", "z"], "value": values})), "rows.parquet")
@@ -157,7 +157,7 @@ class TestEncodings:
             assert [row[1] for row in table.preview] == [(text or "")[:2_048] for text in texts[:200]]
             assert [fields for _, fields in table.records({"text"})] == [("", text or "") for text in texts]
 
-    @pytest.mark.parametrize("store_schema", [True, False])
+    @each("store_schema", [True, False])
     def test_a_dictionary_that_outgrows_its_page_goes_on_plain(self, store_schema: bool) -> None:
         texts = [f"text {i}" for i in range(5_000)]
         source = self.written(
@@ -169,7 +169,7 @@ class TestEncodings:
         )
         assert [fields[1] for _, fields in open_table(source, "rows.parquet").records()] == texts
 
-    @pytest.mark.parametrize("encoding", ENCODINGS)
+    @each("encoding", ENCODINGS)
     def test_other_columns_keep_their_values(self, encoding: str) -> None:
         """Where the Arrow schema is set aside, for dictionaries that are stored in another encoding."""
         options = {} if encoding == "dictionary" else {"use_dictionary": False, "column_encoding": {"text": encoding}}
@@ -254,7 +254,7 @@ class TestClassNames:
         label = {"names": ["neg", "pos"], "_type": "ClassLabel"}
         assert self.table({"text": {"dtype": "string", "_type": "Value"}, "label": label}) == ["pos", "neg", ""]
 
-    @pytest.mark.parametrize(
+    @each(
         "features",
         [
             {},
@@ -321,7 +321,11 @@ class TestLimits:
             open_table(stream(pa.table({name: ["x"] for name in "abcd"})), "rows.parquet")
 
     @pytest.mark.parametrize(
-        ("column", "rows"), [("blob", 500), ("blobs", 200), ("long", 20_000), ("spaces", 20_000), ("distinct", 200)]
+        ("column", "rows"),
+        slow_but(
+            [("blob", 500)],
+            [("blob", 500), ("blobs", 200), ("long", 20_000), ("spaces", 20_000), ("distinct", 200)],
+        ),
     )
     def test_a_small_file_takes_little_memory(self, column: str, rows: int, tmp_path: Path) -> None:
         """Values of two megabytes that a file of some kilobytes repeats; or different ones of half a megabyte."""

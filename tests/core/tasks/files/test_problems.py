@@ -6,9 +6,8 @@ import random
 import time
 from collections import Counter
 
-import pytest
-
 from core.tasks.files.problems import PROBLEMS, Problem, fewer, is_formula, runs_in_a_spreadsheet, score
+from tests.cases import each
 
 MUST_DROP = {"fields", "empty_text", "empty_label", "long_text", "long_label", "bad_split", "bad_score"}
 MAY_STAY = {"duplicate", "two_labels", "formula"}
@@ -23,7 +22,7 @@ def test_every_kind_says_what_it_is() -> None:
         assert kind.sentence.endswith(".")
 
 
-@pytest.mark.parametrize(
+@each(
     "cell",
     [
         "=SUM(A1:A3)",
@@ -66,7 +65,7 @@ def test_a_formula_is_one(cell: str) -> None:
     assert is_formula(cell)
 
 
-@pytest.mark.parametrize(
+@each(
     "cell",
     [
         "",
@@ -107,10 +106,8 @@ def test_plain_text_is_none(cell: str) -> None:
     assert not is_formula(cell)
 
 
-@pytest.mark.parametrize("mark", ["=", "+", "-", "@"])
-@pytest.mark.parametrize(
-    "run", ["1", "1.", "1+", "1 ", "(", "-", " ", "a", "a.", "A1", "[", "'", '"', "\\", "a!", "a|"]
-)
+@each("mark", ["=", "+", "-", "@"])
+@each("run", ["1", "1.", "1+", "1 ", "(", "-", " ", "a", "a.", "A1", "[", "'", '"', "\\", "a!", "a|"])
 def test_no_cell_takes_long(mark: str, run: str) -> None:
     cell = mark + run * 100_000
     start = time.process_time()
@@ -120,7 +117,7 @@ def test_no_cell_takes_long(mark: str, run: str) -> None:
     assert time.process_time() - start < 1
 
 
-@pytest.mark.parametrize(
+@each(
     "cell",
     [
         "=1",
@@ -149,9 +146,7 @@ def test_what_a_spreadsheet_might_run_begins_like_a_formula(cell: str) -> None:
     assert runs_in_a_spreadsheet(cell)
 
 
-@pytest.mark.parametrize(
-    "cell", ["", " ", "-5", "+1.5", " -1e-5 ", "\t+3", "a=1", "1-2", "'=1", '"=1', "(=1)", "→", "—"]
-)
+@each("cell", ["", " ", "-5", "+1.5", " -1e-5 ", "\t+3", "a=1", "1-2", "'=1", '"=1', "(=1)", "→", "—"])
 def test_plain_numbers_and_other_texts_do_not(cell: str) -> None:
     assert not runs_in_a_spreadsheet(cell)
 
@@ -176,7 +171,7 @@ class TestListed:
         }
         assert list(chosen) == sorted(chosen, key=lambda problem: problem.line)
 
-    @pytest.mark.parametrize("seed", range(10))
+    @each("seed", range(10))
     def test_those_that_drop_rows_come_first(self, seed: int) -> None:
         rng = random.Random(seed)
         kinds = rng.choices(list(PROBLEMS), weights=[rng.random() ** 4 for _ in PROBLEMS], k=40_000)

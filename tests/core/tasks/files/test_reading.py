@@ -22,6 +22,7 @@ from core.tasks.files.problems import PROBLEMS
 from core.tasks.files.reading import Found, Reading, Sampler, read_file, read_rows
 from core.tasks.files.tables import open_table
 from core.tasks.rows import Rows
+from tests.cases import each
 
 HEADER = b"text,label\n"
 
@@ -88,7 +89,7 @@ class TestRows:
         reading = read("text_a,text_b,score\na,b,4.00\nc,d,0.2\n")
         assert reading.rows == Rows(("a", "c"), ("4.00", "0.2"), ("b", "d"), None, "similarity")
 
-    @pytest.mark.parametrize(
+    @each(
         ("name", "names"),
         [
             ("train", ["train", "Training", "TRN"]),
@@ -104,7 +105,7 @@ class TestRows:
         raw = "title,text,label,stars\nA,long text,x,5\nB,another,y,4\n"
         assert read(raw, text="title", label="stars").rows == Rows(("A", "B"), ("5", "4"))
 
-    @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"])
+    @each("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"])
     def test_the_formats_give_the_same_rows(self, name: str) -> None:
         rows = [("a film", 1, "train"), ('no\tfilm, 猫 "x"', 0, "test"), ("=)", 1, "train")]
         names = ("text", "label", "split")
@@ -130,7 +131,7 @@ class TestRows:
 
 
 class TestSource:
-    @pytest.mark.parametrize(
+    @each(
         ("raw", "name", "sentence"),
         [
             (HEADER + b"a,x\nb,y\n", "reviews.csv", "reviews.csv: CSV, UTF-8, comma; 2 rows"),
@@ -150,7 +151,7 @@ class TestSource:
 
 
 class TestProblems:
-    @pytest.mark.parametrize(
+    @each(
         ("raw", "expected"),
         [
             (HEADER + b"a,x\nb\nc,y\n", ("fields", 3, "Line 3 has 1 field where there are 2 columns.")),
@@ -233,7 +234,7 @@ class TestProblems:
         parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1]}), out)
         assert read(out.getvalue(), "rows.parquet").problems[0].message == "Row 2 has nothing in the column 'text'."
 
-    @pytest.mark.parametrize("seed", range(20))
+    @each("seed", range(20))
     def test_a_slow_loop_finds_the_same(self, seed: int) -> None:
         rng = random.Random(seed)
         texts = ["", " ", "a", "A ", "b  c", "B c", "d", "=SUM(1)", "x" * 20_001]
@@ -309,7 +310,7 @@ class TestProblems:
         reading = read(HEADER + "".join(f"{text},x\n" for text in texts).encode())
         assert reading.optional == {"duplicate": (1, 2, 3, 5, 7)}
 
-    @pytest.mark.parametrize("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327"])
+    @each("run", ["\u0301\u0327", "\U0001d165\u0301", "\uff9e\u0327"])
     def test_long_runs_of_marks_take_no_time(self, run: str) -> None:
         raw = HEADER + "".join(f"a{run * 9_000}{i % 3},x\n" for i in range(12)).encode()
         start = time.process_time()
@@ -431,7 +432,7 @@ class TestSampler:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @each(
         ("raw", "part"),
         [
             (HEADER, "has columns and no rows"),

@@ -23,6 +23,7 @@ from core.errors import TaskError
 from core.tasks.files.delimited import Dialect
 from core.tasks.files.reading import read_rows
 from core.tasks.files.tables import Table, named_columns, open_table
+from tests.cases import each
 
 HEADER = b"text,label\n"
 
@@ -50,7 +51,7 @@ def refusal(source: Path | io.BytesIO, name: str | None = None) -> str:
 
 
 class TestDelimited:
-    @pytest.mark.parametrize(
+    @each(
         ("raw", "rows"),
         [
             (b"text,label\na b,x\nc,y\n", [("a b", "x"), ("c", "y")]),
@@ -77,7 +78,7 @@ class TestDelimited:
         assert fields(table) == rows
         assert list(table.preview) == rows
 
-    @pytest.mark.parametrize(
+    @each(
         ("encoding", "codec"),
         [
             ("utf-8", "utf-8"),
@@ -107,7 +108,7 @@ class TestDelimited:
         assert fields(table) == [("A film that I liked a lot.", "1"), ("Not so good, really.", "0")]
         assert lines(table) == [1, 2]
 
-    @pytest.mark.parametrize(("header", "first"), [(True, ("a", "x")), (False, ("text", "label")), (None, ("a", "x"))])
+    @each(("header", "first"), [(True, ("a", "x")), (False, ("text", "label")), (None, ("a", "x"))])
     def test_a_header_can_be_settled(self, header: bool | None, first: tuple[str, ...]) -> None:
         table = opened(b"text,label\na,x\n", header=header)
         assert table.header == (header is not False)
@@ -128,9 +129,7 @@ class TestDelimited:
         assert fields(table)[0] == ('"so" he said, "fine', "1")
         assert len(fields(table)) == 10
 
-    @pytest.mark.parametrize(
-        ("name", "delimiter"), [("train.tsv", "\t"), ("train.txt", "\t"), ("train.csv", ","), ("train.csv", "|")]
-    )
+    @each(("name", "delimiter"), [("train.tsv", "\t"), ("train.txt", "\t"), ("train.csv", ","), ("train.csv", "|")])
     def test_stray_quotes_far_down_a_file_without_others_are_plain(self, name: str, delimiter: str) -> None:
         rows = [(f"line {i}", str(i % 2)) for i in range(20_000)]
         rows[15_000] = ('"line of 15000', "0")
@@ -182,7 +181,7 @@ class TestJsonLines:
         table = opened('{"text": ["a", {"b": "é"}], "label": {}}\n'.encode(), "rows.ndjson")
         assert fields(table) == [('["a", {"b": "é"}]', "{}")]
 
-    @pytest.mark.parametrize(
+    @each(
         ("written", "text"),
         [
             ("[1, 1.0, -0, 1.50, 1e5, 1E-7, 0.1]", "[1, 1.0, -0, 1.50, 1e5, 1E-7, 0.1]"),
@@ -201,7 +200,6 @@ class TestJsonLines:
             ("[]", None),
             ("{}", None),
         ],
-        ids=range(12),
     )
     def test_what_is_nested_keeps_its_kinds_of_values(self, written: str, text: str | None) -> None:
         raw = '{"text": "a", "label": %s}\n{"text": %s, "label": "x"}\n' % (written, written)  # noqa: UP031
@@ -257,7 +255,7 @@ class TestJsonLines:
         shown = [whole[i] for i in (*range(200), 210, 250)]
         assert list(table.preview) == [tuple(cell[:2_048] for cell in row) for row in shown]
 
-    @pytest.mark.parametrize("row", [0, 199, 200, 5_000])
+    @each("row", [0, 199, 200, 5_000])
     def test_a_split_that_begins_far_down_is_never_lost(self, row: int) -> None:
         rows = [{"text": f"text {i}", "label": i % 2} | ({"split": "test"} if i >= row else {}) for i in range(5_001)]
         reading = read_rows(opened("\n".join(map(json.dumps, rows)).encode(), "rows.jsonl"))
@@ -271,16 +269,14 @@ class TestJsonLines:
         assert list(table.records({"text", "label"})) == [(1, ("a", "1", "")), (2, ())]
         assert fields(table) == [("a", "1", "[1, 2]"), ()]
 
-    @pytest.mark.parametrize(
-        "raw", [b'[{"text": "a"},\n{"text": "b"}]', b'{\n"text": "a"\n}', b"[]", b"{}\n{}", b"text"]
-    )
+    @each("raw", [b'[{"text": "a"},\n{"text": "b"}]', b'{\n"text": "a"\n}', b"[]", b"{}\n{}", b"text"])
     def test_other_json_is_refused(self, raw: bytes) -> None:
         assert "line 1, is not a JSON object with values: write one object on each line" in refusal(
             io.BytesIO(raw), "rows.json"
         )
 
 
-@pytest.mark.parametrize(
+@each(
     ("cells", "names"),
     [
         (["text", "label"], ("text", "label")),
@@ -303,7 +299,7 @@ def archived(name: str) -> bytes:
 
 
 class TestOtherFiles:
-    @pytest.mark.parametrize(
+    @each(
         ("raw", "what"),
         [
             (archived("rows.csv"), "a ZIP archive, not CSV: unpack it first."),
@@ -320,13 +316,12 @@ class TestOtherFiles:
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file"),
             (b"\n<!DOCTYPE html><html>", "a web page or XML"),
         ],
-        ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_they_are_recognised_whatever_their_suffix(self, raw: bytes, what: str) -> None:
         assert refusal(io.BytesIO(raw), "rows.csv").startswith(f"'rows.csv' is {what}")
         assert what.split(",", maxsplit=1)[0] in refusal(io.BytesIO(raw), "rows.xyz")
 
-    @pytest.mark.parametrize("name", ["rows.xlsx", "rows", "rows.csv.bak", ".csv", "rows.docx"])
+    @each("name", ["rows.xlsx", "rows", "rows.csv.bak", ".csv", "rows.docx"])
     def test_other_suffixes_are_refused(self, name: str) -> None:
         message = refusal(io.BytesIO(HEADER), name)
         assert "has none of the suffixes .csv, .tsv, .txt, .jsonl, .ndjson, .json, .parquet" in message
@@ -337,8 +332,8 @@ class TestOtherFiles:
     def test_capitals_in_the_suffix_do_not_matter(self) -> None:
         assert fields(opened(HEADER + b"a,x\n", "ROWS.CSV")) == [("a", "x")]
 
-    @pytest.mark.parametrize("raw", [b"", b" \n\t\n", b"\xef\xbb\xbf", b"\xff\xfe"])
-    @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl"])
+    @each("raw", [b"", b" \n\t\n", b"\xef\xbb\xbf", b"\xff\xfe"])
+    @each("name", ["rows.csv", "rows.tsv", "rows.jsonl"])
     def test_an_empty_file_is_refused(self, raw: bytes, name: str) -> None:
         assert "is empty" in refusal(io.BytesIO(raw), name)
 

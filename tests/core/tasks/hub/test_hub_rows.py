@@ -10,13 +10,14 @@ from core.config.validation import build
 from core.errors import TaskError
 from core.tasks.hub.hub_rows import EMPTY, NO_LABEL, TOO_LONG, RowReader, described
 from core.tasks.hub.registry import HubRequest
+from tests.cases import each
 
 
 def reader(names: tuple[str, ...] | None = None, **more: Any) -> RowReader:
     return RowReader(build(HubRequest, {"repository": "a/b", "text": "t", "label": "l"} | more), names)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "label"),
     [(0, "no"), (1, "yes"), ("sport", "sport"), ("  two   words ", "two words"), (True, "yes"), ("0", "0")],
 )
@@ -24,17 +25,17 @@ def test_labels(value: Any, label: str) -> None:
     assert reader(("no", "yes")).read({"t": "x", "l": value})[2] == label
 
 
-@pytest.mark.parametrize(("value", "label"), [(0, "0"), (3.0, "3"), (2.5, "2.5"), ("-1", "-1"), (True, "True")])
+@each(("value", "label"), [(0, "0"), (3.0, "3"), (2.5, "2.5"), ("-1", "-1"), (True, "True")])
 def test_labels_without_names(value: Any, label: str) -> None:
     assert reader().read({"t": "x", "l": value})[2] == label
 
 
-@pytest.mark.parametrize("value", [None, -1, -1.0, float("nan"), "", "  "])
+@each("value", [None, -1, -1.0, float("nan"), "", "  "])
 def test_no_label(value: Any) -> None:
     assert reader().read({"t": "x", "l": value}) == NO_LABEL
 
 
-@pytest.mark.parametrize("value", [-2, -2.0, 2, 255])
+@each("value", [-2, -2.0, 2, 255])
 def test_a_number_of_no_class_is_no_label(value: Any) -> None:
     assert reader(("no", "yes")).read({"t": "x", "l": value}) == NO_LABEL
 
@@ -44,13 +45,13 @@ def test_codes_are_given_their_names() -> None:
     assert [found.read({"t": "x", "l": value})[2] for value in (1, "2", 3)] == ["negative", "positive", "3"]
 
 
-@pytest.mark.parametrize(("value", "score"), [(4, "4"), (3.799999952316284, "3.8"), ("0.5", "0.5"), (1e-9, "1e-09")])
+@each(("value", "score"), [(4, "4"), (3.799999952316284, "3.8"), ("0.5", "0.5"), (1e-9, "1e-09")])
 def test_scores(value: Any, score: str) -> None:
     found = reader(kind="similarity", text_b="s")
     assert found.read({"t": "x", "s": "y", "l": value}) == ("x", "y", score)
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), ""])
+@each("value", [None, float("nan"), float("inf"), ""])
 def test_no_score(value: Any) -> None:
     assert reader(kind="similarity", text_b="s").read({"t": "x", "s": "y", "l": value}) == NO_LABEL
 

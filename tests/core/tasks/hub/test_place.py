@@ -7,9 +7,10 @@ import pytest
 from core.errors import ConfigError, TaskError
 from core.tasks.hub.place import CONVERTED, plain_errors
 from core.tasks.hub.registry import HubRequest
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "config", "split"),
     [
         ("default/train/0000.parquet", "default", "train"),
@@ -25,7 +26,7 @@ def test_the_hubs_names_for_converted_files(path: str, config: str, split: str) 
     assert (match["config"], match["split"] or match["old"]) == (config, split)
 
 
-@pytest.mark.parametrize("path", [".gitattributes", "default/train/index.duckdb", "train.parquet", "a/b/c/d.parquet"])
+@each("path", [".gitattributes", "default/train/index.duckdb", "train.parquet", "a/b/c/d.parquet"])
 def test_other_files_are_not_taken_for_converted_ones(path: str) -> None:
     assert CONVERTED.fullmatch(path) is None
 

@@ -10,6 +10,7 @@ import pytest
 from core.config.validation import build
 from core.errors import ConfigError
 from core.tasks.hub.registry import HUB_SETS, MAX_NAME_CHARS, HubRequest, request_of
+from tests.cases import each
 
 ASKED = {"repository": "acme/tiny", "text": "text", "label": "label"}
 # What the issue asks for by name.
@@ -25,7 +26,7 @@ class TestRegistry:
     def test_it_offers_what_was_promised(self) -> None:
         assert set(HUB_SETS) == PROMISED
 
-    @pytest.mark.parametrize("name", sorted(PROMISED))
+    @each("name", sorted(PROMISED))
     def test_an_entry_is_complete(self, name: str) -> None:
         entry = HUB_SETS[name]
         assert entry.name == name
@@ -36,7 +37,7 @@ class TestRegistry:
         assert (entry.kind == "similarity") == (name == "stsb")
         assert entry.language == {"tnews": "zh", "chnsenticorp": "zh", "nsmc": "ko", "klue_nli": "ko"}.get(name, "en")
 
-    @pytest.mark.parametrize("name", sorted(PROMISED))
+    @each("name", sorted(PROMISED))
     def test_an_entry_makes_a_request(self, name: str) -> None:
         entry = HUB_SETS[name]
         request = request_of(entry)
@@ -67,7 +68,7 @@ class TestRequest:
         assert build(HubRequest, ASKED | {"config": "en"}).shown_name == "tiny en"
         assert build(HubRequest, ASKED | {"name": "Mine"}).shown_name == "Mine"
 
-    @pytest.mark.parametrize(
+    @each(
         ("given", "message"),
         [
             ({"repository": "acme/../secret"}, "repository = 'acme/../secret' cannot be used: give owner/name"),
@@ -99,7 +100,7 @@ class TestRequest:
         empty = dict.fromkeys(("config", "revision", "text_b", "validation", "test"), " ")
         assert build(HubRequest, ASKED | empty) == build(HubRequest, ASKED)
 
-    @pytest.mark.parametrize("repository", ["gpt2", "nyu-mll/glue", "fancyzhx/ag_news", "a/b.c-d_e"])
+    @each("repository", ["gpt2", "nyu-mll/glue", "fancyzhx/ag_news", "a/b.c-d_e"])
     def test_names_of_the_hub_are_taken(self, repository: str) -> None:
         assert build(HubRequest, ASKED | {"repository": repository}).repository == repository
 

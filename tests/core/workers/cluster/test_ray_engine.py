@@ -26,6 +26,8 @@ from core.workers.job_kinds import CLUSTER
 from core.workers.processes import free_port
 from tests.core.workers.following_runs import curve, going, wait_until
 
+pytestmark = pytest.mark.slow
+
 LONG = 50_000
 WAIT_S = 100.0
 
