@@ -7,7 +7,9 @@ weights and no path of the machine that wrote it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +21,7 @@ from pydantic import Field
 from core.artifacts import packed
 from core.artifacts.packed import Array, DamagedError, StrictForm, are_labels, demand, is_whole, parsed
 from core.config import RunConfig, parse_config
-from core.config.folders import is_path, named_models
+from core.config.folders import is_path, named_models, without_folders
 from core.errors import PlaygroundError, StoreError, shown
 from core.events import BASELINE, BASELINE_TEST, TRAIN, VALIDATION, Probe, Tokens, TokenText, Word
 from core.language import N_, _, listed
@@ -28,6 +30,10 @@ from core.store.names import NAME_CHARS
 FORMAT = 2
 RUN, MAPS, FRAMES, TOKENS = "run.json", "maps.safetensors", "frames.safetensors", "tokens.json"
 MEMBERS = (RUN, MAPS, FRAMES, TOKENS)
+# The fields of `run.json` in format 1, which version 0.1.0 wrote.
+FORMER_FIELDS = frozenset(
+    ("format", "id", "title", "config", "device", "seconds", "facts", "probe", "frames", "steps", "evaluations")
+)
 TEST = "test"
 SPLITS = (VALIDATION, TEST, BASELINE, BASELINE_TEST)
 SCORES = ("accuracy", "macro_f1")
@@ -114,7 +120,7 @@ def read(path: Path) -> Contents:
     """Read and check a replay. Raises: StoreError in one sentence for what is none, or is damaged."""
     try:
         members = packed.read_members(path, MEMBERS)
-        run = parsed(RunForm, members[RUN], RUN)
+        run = parsed(RunForm, _from_format_1(members[RUN]), RUN)
         demand(not run.title.isspace(), N_("title is empty"))
         config, probe = _config(run), _probe(run)
         _check_order(run, config)
@@ -127,6 +133,21 @@ def read(path: Path) -> Contents:
             _("{file} is damaged, or not a replay ({why}): take another file.", file=path.name, why=error.why)
         ) from error
     return Contents(run, config, probe, {int(step): points for step, points in maps.items()}, arrays, tokens)
+
+
+def _from_format_1(text: bytes) -> bytes:
+    """Return `run.json` in format 2 where it has format 1; any other text as it is.
+
+    Version 0.1.0 wrote finished runs only, without the versions that made them, and left folders in the config.
+    """
+    with suppress(ValueError, RecursionError):  # a text that is no JSON is refused with its own message
+        given = json.loads(text)
+        if isinstance(given, dict) and given.keys() == FORMER_FIELDS and given["format"] == 1:
+            del given["id"]
+            with suppress(PlaygroundError):  # and so is a config that cannot be read
+                given["config"] = json.loads(without_folders(parse_config(given["config"])).to_json())
+            return json.dumps(given | {"format": FORMAT, "status": "finished", "made_with": {}}).encode()
+    return text
 
 
 def _config(run: RunForm) -> RunConfig:

@@ -243,7 +243,7 @@ class TestOpen:
         monkeypatch.undo()
         assert elsewhere.run(open_replay(elsewhere, archive[1])).status == Status.FINISHED
 
-    def test_one_of_an_earlier_version_is_refused(
+    def test_one_with_the_fields_of_another_format_is_refused(
         self, elsewhere: Store, archive: tuple[str, Path], tmp_path: Path
     ) -> None:
         old = tmp_path / "old.zip"
@@ -254,3 +254,22 @@ class TestOpen:
         with pytest.raises(StoreError, match="format"):
             open_replay(elsewhere, old)
         assert elsewhere.runs() == []
+
+    def test_one_of_version_0_1_0_is_opened_without_the_folders_that_it_names(
+        self, elsewhere: Store, archive: tuple[str, Path], tmp_path: Path
+    ) -> None:
+        old = tmp_path / "old.zip"
+        with zipfile.ZipFile(archive[1]) as whole, zipfile.ZipFile(old, "w") as file:
+            for name in whole.namelist():
+                text = whole.read(name)
+                if name == "run.json":
+                    run = json.loads(text) | {"format": 1, "id": "abcdefgh2345"}
+                    run["config"]["task"] |= {"id": "file", "path": "/home/someone/reviews.csv"}
+                    run["config"]["encoder"]["id"] = "/home/someone/encoder"
+                    text = json.dumps({key: value for key, value in run.items() if key not in ("made_with", "status")})
+                file.writestr(name, text)
+        run_id = open_replay(elsewhere, old)
+        opened, now = elsewhere.run(run_id), elsewhere.run(open_replay(elsewhere, archive[1]))
+        assert (opened.title, opened.status, opened.last_step) == (now.title, Status.FINISHED, now.last_step)
+        assert (opened.config.task.path, opened.config.encoder.id) == ("reviews.csv", "encoder")
+        assert elsewhere.frame_steps(run_id) == elsewhere.frame_steps(now.id)
