@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from pathlib import PureWindowsPath
 
 from core.config import RunConfig
 from core.config.describe import phase_settings
@@ -18,8 +19,8 @@ def is_loss(name: str) -> bool:
 def same_loss(configs: Sequence[RunConfig], name: str) -> bool:
     """Whether the total loss is the same sum in all runs, or a part of it has the same settings but for its weight.
 
-    The value of a contrastive loss depends on its temperature, its views, and on how many vectors it has to separate:
-    the batch size counts for it.
+    The value of a loss depends on the texts and the number of classes: the task counts. That of a contrastive loss
+    depends on its temperature, its views, and on how many vectors it has to separate: the batch size counts for it.
 
     Args:
         configs: with the knob turns that were made.
@@ -32,7 +33,8 @@ def _meaning(config: RunConfig, name: str) -> Hashable:
     """What decides the value of a loss, phase by phase; a phase without the part says nothing."""
     key = name.split(".")[1] if "." in name else None
     found = [_in_phase(config, number, key) for number in range(len(config.phases))]
-    return tuple(phase for phase in found if phase)
+    file = config.task.path and PureWindowsPath(config.task.path).name  # as replays keep it
+    return (config.task.id, file, *(phase for phase in found if phase))
 
 
 def _in_phase(config: RunConfig, number: int, key: str | None) -> frozenset[tuple[str, Hashable]]:

@@ -369,8 +369,21 @@ def test_losses_that_are_different_sums_are_said_to_be(opened: Callable[..., App
     assert "do not compare" not in words(opened(runs=",".join(runs[:2]), show="curves"))
     app = opened(runs=",".join(runs), show="curves", curves="loss,loss.cross_entropy,grad_norm")
     assert "Loss: these runs add up different things" in words(app)
+    assert "Validation scores compare." in words(app)
     app = opened(runs=",".join(runs), show="curves", curves="loss.cross_entropy")
     assert "do not compare" not in words(app)
+
+
+def test_curves_of_different_tasks_compare_neither_in_loss_nor_in_score(
+    opened: Callable[..., AppTest], made: Made, folder: Path
+) -> None:
+    runs = [made("a"), made("b", texts=[f"other {text}" for text in TEXTS])]
+    with Store(folder).transaction() as db:
+        db.execute("UPDATE runs SET config = json_set(config, '$.task.id', 'film_reviews') WHERE id = ?", (runs[1],))
+    text = words(opened(runs=",".join(runs), show="curves"))
+    assert "Loss: these runs add up different things (another task, " in text
+    assert "Validation scores do not compare either" in text
+    assert "Validation scores compare." not in text
 
 
 def test_curves_as_csv_have_every_value_of_every_run() -> None:

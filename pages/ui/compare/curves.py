@@ -26,6 +26,7 @@ from pages.ui import reads
 from pages.ui.address import Compare
 from pages.ui.bound import bound, bound_number, bound_several, bound_switch
 from pages.ui.compare.picking import Compared
+from pages.ui.compare.scores import validation_sets
 from pages.ui.compare.words import group_name
 from pages.ui.live_figure import live_figure
 
@@ -144,7 +145,7 @@ def curves(store: Store, runs: Sequence[Compared]) -> None:
         ),
     )
     if unlike:
-        st.caption(_warning(unlike))
+        st.caption(_warning(unlike, runs))
     st.caption(_about(smoothing, gathered, axis))
     st.download_button(
         _("Curves as CSV"),
@@ -167,14 +168,18 @@ def _unlike(records: Sequence[Record], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _warning(losses: Sequence[str]) -> str:
-    """Why the heights of these losses' curves do not compare."""
+def _warning(losses: Sequence[str], runs: Sequence[Compared]) -> str:
+    """Why the heights of these losses' curves do not compare, and whether validation scores do."""
     named = [_("Loss") if name == LOSS else part_label(name.removeprefix(OfTerm.LOSS.of(""))) for name in losses]
-    return _(
-        "{losses}: these runs add up different things (another objective, temperature or batch size), so their heights "
-        "do not compare. Compare the course of each curve; validation scores compare.",
+    heights = _(
+        "{losses}: these runs add up different things (another task, objective, temperature or batch size), so their "
+        "heights do not compare. Compare the course of each curve.",
         losses=listed(named),
     )
+    if len(set(validation_sets(runs))) == 1:
+        return sentences([heights, _("Validation scores compare.")])
+    unlike = _("Validation scores do not compare either: these runs were scored on different validation rows.")
+    return sentences([heights, unlike])
 
 
 def measure_labels(names: Iterable[str]) -> dict[str, str]:

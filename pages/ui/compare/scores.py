@@ -125,7 +125,7 @@ def scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     """What the runs have scored so far."""
     scores = [_scores(store, one) for one in runs]
     measures = {name: entry for name, entry in _measures().items() if any(name in of_run for of_run in scores)}
-    sets = _validation_sets(runs)
+    sets = validation_sets(runs)
     scored_rows = {
         name: {of_rows for of_rows, of_run in zip(sets, scores, strict=True) if name in of_run} for name in measures
     }
@@ -141,7 +141,7 @@ def scores_of(store: Store, runs: Sequence[Compared]) -> Scores:
     return Scores(scores_over_seeds([one.config for one in runs], scores, fair), measures, differ)
 
 
-def _validation_sets(runs: Sequence[Compared]) -> list[int]:
+def validation_sets(runs: Sequence[Compared]) -> list[int]:
     """Of each run a number for the validation rows that it was scored on, the same where they are the same."""
     firsts: list[Compared] = []
     found = []
