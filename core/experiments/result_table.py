@@ -111,23 +111,41 @@ def score_text(results: Results, value: float | None) -> str:
 
 
 def findings(results: Results) -> list[str]:
-    """Sentences on the scores to beat, the cells that do not beat them, and the main effects."""
+    """Sentences on the scores to beat, the cells whose means do not, and the main effects."""
     found = []
     references = [cell.reference for cell in results.cells]
+    over_seeds = any(cell.seeds > 1 for cell in results.cells)
     probe, majority = (
         _range_text(results, values)
         for values in ([one.probe for one in references], [one.majority for one in references])
     )
     if probe:
+        said = {"score": score_name(results), "value": probe}
         found.append(
-            _("{score} of the linear probe of the untrained encoder: {value}.", score=score_name(results), value=probe)
+            _("{score} of the linear probe of the untrained encoder, mean over seeds: {value}.", **said)
+            if over_seeds
+            else _("{score} of the linear probe of the untrained encoder: {value}.", **said)
         )
     if majority:
         found.append(_("{score} of the majority class: {value}.", score=score_name(results), value=majority))
-    worse = [cell.title for cell in results.cells if results.is_worse_than_probe(cell)]
+    worse = [cell for cell in results.cells if results.is_worse_than_probe(cell)]
     if worse:
-        cells = clauses(worse) if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
-        found.append(_("Worse than that probe, so not worth training: {cells}.", cells=cells))
+        named = clauses(
+            _(
+                "{cell} ({score} against {probe})",
+                cell=cell.title,
+                score=mean_text(results, cell),
+                probe=score_text(results, cell.reference.probe),
+            )
+            for cell in worse
+        )
+        cells = named if len(worse) <= MOST_NAMED else f"{len(worse):,}/{len(results.cells):,}"
+        # No test compares a cell with the probe.
+        found.append(
+            _("Above that probe here, by the means alone: {cells}.", cells=cells)
+            if results.measure.better == "lower"
+            else _("Below that probe here, by the means alone: {cells}.", cells=cells)
+        )
     return [*found, *(_main_effect(results, effect) for effect in results.main_effects)]
 
 
@@ -136,7 +154,11 @@ def reference_text(results: Results, cell: CellResult) -> str:
     names = (_("linear probe of the untrained encoder"), _("majority class"))
     known = zip(names, cell.reference, strict=True)
     told = [called(name, score_text(results, value)) for name, value in known if value is not None]
-    return _("To beat: {scores}.", scores=clauses(told)) if told else ""
+    if not told:
+        return ""
+    if cell.seeds > 1:
+        return _("To beat, means over seeds: {scores}.", scores=clauses(told))
+    return _("To beat: {scores}.", scores=clauses(told))
 
 
 def strokes_text(results: Results) -> str:

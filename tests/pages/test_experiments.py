@@ -56,6 +56,13 @@ def metrics(app: AppTest) -> dict[str, str]:
     return {metric.label: str(metric.value) for metric in app.metric}
 
 
+def cells(app: AppTest) -> list[list[dict[str, Any]]]:
+    """The cells of the heat map, by row and column, as the browser gets them."""
+    [table] = [one.proto for one in app.get("bidi_component") if one.proto.component_name == "cell_table"]
+    found: list[list[dict[str, Any]]] = json.loads(table.json)["cells"]
+    return found
+
+
 class TestList:
     def test_without_experiments_it_says_what_one_is_and_offers_every_protocol(self, opened: Opened) -> None:
         app = opened("experiments")
@@ -198,10 +205,19 @@ class TestView:
             text = report_html(experiment, found)
         else:
             text = words(app).replace("\\", "")
-        assert "Test accuracy of the linear probe of the untrained encoder: 65.0%." in text
+        assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in text
         assert "Test accuracy of the majority class: 50.0%." in text
-        assert "not worth training: λ 0.1." in text
+        assert "Below that probe here, by the means alone: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
         assert "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
+
+    def test_a_mean_below_that_of_the_probe_is_no_verdict(self, opened: Opened, begun: Any) -> None:
+        _, experiment_id = begun(seeds=2)
+        app = opened("experiments", experiment=experiment_id, cell="0")
+        text = words(app).replace("\\", "")
+        assert "no difference can be shown" in text
+        assert "worth training" not in text
+        assert "To beat, means over seeds: linear probe of the untrained encoder: 65.0%;" in text
+        assert cells(app)[0][0]["note"] == "baseline · below probe"
 
     def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Opened, begun: Any) -> None:
         _, experiment_id = begun()

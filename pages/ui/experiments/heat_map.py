@@ -187,7 +187,9 @@ def _cell(
         note, kind = counted(cell.seeds, "seed"), "score"
         low, high = spread
         strength = (cell.mean - low) / (high - low) if high > low else 0.0
-    beaten = _("worse than probe") if results.is_worse_than_probe(cell) else ""
+    beaten = ""
+    if results.is_worse_than_probe(cell):
+        beaten = _("above probe") if results.measure.better == "lower" else _("below probe")
     note = " · ".join(part for part in (note, beaten, going) if part)
     return TableCell(mean_text(results, cell), about, strength, note, kind, chosen)
 

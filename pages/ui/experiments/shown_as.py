@@ -93,7 +93,7 @@ def _stem(experiment: Experiment) -> str:
 
 
 def _findings(results: Results) -> None:
-    """Draw the scores to beat, the cells that do not beat them, and the main effects."""
+    """Draw the scores to beat, the cells whose means do not, and the main effects."""
     if found := findings(results):
         st.caption(escaped(sentences(found)))
 

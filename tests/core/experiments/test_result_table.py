@@ -78,9 +78,11 @@ def test_every_table_has_the_probe_and_the_majority_class_of_its_split(
     for row in csv.DictReader(io.StringIO(table_text(found, "csv"))):
         assert (row["linear_probe"], row["majority_rate"]) == ("0.65", "0.5")
     said = " ".join(findings(found))
-    assert "Test accuracy of the linear probe of the untrained encoder: 65.0%." in said
+    assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in said
     assert "Test accuracy of the majority class: 50.0%." in said
-    assert "not worth training: λ 0.1." in said
+    assert "Below that probe here, by the means alone: λ 0.1 (55.0 ± 5.0% against 65.0%)." in said
+    of_nats = " ".join(findings(shown(experiments, design, "cross_entropy")))
+    assert "Above that probe here, by the means alone: λ 0.1 (" in of_nats
     of_validation = " ".join(findings(shown(experiments, design, split="validation")))
     assert "65.0%" not in of_validation  # that of the test rows
 
