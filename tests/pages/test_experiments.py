@@ -219,6 +219,14 @@ class TestView:
         assert "To beat, means over seeds: linear probe of the untrained encoder: 65.0%;" in text
         assert cells(app)[0][0]["note"] == "baseline · below probe"
 
+    def test_a_cell_waits_for_a_baseline_without_a_score(self, opened: Opened, begun: Any) -> None:
+        here, experiment_id = begun(seeds=2)
+        for run in here.table.runs(experiment_id):
+            if run.cell == 0 or run.seed == 1:
+                here.engine.store.discard(str(run.run_id))
+        drawn = cells(opened("experiments", experiment=experiment_id))
+        assert [line[0]["note"] for line in drawn] == ["0 of 2", "waits for baseline · 1 of 2"]
+
     def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Opened, begun: Any) -> None:
         _, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, cell="1")

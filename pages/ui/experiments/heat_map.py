@@ -176,7 +176,8 @@ def _cell(
     comparison = cell.comparison
     if results.design.compares:
         if comparison is None:
-            note, strength, kind = _("baseline"), 0.0, "score"
+            waits = results.design.baseline_of(cell.cell) is not None
+            note, strength, kind = _("waits for baseline") if waits else _("baseline"), 0.0, "score"
         else:
             mean, shown = comparison.difference.mean, comparison.verdict != "no difference shown"
             note = f"{difference_text(results, mean)}{' *' if shown else ''}"
