@@ -211,8 +211,9 @@ def difference_text(results: Results, value: float) -> str:
 
 
 def interval_text(results: Results, comparison: Comparison) -> str:
+    """The interval, or a dash without one."""
     found = comparison.difference
-    if found.low is None or found.high is None:
+    if found.low is None or found.high is None or comparison.is_zero_throughout:
         return NONE
     return _("{low} to {high}", low=difference_text(results, found.low), high=difference_text(results, found.high))
 
@@ -232,7 +233,7 @@ def p_text(p: float | None) -> str:
 
 def needed_text(comparison: Comparison) -> str:
     """How many seeds would show the difference: a number, or that none would; "enough" where it is shown."""
-    if comparison.difference.seeds < 2:
+    if comparison.difference.seeds < 2 or comparison.is_zero:
         return NONE
     if comparison.verdict != "no difference shown":
         # Translators: seeds, to show a difference.

@@ -23,7 +23,7 @@ from core.experiments.design import Cell, Design
 from core.language import N_
 from core.representation.agreement import PairAgreement, agreement, mean_std
 from core.representation.metrics import METRICS
-from core.representation.paired import LEVEL, PairedDifference, holm, paired_difference, seeds_needed
+from core.representation.paired import LEVEL, NOTHING, PairedDifference, holm, paired_difference, seeds_needed
 from core.store import Experiment, ExperimentRun, ExperimentTable, Status, Store
 from core.workers.run_rows import majority_rate
 
@@ -100,6 +100,16 @@ class Comparison:
     difference: PairedDifference
     corrected_p: float | None
     seeds_needed: int | None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the means are the same, so that there is nothing that more seeds could show."""
+        return abs(self.difference.mean) <= NOTHING
+
+    @property
+    def is_zero_throughout(self) -> bool:
+        """Whether no seed or example differs, so that the bootstrap interval has no width."""
+        return self.is_zero and self.difference.low == self.difference.high
 
     @property
     def verdict(self) -> Verdict:

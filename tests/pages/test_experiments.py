@@ -227,6 +227,19 @@ class TestView:
         drawn = cells(opened("experiments", experiment=experiment_id))
         assert [line[0]["note"] for line in drawn] == ["0 of 2", "waits for baseline · 1 of 2"]
 
+    @pytest.mark.parametrize("show", ["map", "table"])
+    def test_runs_that_score_alike_have_no_difference(self, opened: Opened, begun: Any, show: str) -> None:
+        _, experiment_id = begun(axes=[{"setting": "lambda", "values": [0.1, 0.2]}], seeds=2)  # both get as many right
+        app = opened("experiments", experiment=experiment_id, show=show, cell="1")
+        text = words(app).replace("\\", "")
+        if show == "map":
+            assert "No difference found against λ 0.1, over the 2 seeds that both have." in text
+            assert "1,000" not in text
+            assert "0.0 to 0.0" not in text
+        else:
+            row = app.dataframe[0].value.iloc[1]
+            assert (row["Difference"], row["95% interval"], row["Seeds needed"]) == ("0.0", "–", "–")
+
     def test_one_pair_of_runs_is_tested_over_test_examples_apart_from_seeds(self, opened: Opened, begun: Any) -> None:
         _, experiment_id = begun()
         app = opened("experiments", experiment=experiment_id, cell="1")

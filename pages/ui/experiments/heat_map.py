@@ -109,6 +109,10 @@ def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]
                 seeds=seeds,
             )
         ]
+    if comparison.is_zero_throughout:
+        return [
+            _("No difference found against {baseline}, over the {seeds} that both have.", baseline=against, seeds=seeds)
+        ]
     shown = _(
         "{difference} against {baseline}, over the {seeds} that both have; 95% interval {interval}, p {p} over seeds "
         "(Holm).",
@@ -119,7 +123,8 @@ def _comparison_sentences(results: Results, comparison: Comparison) -> list[str]
         p=p_text(comparison.corrected_p),
     )
     verdict = _(VERDICT_SENTENCES[comparison.verdict])
-    return [shown, sentences([verdict, _("Seeds needed: {number}.", number=needed_text(comparison))])]
+    needed = "" if comparison.is_zero else _("Seeds needed: {number}.", number=needed_text(comparison))
+    return [shown, sentences([verdict, needed])]
 
 
 def _corner(design: Design) -> str:

@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from core.config import RunConfig
 from core.experiments.result_table import cautions, findings, notes, table_rows, table_text
 from core.experiments.results import results
 from core.store import Store
@@ -154,6 +155,18 @@ def test_so_few_seeds_have_intervals_that_are_too_narrow(experiments: Here, desi
     assert "believe p" in " ".join(cautions(shown(experiments, design)))
     experiments.begin(design(seeds=8))
     assert cautions(shown(experiments, design)) == []
+
+
+def test_no_seeds_are_needed_for_a_difference_of_zero(store: Store, design: Make) -> None:
+    def uneven(config: RunConfig) -> int:
+        weight = config.phases[0].objective.weight or 0.0
+        return 12 + (2 if (weight > 0.5) == (config.seed == 0) else 0)
+
+    experiments = Here(InstantEngine(store, uneven))
+    experiments.begin(design(seeds=2))
+    _, rows = table_rows(shown(experiments, design))
+    assert (rows[1][4], rows[1][-1]) == ("0.0", "–")
+    assert " to " in rows[1][5]  # seeds differ, so that there is an interval
 
 
 def test_pairs_are_counted_where_a_cell_has_more_seeds(experiments: Here, engine: InstantEngine, design: Make) -> None:
