@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -89,8 +90,9 @@ def score_name(results: Results) -> str:
 
 
 def in_phrase(label: str) -> str:
-    """A label as written inside a phrase."""
-    return f"{label[0].lower()}{label[1:]}"
+    """A label as written inside a phrase; one that begins with a name, such as LoRA, keeps its capital."""
+    is_name = re.match(r"\w+[A-Z]", label) is not None
+    return label if is_name else f"{label[0].lower()}{label[1:]}"
 
 
 def mean_text(results: Results, cell: CellResult) -> str:
@@ -183,12 +185,12 @@ def _main_effect(results: Results, effect: MainEffect) -> str:
     design = results.design
     axis = design.axes[effect.axis]
     known = {
-        "axis": axis_title(axis, design.base),
+        "axis": in_phrase(axis_title(axis, design.base)),
         "scores": clauses(
             _("{score} at {level}", score=score_text(results, mean), level=level.title)
             for level, mean in zip(axis.levels, effect.means, strict=True)
         ),
-        "others": listed(axis_title(other, design.base) for other in design.axes if other is not axis),
+        "others": listed(in_phrase(axis_title(other, design.base)) for other in design.axes if other is not axis),
     }
     if not known["others"]:
         return _("Main effect of {axis}: {scores} (mean over seeds).", **known)

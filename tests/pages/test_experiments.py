@@ -208,7 +208,7 @@ class TestView:
         assert "Test accuracy of the linear probe of the untrained encoder, mean over seeds: 65.0%." in text
         assert "Test accuracy of the majority class: 50.0%." in text
         assert "Below that probe here, by the means alone: λ 0.1 (55.0 ± 4.5% against 65.0%)." in text
-        assert "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
+        assert "Main effect of weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over seeds)." in text
 
     def test_a_mean_below_that_of_the_probe_is_no_verdict(self, opened: Opened, begun: Any) -> None:
         _, experiment_id = begun(seeds=2)

@@ -19,6 +19,7 @@ from core.events import VALIDATION
 from core.experiments.design import Design, axis_title
 from core.experiments.lifecycle import missing
 from core.experiments.protocols.registry import PROTOCOLS
+from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
 from core.language import N_, _, called, listed, ngettext, reread
@@ -135,7 +136,7 @@ def _about(design: Design) -> str:
     objective = [] if by_preset else [objective_label(base)]
     whole = reduce(lambda first, then: _("{first}, then {then}", first=first, then=then), length)
     settings = " · ".join([task_label(base), *rows, base.encoder.id, *objective, whole])
-    varied = listed(axis_title(axis, base).lower() for axis in design.axes)
+    varied = listed(in_phrase(axis_title(axis, base)) for axis in design.axes)
     if not varied:
         return _("{said}.", said=settings)
     return _("{settings}; varied: {axes}.", settings=settings, axes=varied)

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from core.config import RunConfig
-from core.experiments.result_table import cautions, findings, notes, table_rows, table_text
+from core.experiments.result_table import cautions, findings, in_phrase, notes, table_rows, table_text
 from core.experiments.results import results
 from core.store import Store
 from tests.core.experiments.conftest import Here, Make
@@ -102,15 +102,23 @@ def test_main_effects_are_means_over_the_other_axis_and_seeds(experiments: Here,
             ]
             assert mean == pytest.approx(sum(scores) / len(scores))
     first, second = [text for text in findings(found) if "Main effect" in text]
-    assert first == "Main effect of Weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over Temperature τ and seeds)."
-    assert second.startswith("Main effect of Temperature τ: 65.0% at 0.1; 65.0% at 0.3 (mean over Weight λ")
+    assert first == "Main effect of weight λ: 55.0% at 0.1; 75.0% at 0.9 (mean over temperature τ and seeds)."
+    assert second.startswith("Main effect of temperature τ: 65.0% at 0.1; 65.0% at 0.3 (mean over weight λ")
+
+
+@pytest.mark.parametrize(
+    ("label", "inside"),
+    [("Weight λ", "weight λ"), ("Macro-F1", "macro-F1"), ("LoRA rank", "LoRA rank"), ("λ", "λ"), (" ", " ")],
+)
+def test_a_label_is_lower_case_inside_a_phrase_unless_it_is_a_name(label: str, inside: str) -> None:
+    assert in_phrase(label) == inside
 
 
 def test_main_effects_leave_out_levels_that_not_all_have(experiments: Here, design: Make) -> None:
     axes = [{"setting": "preset", "values": ["ce", "ce-scl"]}, {"setting": "temperature", "values": [0.1, 0.3]}]
     experiments.begin(design(axes=axes, baseline={}))  # cross-entropy has no temperature
     [effect] = [text for text in findings(shown(experiments, design)) if "Main effect" in text]
-    assert effect.startswith("Main effect of Temperature τ: 72.5% at 0.1; 72.5% at 0.3 (mean over seeds and 1 of 2 ")
+    assert effect.startswith("Main effect of temperature τ: 72.5% at 0.1; 72.5% at 0.3 (mean over seeds and 1 of 2 ")
 
 
 def test_csv_has_every_digit(experiments: Here, design: Make) -> None:
