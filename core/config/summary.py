@@ -10,23 +10,25 @@ from core.language import _, listed
 from core.quantities import counted
 
 
-def objective_label(config: RunConfig) -> str:
+def objective_label(config: RunConfig, *, weights: bool = True, temperature: bool = True) -> str:
     """The mix in a few signs, such as `0.1 CE + 0.9 SCL, τ 0.3`; phases in their order.
 
     A knob that was turned shows both values, as launched and last: `τ 0.3 → 0.08`.
 
     Args:
         config: of a run, with its knob turns (`RunSummary.effective`).
+        weights, temperature: whether they are part of the label, which they are not where a grid varies them.
     """
-    first, *then = (_phase_label(config, number) for number in range(len(config.phases)))
+    first, *then = (_phase_label(config, number, weights, temperature) for number in range(len(config.phases)))
     return _("{first}; then {second}", first=first, second=then[0]) if then else first
 
 
-def _phase_label(config: RunConfig, number: int) -> str:
+def _phase_label(config: RunConfig, number: int, weights: bool, temperature: bool) -> str:
     first, last = config.phases[number].objective, settings_at_end(config, number)
-    parts = [_mix(first, last.objective)]
-    taus = (first.temperature, last.objective.temperature)
-    if taus[0] is not None and taus[1] is not None and (first.contrastive or last.objective.contrastive):
+    parts = [_mix(first, last.objective) if weights else " + ".join(_name(term) for _key, term in first.as_written)]
+    taus = (first.temperature, last.objective.temperature) if temperature else (None, None)
+    contrasts = first.contrastive or last.objective.contrastive or not weights
+    if taus[0] is not None and taus[1] is not None and contrasts:
         parts.append(f"τ {_moved(f'{taus[0]:g}', f'{taus[1]:g}')}")
     turned = {turn.name for turn in config.knob_turns if config.phase_at(turn.step) == number}
     parts += [

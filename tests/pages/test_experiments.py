@@ -127,6 +127,14 @@ class TestSetUp:
         assert not app.error
         assert metrics(app)["New runs"] == "12"
 
+    def test_what_is_varied_is_not_said_to_be_fixed(self, opened: Opened) -> None:
+        tau = "phases.0.objective.terms.supcon.temperature"
+        app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,0.4", y=tau, ys="0.1,0.3")
+        text = words(app).replace("\\", "")
+        assert "· CE + SCL. What is not varied here is as on Fine-tune." in text
+        button(app, "Start the experiment").click().run()
+        assert "· CE + SCL · 120 steps; varied: weight λ, temperature τ." in words(app).replace("\\", "")
+
     def test_typed_values_are_checked(self, opened: Opened) -> None:
         app = opened("experiments", new="grid", x="phases.0.objective.lambda", xs="0.2,much")
         assert any("Weight λ" in error.value.replace("\\", "") and "much" in error.value for error in app.error)

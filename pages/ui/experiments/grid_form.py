@@ -10,7 +10,6 @@ import streamlit as st
 
 from core.config import FILE_TASK, RunConfig
 from core.config.assign import settings_text
-from core.config.describe import row_settings
 from core.config.labels import value_text
 from core.config.suggestions import TwinSetting
 from core.config.summary import objective_label
@@ -18,6 +17,7 @@ from core.config.sweepable import sweepable
 from core.config.validation import build
 from core.errors import ConfigError
 from core.experiments.design import MOST_LEVELS, Axis, Design, axis_of, axis_title
+from core.experiments.shared_settings import shared_settings
 from core.language import ENGLISH, _, called, in_language
 from core.parameters import Parameter, Value
 from core.tasks.task_label import task_label
@@ -41,20 +41,6 @@ def grid_form() -> Design:
     st.header(_("A grid, or seeds alone"))
     about = st.container()
     base = chosen_base(_from_address(), "grid")
-    task = " · ".join([task_label(base), *(called(one.label, one.text) for one in row_settings(base.task))])
-    about.caption(
-        _(
-            "{task} · {objective}. What is not varied here is as on Fine-tune.",
-            task=escaped(task),
-            objective=escaped(objective_label(base)),
-        )
-    )
-    about.page_link(
-        "pages/fine_tune.py",
-        label=_("Change the other settings"),
-        icon=":material/tune:",
-        query_params=_query(base),
-    )
     offered = sweepable(base)
     axes: list[Axis] = []
     first = _axis(offered, base, Experiments.FIRST, Experiments.FIRST_VALUES, _("Vary"))
@@ -69,6 +55,19 @@ def grid_form() -> Design:
             _("Against"),
         )
         axes += [second] if second is not None else []
+    shared = shared_settings(base, axes)
+    about.caption(
+        _(
+            "{settings}. What is not varied here is as on Fine-tune.",
+            settings=escaped(" · ".join([*shared.rows, *shared.objective])),
+        )
+    )
+    about.page_link(
+        "pages/fine_tune.py",
+        label=_("Change the other settings"),
+        icon=":material/tune:",
+        query_params=_query(base),
+    )
     seeds = seeds_field(USUAL_SEEDS, "grid")
     compared = _against(axes, base)
     return build(

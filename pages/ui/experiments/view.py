@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from itertools import chain
 from statistics import mean
 
 import streamlit as st
@@ -11,9 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.artifacts.seeds import SCORES
 from core.artifacts.waiting_time import until_ended
-from core.config.changes import PRESET
-from core.config.describe import row_settings
-from core.config.summary import objective_label
 from core.errors import PlaygroundError
 from core.events import VALIDATION
 from core.experiments.design import Design, axis_title
@@ -21,13 +18,12 @@ from core.experiments.lifecycle import missing
 from core.experiments.protocols.registry import PROTOCOLS
 from core.experiments.result_table import in_phrase
 from core.experiments.results import MEASURES, OF_VECTORS, SPLITS, TEST
+from core.experiments.shared_settings import shared_settings
 from core.experiments.vectors_job import VECTORS, unmeasured, vectors_request
 from core.language import N_, _, called, listed, ngettext, reread
 from core.quantities import counted
 from core.settings import LOCAL, settings
 from core.store import Experiment, ExperimentRun, Status, Store
-from core.tasks.task_label import task_label
-from core.training.defaults import DEFAULT_STEPS
 from core.workers import Engine
 from core.workers.limits import most_of_visitor
 from core.workers.machine import slots
@@ -122,21 +118,9 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
 
 
 def _about(design: Design) -> str:
-    """What all runs share: task, encoder, objective and length, as far as these are not varied."""
-    base = design.base
-    varied_paths = {path for axis in design.axes for level in axis.levels for path in level.settings}
-    rows = [called(one.label, one.text) for one in row_settings(base.task) if one.path not in varied_paths]
-    length = [
-        counted(phase.steps or DEFAULT_STEPS, "step")
-        if phase.epochs is None
-        else ngettext("{epochs} epoch", "{epochs} epochs", 1 if phase.epochs == 1 else 2, epochs=f"{phase.epochs:g}")
-        for phase in base.phases
-    ]
-    by_preset = any(PRESET in level.settings for axis in design.axes for level in axis.levels)
-    objective = [] if by_preset else [objective_label(base)]
-    whole = reduce(lambda first, then: _("{first}, then {then}", first=first, then=then), length)
-    settings = " · ".join([task_label(base), *rows, base.encoder.id, *objective, whole])
-    varied = listed(in_phrase(axis_title(axis, base)) for axis in design.axes)
+    """What all runs share, and what is varied."""
+    settings = " · ".join(chain(*shared_settings(design.base, design.axes)))
+    varied = listed(in_phrase(axis_title(axis, design.base)) for axis in design.axes)
     if not varied:
         return _("{said}.", said=settings)
     return _("{settings}; varied: {axes}.", settings=settings, axes=varied)

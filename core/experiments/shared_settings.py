@@ -1,0 +1,63 @@
+"""The settings that all cells of a grid share, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import reduce
+from itertools import product
+from typing import NamedTuple
+
+from core.config import RunConfig
+from core.config.changes import changed
+from core.config.describe import row_settings
+from core.config.summary import objective_label
+from core.errors import ConfigError
+from core.experiments.design import START, Axis
+from core.language import _, called, ngettext
+from core.quantities import counted
+from core.tasks.task_label import task_label
+from core.training.defaults import DEFAULT_STEPS
+
+
+class SharedSettings(NamedTuple):
+    """Texts about what no axis varies."""
+
+    rows: list[str]
+    encoder: list[str]
+    objective: list[str]
+    length: list[str]
+
+
+def shared_settings(base: RunConfig, axes: Sequence[Axis]) -> SharedSettings:
+    """Describe a draft, without what some level of an axis changes: of the objective, also its weights or τ alone."""
+    drafts = [base, *_drafts(base, axes)]
+
+    def shared(texts: Callable[[RunConfig], list[str]]) -> list[str]:
+        return [text for text in texts(base) if all(text in texts(draft) for draft in drafts)]
+
+    wholes = product((True, False), repeat=2)
+    labels = ({objective_label(one, weights=w, temperature=t) for one in drafts} for t, w in wholes)
+    objective = next((list(found) for found in labels if len(found) == 1), [])
+    return SharedSettings(shared(_rows), shared(lambda draft: [draft.encoder.id]), objective, shared(_length))
+
+
+def _drafts(base: RunConfig, axes: Sequence[Axis]) -> Iterator[RunConfig]:
+    """The draft with each level alone; one that fits only beside another axis's level is left out."""
+    for level in (level for axis in axes for level in axis.levels):
+        with suppress(ConfigError):
+            yield changed(base, {name: value for name, value in level.settings.items() if name != START})
+
+
+def _rows(draft: RunConfig) -> list[str]:
+    return [task_label(draft), *(called(one.label, one.text) for one in row_settings(draft.task))]
+
+
+def _length(draft: RunConfig) -> list[str]:
+    lengths = [
+        counted(phase.steps or DEFAULT_STEPS, "step")
+        if phase.epochs is None
+        else ngettext("{epochs} epoch", "{epochs} epochs", 1 if phase.epochs == 1 else 2, epochs=f"{phase.epochs:g}")
+        for phase in draft.phases
+    ]
+    return [reduce(lambda first, then: _("{first}, then {then}", first=first, then=then), lengths)]
