@@ -154,6 +154,7 @@ class FineTune(Address):
     AS = Item("as", str, "ended", N_("settings are launched or ended"))
     TASK = Item("task", str)
     SET = Item("set", str)  # may come several times
+    GRID = Item("grid", str)  # the query of the grid form that led here, to which "Set up a grid" returns
 
 
 class Runs(Address):

@@ -102,7 +102,7 @@ def forget_links() -> None:
 
 def forget_start() -> None:
     """After a launch: the address is the run's."""
-    _forget(FineTune.FROM, FineTune.AS, FineTune.TASK)
+    _forget(FineTune.FROM, FineTune.AS, FineTune.TASK, FineTune.GRID)
     state.put_all_in_url(FineTune.SET.name, [])
     state.forget("form.origin")
 

@@ -323,6 +323,38 @@ def test_a_grid_from_the_form_keeps_an_own_task_its_rows_and_its_name(opened: Op
     assert task.id not in shown
 
 
+def test_a_grid_comes_back_from_the_form_as_it_was(opened: Opened) -> None:
+    grid = {
+        "x": "phases.0.objective.lambda",
+        "xs": "0.2,0.4",
+        "y": "phases.0.batch_size",
+        "ys": "8,16",
+        "against": "0.1",
+        "frames": "on",
+    }
+    app = opened("experiments", new="grid", **grid)
+    widget(app, "experiment.seeds.grid").set_value(2).run()
+    follow(app, "Change the other settings", "fine_tune")
+    widget(app, "form.train_size").set_value(20).run()
+    follow(app, "Set up a grid", "experiments")
+    wanted = {**grid, "seeds": "2", "new": "grid"}
+    assert {name: app.query_params.get(name) for name in wanted} == wanted
+    assert "Training rows: 20" in words(app).replace("\\", "")
+    assert metrics(app)["New runs"] == "8"
+    follow(app, "Change the other settings", "fine_tune")
+    button(app, "Launch").click().run()
+    assert app.query_params.keys() == {"run"}
+
+
+def follow(app: AppTest, label: str, page: str) -> None:
+    """Press a link, as a browser does."""
+    query = parse_qs(links(app)[label])
+    app.query_params.clear()
+    app.query_params.update(query)
+    app.switch_page(f"pages/{page}.py").run()
+    assert not app.exception
+
+
 def test_seeds_from_the_form_are_called_by_the_name_of_an_own_task(opened: Opened, folder: Path) -> None:
     task = own(TaskLibrary(folder), made_rows(60))
     button(opened("fine_tune", task=task.id), "Run with 5 seeds").click().run()

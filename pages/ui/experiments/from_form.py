@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
@@ -17,6 +18,7 @@ from core.language import ENGLISH, _, in_language, ngettext
 from core.tasks.task_label import task_label
 from core.workers import Engine
 from pages.ui import reads
+from pages.ui.address import FineTune
 from pages.ui.experiments.base_form import SEEDS, USUAL_SEEDS
 from pages.ui.experiments.reads import open_experiments
 from pages.ui.experiments.set_up import GRID
@@ -36,7 +38,7 @@ def seeds_or_grid(engine: Engine, draft: RunConfig) -> None:
         label = ngettext("Run with {count} seed", "Run with {count} seeds", seeds)
         if st.button(label, icon=":material/science:", key="form.run_seeds", disabled=wrong):
             _begin(engine, draft, seeds)
-        query: dict[str, Any] = {"new": GRID}
+        query: dict[str, Any] = dict(parse_qsl(FineTune.GRID.text or "")) | {"new": GRID}
         if draft.task.id != FILE_TASK:  # an address names no file; the grid begins with the form's draft
             query |= {"task": draft.task.id, "set": settings_text(without_defaults(draft))}
         st.page_link("pages/experiments.py", label=_("Set up a grid"), icon=":material/grid_on:", query_params=query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -22,7 +23,7 @@ from core.language import ENGLISH, _, called, in_language
 from core.parameters import Parameter, Value
 from core.tasks.task_label import task_label
 from pages.ui import state
-from pages.ui.address import Experiments, Item, split
+from pages.ui.address import Experiments, FineTune, Item, split
 from pages.ui.bound import bound
 from pages.ui.experiments.base_form import USUAL_SEEDS, chosen_base, early_stopping_fields, seeds_field, with_frames
 from pages.ui.form_start import draft_of_link
@@ -62,25 +63,23 @@ def grid_form() -> Design:
             settings=escaped(" · ".join([*shared.rows, *shared.objective])),
         )
     )
+    seeds = seeds_field(USUAL_SEEDS, "grid")
+    compared = _against(axes, base)
+    given = {
+        "name": _grid_name(base, axes),
+        "base": with_frames(base).model_dump(mode="json"),
+        "axes": [axis.model_dump(mode="json") for axis in axes],
+        "seeds": seeds,
+        "early_stopping": early_stopping_fields(),
+    }
+    # After every control has written into the address, which the link carries.
     about.page_link(
         "pages/fine_tune.py",
         label=_("Change the other settings"),
         icon=":material/tune:",
         query_params=_query(base),
     )
-    seeds = seeds_field(USUAL_SEEDS, "grid")
-    compared = _against(axes, base)
-    return build(
-        Design,
-        {
-            "name": _grid_name(base, axes),
-            "base": with_frames(base).model_dump(mode="json"),
-            "axes": [axis.model_dump(mode="json") for axis in axes],
-            "seeds": seeds,
-            "early_stopping": early_stopping_fields(),
-        }
-        | compared,
-    )
+    return build(Design, given | compared)
 
 
 def _grid_name(base: RunConfig, axes: Sequence[Axis]) -> str:
@@ -203,4 +202,8 @@ def _from_address() -> RunConfig:
 
 
 def _query(base: RunConfig) -> dict[str, Any]:
-    return {} if base.task.id == FILE_TASK else {"set": settings_text(base), "task": base.task.id}
+    """The query of Fine-tune's form with this draft, and with the grid."""
+    of_draft = (Experiments.TASK, Experiments.STEPS)
+    grid = {item.name: item.text for item in Experiments.of("design") if item.text and item not in of_draft}
+    query: dict[str, Any] = {FineTune.GRID.name: urlencode(grid)} if grid else {}
+    return query if base.task.id == FILE_TASK else query | {"set": settings_text(base), "task": base.task.id}
