@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.artifacts.waiting_time import places
-from core.config.summary import objective_label
+from core.config.summary import objective_label, row_labels
 from core.events import Evaluation
 from core.figures.run_curves import MOST_RUNS
 from core.language import N_, _, ngettext, pgettext, reread, sentences
@@ -221,7 +221,7 @@ def _table(store: Store, runs: list[RunSummary], sizes: Mapping[str, RunSize]) -
             "Tags": [list(run.tags) for run in runs],
             "Status": _statuses(store, runs),
             "Progress": hundredths([run.last_step / run.steps for run in runs]),
-            "Task": [task_label(run.config) for run in runs],
+            "Task": [" · ".join([task_label(run.config), *row_labels(run.config.task)]) for run in runs],
             "Where": [run.place or (_("this machine") if run.device else "") for run in runs],
             "Objective": [objective_label(run.effective) for run in runs],
             "Validation": hundredths([_accuracy(scores[run.id], "validation") for run in runs]),

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from core.config import RunConfig, TrainableConfig
+from core.config import RunConfig, TaskConfig, TrainableConfig
+from core.config.fields import fields_of
+from core.config.labels import value_text
 from core.config.objective import ObjectiveConfig
 from core.config.term import TermConfig
 from core.config.turns import settings_at_end
-from core.language import _, listed
+from core.language import N_, _, listed
 from core.quantities import counted
+
+BATCHES = {
+    "auto": N_("automatic batches"),
+    "random": N_("random batches"),
+    "class_balanced": N_("class-balanced batches"),
+    "balanced": N_("batches with equal shares"),
+}
+USUAL_BATCHES = ("auto", "random")
+# Settings that change the training rows, which makes the task harder.
+ROW_CHANGES = ("label_noise", "text_noise", "imbalance", "back_translation")
+
+
+def row_labels(task: TaskConfig, *, defaults: bool = False) -> list[str]:
+    """The training rows in a few words: how many, how batches are drawn from them, what makes them harder.
+
+    Args:
+        defaults: also say that all rows are used and that batches are random.
+    """
+    size = _("All rows") if task.train_size is None else counted(task.train_size, "row")
+    labels = [size] if defaults or task.train_size is not None else []
+    labels += [_(BATCHES[task.sampler])] if defaults or task.sampler not in USUAL_BATCHES else []
+    fields, values = fields_of(TaskConfig), {name: getattr(task, name) for name in ROW_CHANGES}
+    changes = {name: value for name, value in values.items() if value not in (None, fields[name].default)}
+    return labels + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]
 
 
 def objective_label(config: RunConfig, *, weights: bool = True, temperature: bool = True) -> str:

@@ -12,7 +12,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.waiting_time import Place, places
 from core.config import KnobTurn, RunConfig
-from core.config.summary import objective_label, trainable_label
+from core.config.summary import objective_label, row_labels, trainable_label
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
 from core.events import BASELINE, BASELINE_TEST, VALIDATION, Evaluation, Step
@@ -154,7 +154,8 @@ def _header(engine: Engine, run: RunRecord) -> None:
     config = run.config
     # Longer with every knob that is turned: a third line would push the map down under somebody's hand.
     objective = objective_label(run.effective if run.status.ended else config)
-    parts = [task_label(config), config.encoder.id, trainable_label(config), objective]
+    rows = row_labels(config.task)
+    parts = [task_label(config), *rows, config.encoder.id, trainable_label(config), objective]
     batches = dict.fromkeys(phase.batch_size for phase in config.phases)
     # Translators: the size of a batch, or those of two phases: "batch 16 → 64".
     parts.append(_("batch {sizes}", sizes=" → ".join(map(str, batches))))

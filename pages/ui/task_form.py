@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.config import FILE_TASK, TaskConfig
 from core.config.fields import fields_of
-from core.config.labels import value_text
+from core.config.summary import row_labels
 from core.errors import shown
-from core.language import N_, _
+from core.language import _
 from core.quantities import counted
 from core.store import LibraryTask
 from core.tasks import TASKS
@@ -25,12 +25,6 @@ FORMER_SAMPLER = "balanced"
 # What makes a task harder, and what a press of a field's buttons adds.
 HARDER = {"label_noise": 0.05, "text_noise": 0.05, "imbalance": 1.0, "back_translation": 0.1}
 SUMMARISED = ("train_size", "sampler", *HARDER)
-BATCHES = {
-    "auto": N_("automatic batches"),
-    "random": N_("random batches"),
-    "class_balanced": N_("class-balanced batches"),
-    FORMER_SAMPLER: N_("batches with equal shares"),
-}
 
 
 def task_field(start: TaskConfig) -> dict[str, Any]:
@@ -75,15 +69,11 @@ def _own_tasks() -> dict[str, LibraryTask]:
 
 
 def _rows_summary(start: TaskConfig, task: str) -> list[str]:
-    fields = fields_of(TaskConfig)
     now = {name: state.widget_value(state.form_key(name), getattr(start, name)) for name in SUMMARISED}
-    size, sampler = now.pop("train_size"), now.pop("sampler")
-    if sampler == "auto" and task != FILE_TASK:
+    if now["sampler"] == "auto" and task != FILE_TASK:
         own = _own_tasks().get(task)
-        sampler = default_sampler(0 if own is None else len(own.classes))
-    summary = [_("All rows") if size is None else counted(size, "row"), _(BATCHES[sampler])]
-    changes = {name: value for name, value in now.items() if value not in (None, fields[name].default)}
-    return summary + [f"{_(fields[name].label)} {value_text(value)}" for name, value in changes.items()]
+        now["sampler"] = default_sampler(0 if own is None else len(own.classes))
+    return row_labels(TaskConfig.model_construct(**now), defaults=True)  # what was typed may be out of bounds
 
 
 def _about(picked: str, own: dict[str, LibraryTask], start: TaskConfig) -> str:

@@ -633,6 +633,19 @@ def test_runs_are_listed_with_their_scores(
     assert list(table["Status"]) == ["finished"]
 
 
+def test_a_run_says_which_rows_it_learned_from(
+    opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
+) -> None:
+    rows = {"train_size": 30, "label_noise": 0.2, "sampler": "class_balanced"}
+    for task in ({}, rows):
+        store, run_id = made_run(folder, draft(task=task))
+        store.close()
+    found = "small.csv · 30 rows · class-balanced batches · Label noise ρ 0.2"
+    assert f"{found} · " in words(opened("fine_tune", run=run_id)).replace("\\", "")
+    [runs] = opened("runs").dataframe
+    assert list(runs.value["Task"]) == [found, "small.csv"]
+
+
 def test_explore_opens_at_the_frame_of_the_address(
     opened: Callable[..., AppTest], folder: Path, draft: Callable[..., RunConfig]
 ) -> None:
