@@ -12,6 +12,7 @@ import streamlit as st
 from core.artifacts.maps import LIVE, map_request
 from core.artifacts.waiting_time import Place, places
 from core.config import KnobTurn, RunConfig
+from core.config.labels import value_text
 from core.config.summary import objective_label, row_labels, trainable_label
 from core.config.turns import objective_at
 from core.errors import PlaygroundError, StoreError
@@ -312,11 +313,12 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
     test_probed = _by_probe(test, learned=classifier_learns_from(config) is not None)
     # The probe of a frame is fitted on fewer rows than the one to beat, so it is compared with that of frame 0.
     at_start = next((e for e in evaluations if e.split == "validation" and e.step == 0 and probed), None)
+    noise = _noise_of_probe(config.task.label_noise)
     metrics = [
         (
             _("Probe now") if probed else _("Validation"),
             _percent(validation),
-            sentences([_about(validation, probed), _at_frames(validation)]),
+            sentences([_about(validation, probed), noise if probed else "", _at_frames(validation)]),
             None,
         ),
         (
@@ -328,21 +330,21 @@ def _scores(run: RunRecord, config: RunConfig, evaluations: Sequence[Evaluation]
         (
             _("Probe at step 0"),
             _percent(at_start),
-            sentences([_about_start(at_start), _majority(run)]),
+            sentences([_about_start(at_start), noise, _majority(run)]),
             None,
         )
         if at_start is not None
         else (
             _("Probe to beat"),
             _percent(probe),
-            sentences([_about_baseline(probe, _(POOLED[config.encoder.pooling])), _majority(run)]),
+            sentences([_about_baseline(probe, _(POOLED[config.encoder.pooling])), noise, _majority(run)]),
             None,
         ),
         (
             _("Probe, test") if test_probed else _("Test"),
             # Translators: when the test split is scored.
             _percent(test) if test or run.status == Status.FINISHED else _("at the end"),
-            sentences([_about(test, test_probed), _test_split(test_probed)]),
+            sentences([_about(test, test_probed), noise if test_probed else "", _test_split(test_probed)]),
             _("to beat {score}", score=_percent(probe_test)) if test and probe_test and not test_probed else None,
         ),
     ]
@@ -357,6 +359,13 @@ def _by_probe(evaluation: Evaluation | None, *, learned: bool) -> bool:
 
 def _percent(evaluation: Evaluation | None) -> str:
     return "–" if evaluation is None else percent(evaluation.values["accuracy"])
+
+
+def _noise_of_probe(rate: float) -> str:
+    """The labels that a linear probe learns from; empty for a run without label noise."""
+    return (
+        _("The probe learns from the same noisy labels as the run (ρ {rate}).", rate=value_text(rate)) if rate else ""
+    )
 
 
 def _majority(run: RunRecord) -> str:

@@ -45,9 +45,12 @@ def opened(folder: Path) -> Callable[..., AppTest]:
 def made(folder: Path, draft: Callable[..., RunConfig]) -> Callable[..., str]:
     """Makes a finished run of 8 steps with λ; gives its id. `rows` of the probe; None scores the classifier itself."""
 
-    def make(weight: float, rows: int | None, *, turned: int | None = None, name: str = "run") -> str:
+    def make(
+        weight: float, rows: int | None, *, turned: int | None = None, name: str = "run", noise: float = 0.0
+    ) -> str:
         objective = mixed_objective(weight).model_dump(mode="json")
-        store, run_id = made_run(folder, draft(more={"name": name}, objective=objective))
+        task = {"label_noise": noise}
+        store, run_id = made_run(folder, draft(task=task, more={"name": name}, objective=objective))
         attempt = store.attempt(run_id, 1)
         attempt.started(Started(0, 8, "cpu", Probe(tuple(range(4)), TEXTS, LABELS, ("no", "yes")), {}))
         note = classifier_note(store.run(run_id).config)
@@ -91,6 +94,18 @@ class TestLive:
         helps = " ".join(metric.proto.help for metric in app.metric)
         assert "fitted on 80 training rows" in helps
         assert "fitted on 90 training rows" not in helps  # another kind of probe is no measure for this one
+
+    @pytest.mark.parametrize(
+        ("weight", "probes"), [(0.9, ["Probe to beat"]), (1.0, ["Probe now", "Probe at step 0", "Probe, test"])]
+    )
+    def test_a_probe_of_noisy_labels_says_so(
+        self, opened: Opened, made: Made, weight: float, probes: list[str]
+    ) -> None:
+        said = "The probe learns from the same noisy labels as the run (ρ 0.2)."
+        rows = 80 if weight == 1.0 else None
+        noisy, clean = (opened("fine_tune", run=made(weight, rows, noise=noise)) for noise in (0.2, 0.0))
+        assert [metric.label for metric in noisy.metric if said in metric.proto.help] == probes
+        assert all("noisy" not in metric.proto.help for metric in clean.metric)
 
     def test_an_older_run_shows_no_accuracy_of_a_random_classifier(self, opened: Opened, made: Made) -> None:
         app = opened("fine_tune", run=made(1.0, None))
