@@ -81,8 +81,8 @@ def _launch_card(engine: Engine, draft: RunConfig | None, problem: str) -> None:
         config, data = ready
         st.caption(
             _(
-                "{train} texts to train on, {validation} to validate, {test} to test; {classes} classes. Those to "
-                "validate are on the map and scored at every frame.",
+                "{train} texts to train on, {validation} to validate, {test} to test; {classes} classes. The "
+                "validation texts are on the map and are scored at every frame.",
                 train=f"{len(data.train):,}",
                 validation=f"{len(data.validation):,}",
                 test=f"{len(data.test):,}",

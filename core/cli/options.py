@@ -27,7 +27,7 @@ JSON_VERSION = 1
 
 
 def _folder(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
-    """The folder that was given behind the command, else the one before it."""
+    """The folder that was given after the command, else the one before it."""
     return given or context.find_root().params.get("folder")
 
 
@@ -37,7 +37,7 @@ runs_option = click.option(
     metavar="DIR",
     default=None,
     callback=_folder,
-    help="Folder with the runs, before or behind the command. [default: SCL_RUNS, else runs/]",
+    help="Folder with the runs, before or after the command. [default: SCL_RUNS, else runs/]",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object as the last line, of an error too."

@@ -29,8 +29,8 @@ def expectation(task_id: str, data: TaskData) -> str | None:
         )
     if len(data.train) < ENOUGH_ROWS:
         return _(
-            "With {rows} it depends on the rows drawn whether a run ends above the linear probe. Compare several "
-            "seeds, or train on 100 rows or more.",
+            "With {rows}, whether a run beats the linear probe depends on which rows are drawn. Compare several seeds, "
+            "or train on 100 rows or more.",
             rows=counted(len(data.train), "training row"),
         )
     return None

@@ -26,7 +26,7 @@ from core.tasks.listing import csv_file
 from core.workers import Jobs
 from pages.ui.compare.curves import Record, measure_labels, records_csv
 from pages.ui.compare.maps import turn_onto
-from pages.ui.compare.pair import mcnemar_sentence
+from pages.ui.compare.pair import mcnemar_sentence, pair_text
 from pages.ui.compare.picking import Compared
 from pages.ui.compare.scores import scores_csv, spread_text
 from tests.pages.test_pages import ROOT, button, made_run, words
@@ -616,7 +616,7 @@ def test_a_test_without_differences_says_so() -> None:
     from core.representation.agreement import agreement
 
     same = agreement([[True, False], [True, False]])[0]
-    assert "nothing to test" in mcnemar_sentence(same)
+    assert pair_text(same, "A", "B").endswith("so there is nothing to test.")
     other = agreement([[True] * 5, [False] * 5])[0]
     assert "p = 0.0625" in mcnemar_sentence(other)  # 2 / 2⁵
     assert "5 to 0" in mcnemar_sentence(other)

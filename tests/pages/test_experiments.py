@@ -379,7 +379,7 @@ def test_runs_of_one_seed_are_tested_over_examples_alone(opened: Opened, begun: 
     text = words(app).replace("\\", "")
     assert "More than chance? Over test examples of one pair of runs" in text
     assert "seed 0 is right on 50.0% of 20 texts" in text
-    assert "This test says nothing of other seeds." in text
+    assert "It says nothing about other seeds." in text
     assert "More than chance? Over seeds" not in text
 
 

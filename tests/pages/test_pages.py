@@ -144,6 +144,7 @@ def test_the_form_opens_with_defaults_that_can_be_launched(opened: Callable[...,
     app = opened("fine_tune")
     assert not button(app, "Launch").disabled
     assert "1,080 texts to train on, 120 to validate, 400 to test" in words(app)
+    assert "The validation texts are on the map and are scored at every frame." in words(app)
 
 
 def equations(app: AppTest) -> str:

@@ -115,7 +115,8 @@ def pair_text(found: PairAgreement | None, first: str, second: str) -> str:
         second=second,
         second_share=percent((found.both + found.only_second) / rows),
     )
-    return sentences([right, mcnemar_sentence(found), _("This test says nothing of other seeds.")])
+    tested = found.only_first + found.only_second > 0
+    return sentences([right, mcnemar_sentence(found), _("It says nothing about other seeds.") if tested else ""])
 
 
 def _choose(names: Mapping[str, str]) -> tuple[int, int]:

@@ -31,7 +31,7 @@ def test_pairs_of_a_file_are_hard_too() -> None:
 def test_few_rows_may_end_below_the_probe(rows: int, said: bool) -> None:
     sentence = expectation("film_reviews", load_task(TaskConfig(id="film_reviews", train_size=rows), 0))
     assert (sentence is not None) == said
-    assert not said or str(sentence).startswith(f"With {rows} training rows it depends on the rows drawn")
+    assert not said or str(sentence).startswith(f"With {rows} training rows, whether a run beats the linear probe")
 
 
 def test_a_hard_task_with_few_rows_is_hard() -> None:
