@@ -13,7 +13,10 @@ export default function ({ data, setStateValue }) {
     const secure = location.protocol === "https:" ? "; Secure" : "";
     document.cookie = `${name}=${value}; Max-Age=${max_age_s}; Path=/; SameSite=Lax${secure}`;
   };
-  // A browser has no locks for a page that came without TLS from another machine.
-  if (navigator.locks) navigator.locks.request(name, keep);
-  else keep();
+  // A page that came without TLS from another machine has neither locks nor a store of cookies that tells of changes.
+  const inTurn = () => (navigator.locks ? navigator.locks.request(name, keep) : keep());
+  inTurn();
+  // A tab may have read the cookie before it saw what another had just written.
+  globalThis.cookieStore?.addEventListener("change", inTurn);
+  return () => globalThis.cookieStore?.removeEventListener("change", inTurn);
 }

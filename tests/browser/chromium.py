@@ -13,7 +13,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# Without a window's own pages, the shell draws in half the time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-background-networking",
@@ -21,9 +22,13 @@ ARGUMENTS = (
     "--disable-sync",
     "--disable-quic",
     "--no-first-run",
+    # Pages draw on 2-D canvases; a processor that plays a graphics card only takes time from them.
+    "--disable-gpu",
+    "--disable-software-rasterizer",
     # Containers have a small /dev/shm.
     "--disable-dev-shm-usage",
 )
+PACKAGE = "chromium-headless-shell"
 DOWNLOAD_TIMEOUT_S = 240
 INSTALL_TIMEOUT_S = 540
 
@@ -42,7 +47,7 @@ def install_chromium() -> str:
     """The path of a Chromium, installed if need be. Raises: NoChromiumError saying what was tried."""
     found = find_chromium()
     tried = []
-    for name, install in (("Playwright's download", _download), ("Debian's package chromium", _install_package)):
+    for name, install in (("Playwright's download", _download), (f"Debian's package {PACKAGE}", _install_package)):
         if found:
             return found
         problem = install()
@@ -80,7 +85,7 @@ def _install_package() -> str | None:
         return "there is no apt-get"
     prefix = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
     return _run([*prefix, "apt-get", "update"], INSTALL_TIMEOUT_S) or _run(
-        [*prefix, "apt-get", "install", "--yes", "--no-install-recommends", "chromium"], INSTALL_TIMEOUT_S
+        [*prefix, "apt-get", "install", "--yes", "--no-install-recommends", PACKAGE], INSTALL_TIMEOUT_S
     )
 
 

@@ -15,13 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from core.config import RunConfig
 from core.store import Store
 from core.store.job_table import JobTable
-from core.workers.job_kinds import groups
+from core.workers import LocalEngine
+from core.workers.job_kinds import RUNS, groups
 from tests.browser.chromium import ARGUMENTS, install_chromium
 from tests.browser.hostile import carried_out, hostile_draft
 from tests.browser.prepared import finished_runs
@@ -101,6 +103,12 @@ class Server:
 def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("server"))
     made.start()
+    store = Store(made.store_folder)
+    LocalEngine(store).warm_up()
+    warm = JobTable(store.folder).warm_process(RUNS)
+    assert warm is not None
+    psutil.Process(warm.worker.pid).nice(10)  # its runs have what pages leave, else two cores are always full
+    store.close()
     yield made
     made.close()
 
@@ -123,8 +131,13 @@ def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def server_store(server: Server) -> Iterator[Store]:
+    """The server's store; a run that a test leaves behind ends with it, since it would hold up the next test's."""
     store = Store(server.store_folder)
+    before = {run.id for run in store.runs()}
     yield store
+    for run in store.runs():
+        if run.status.active and run.id not in before:
+            store.send(run.id, "stop")
     store.close()
 
 
@@ -146,13 +159,30 @@ def browser() -> Iterator[Browser]:
         made.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One that keeps the scripts of the app: to load and parse them takes a second each time."""
+    made = browser.new_context(viewport={"width": 1400, "height": 1000})
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+def page(context: BrowserContext) -> Iterator[Page]:
     made = context.new_page()
     made.set_default_timeout(30_000)
     yield made
-    context.close()
+    made.close()
+
+
+@pytest.fixture
+def newcomer(browser: Browser) -> Iterator[Page]:
+    """The page of a browser that remembers nothing."""
+    made = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = made.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    made.close()
 
 
 @pytest.fixture(scope="session")

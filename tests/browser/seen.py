@@ -49,6 +49,8 @@ def settled(page: Page, address: str) -> None:
     page.goto(address)
     page.locator("h1").first.wait_for()
     quiet(page)
+    for place in range(page.locator(".lab-view").count()):
+        expect(page.locator(".lab-view").nth(place)).to_have_attribute("data-answered", re.compile(r"\d+"))
     for place in range(page.locator(DRAWN).count()):
         expect(page.locator(DRAWN).nth(place)).to_have_attribute("data-updates", re.compile(r"\d+"))
     expect(page.locator('[data-testid="stSpinner"], [data-testid="stSkeleton"]')).to_have_count(0)

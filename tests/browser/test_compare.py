@@ -10,11 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.config.twins import twin
-from core.store import Status, Store
+from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran, wait_for
+from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran
 from tests.browser.seen import quiet, settled
 from tests.browser.test_live import drag
+from tests.cases import slow_but
 
 MAP = ".map-view"
 PANELS = "document.querySelector('.map-view').map.panels"
@@ -156,26 +157,6 @@ def test_hostile_names_and_texts_are_shown_and_never_run(page: Page, server: Ser
     assert alerts == []
 
 
-def test_a_twin_is_launched_with_one_click_and_joins(
-    page: Page, server: Server, server_store: Store, pair: list[str]
-) -> None:
-    page.goto(f"{server.url}/compare?runs={','.join(pair)}&show=twin&change=phases.0.batch_size")
-    launch = page.get_by_role("button", name="Launch the twin")
-    expect(launch).to_be_enabled()
-    expect(page.get_by_text(re.compile(r"Batch size: 8"))).to_be_visible()
-    launch.click()
-    page.wait_for_url("**show=curves*")
-    newest = server_store.runs()[0]
-    assert newest.id not in pair
-    assert newest.id in page.url
-    wait_for(server_store, newest.id, lambda run: run.status == Status.FINISHED)
-    # The page finds out by itself, and the line that reported of the run goes.
-    expect(page.get_by_text(f"of {newest.steps}", exact=False)).to_have_count(0)
-    page.get_by_role("radio", name="Maps and examples").or_(page.get_by_text("Maps and examples")).first.click()
-    drawn(page)
-    assert page.evaluate(f"{PANELS}.length") == 3
-
-
 CONTRAST = """(node) => {
     const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
     const light = (colour) => {
@@ -190,7 +171,7 @@ CONTRAST = """(node) => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", slow_but(["light"], ["light", "dark"]))
 def test_what_is_written_on_the_accent_can_be_read(
     page: Page, server: Server, pair: list[str], scheme: Literal["light", "dark"]
 ) -> None:

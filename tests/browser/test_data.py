@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.store import Status, Store, TaskLibrary
+from core.store import TaskLibrary
 from core.tasks.rows import Rows
 from core.workers import Jobs
 from tests.browser.conftest import Server
-from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran, wait_for
+from tests.browser.hostile import CLASSES, IMAGE, LONG, nothing_ran
 from tests.browser.seen import fits, quiet
-from tests.conftest import made_rows, write_csv
+from tests.conftest import made_rows
 from tests.hub_server import OPINIONS, HubServer, add_tiny_sets, parquet_file
 
 PHONE = {"width": 390, "height": 844}
@@ -89,40 +89,6 @@ def pick_row(page: Page, number: int) -> None:
 
 def upload(page: Page, path: Path | dict[str, object]) -> None:
     page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(path)  # type: ignore[arg-type]
-
-
-def test_a_file_goes_from_the_uploader_to_a_finished_run(
-    page: Page, server: Server, server_store: Store, library: TaskLibrary, tmp_path: Path
-) -> None:
-    rows = [(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(60))]
-    path = write_csv(tmp_path / "my reviews.csv", [*rows, rows[3], ("no label here", ""), ("", "good")])
-    page.goto(f"{server.url}/data?view=file")
-    upload(page, path)
-    expect(page.get_by_text("Repeated rows: 1.")).to_be_visible()
-    expect(page.get_by_text("Rows without a label: 1.")).to_be_visible()
-    expect(page.get_by_text("Rows without a text: 1.")).to_be_visible()
-    page.get_by_role("button", name="Drop 3 rows and add 60").click()
-    expect(page.get_by_text("is here, with 60 rows.")).to_be_visible()
-    [task] = [task for task in library.tasks() if task.name == "my reviews"]
-    kept = library.rows(task.id)
-    assert list(zip(kept.texts, kept.labels, strict=True)) == rows
-
-    page.get_by_role("link", name="Fine-tune on it").click()
-    page.wait_for_url(f"**/fine_tune?task={task.id}")
-    expect(page.get_by_role("combobox", name=re.compile("Task"))).to_have_value("my reviews (yours)")
-    page.get_by_text("steps of 16").click()
-    page.get_by_text("128 tokens").click()
-    for label, value in (("Steps", "4"), ("Batch size", "4"), ("Tokens read", "32")):
-        field = page.get_by_role("spinbutton", name=label, exact=True)
-        field.fill(value)
-        field.press("Enter")
-        quiet(page)
-    page.get_by_role("button", name="Launch").click()
-    page.wait_for_url("**/fine_tune?run=*")
-    run = wait_for(server_store, page.url.split("run=")[1], lambda run: run.status.ended, timeout_s=90)
-    assert run.status == Status.FINISHED, run.message
-    assert (run.config.task.id, run.config.task.name, run.last_step) == (task.id, "my reviews", 4)
-    expect(page.get_by_text("finished", exact=True)).to_be_visible()
 
 
 def test_rows_are_downloaded_and_the_views_of_one_are_marked(page: Page, server: Server, library: TaskLibrary) -> None:
@@ -218,6 +184,7 @@ def test_a_hostile_file_is_text_in_every_step_of_its_upload(phone: Page, server:
     assert fits(phone)
 
 
+@pytest.mark.slow
 def test_other_parts_fit_a_phone(phone: Page, server: Server) -> None:
     for address in ("data?view=hub", "data?task=nli", "data?task=news_topics"):
         phone.goto(f"{server.url}/{address}")
@@ -274,6 +241,7 @@ def test_a_data_set_is_fetched_and_looked_at(
     expect(page.get_by_text("is here, ")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_slow_fetch_tells_how_far_it_is_and_is_cancelled(
     page: Page, server: Server, hub: HubServer, library: TaskLibrary, fetch: Callable[..., None]
 ) -> None:

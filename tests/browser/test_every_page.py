@@ -35,6 +35,7 @@ from tests.browser.seen import (
     resized,
     settled,
 )
+from tests.cases import slow_but
 
 MAPS, LOSSES = ".map-stages", ".live-figure .xy"
 LAUNCH, TABLE = ".st-key-before_launch button", "[data-testid=stDataFrame] canvas"
@@ -129,21 +130,32 @@ def training(server: Server, finished: list[str], tiny_encoder: Path, small_csv:
     store.close()
 
 
-@pytest.fixture
-def asked() -> list[str]:
-    """Every address that the screen has asked for, WebSockets included."""
-    return []
-
-
-@pytest.fixture
-def screen(browser: Browser, asked: list[str]) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": WIDE[0][0], "height": WIDE[0][1]})
+@pytest.fixture(scope="module")
+def seen(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """One page that goes from address to address, and what it has asked for, WebSockets included."""
+    asked: list[str] = []
+    context = browser.new_context()
     context.on("request", lambda request: asked.append(request.url))
     page = context.new_page()
     page.on("websocket", lambda socket: asked.append(socket.url))
     page.set_default_timeout(60_000)
-    yield page
+    yield page, asked
     context.close()
+
+
+@pytest.fixture
+def asked(seen: tuple[Page, list[str]]) -> list[str]:
+    """Every address that the screen has asked for."""
+    seen[1].clear()
+    return seen[1]
+
+
+@pytest.fixture
+def screen(seen: tuple[Page, list[str]], asked: list[str]) -> Page:
+    page, _ = seen
+    page.set_viewport_size({"width": WIDE[0][0], "height": WIDE[0][1]})
+    page.emulate_media(color_scheme=LIGHT_AND_DARK[0])
+    return page
 
 
 def misfits(page: Page, main: Sequence[str]) -> list[str]:
@@ -197,28 +209,34 @@ def test_a_page(screen: Page, asked: list[str], server: Server, finished: list[s
     holds(screen, FILLED[address])
     resized(screen, *WIDE[0])
     stays_inside(screen, server, asked)
-    texts = run_texts(server, finished)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", FILLED)
+def test_a_page_in_other_languages(screen: Page, server: Server, finished: list[str], address: str) -> None:
+    path = address.format(*finished)
+    texts = from_outside(server, finished)
     for code in NATIVE:
         settled(screen, f"{server.url}{path}{'&' if '?' in path else '?'}lang={code}")
         assert left_in_english(screen, code, texts) == set(), code
 
 
-def run_texts(server: Server, finished: list[str]) -> Sequence[str]:
-    """The probe's texts: they come from outside, and stay as they are in every language."""
+def from_outside(server: Server, finished: list[str]) -> Sequence[str]:
+    """Texts of the probe and names of runs, which stay as they are in every language."""
     store = Store(server.store_folder)
-    probe = store.run(finished[0]).probe
+    probe, names = store.run(finished[0]).probe, [run.title for run in store.runs()]
     store.close()
     assert probe is not None
-    return probe.texts
+    return [*probe.texts, *names]
 
 
-@pytest.mark.parametrize("address", CLASSES)
+@pytest.mark.parametrize("address", slow_but(("/explore?run={0}&panel=classes",), CLASSES))
 def test_a_page_of_77_classes(screen: Page, server: Server, many: list[str], address: str) -> None:
     settled(screen, server.url + address.format(*many))
     holds(screen, FILLED[address])
 
 
-@pytest.mark.parametrize("address", TRAINING)
+@pytest.mark.parametrize("address", slow_but(("/fine_tune?run={0}",), TRAINING))
 def test_a_page_while_a_run_trains(screen: Page, server: Server, training: str, address: str) -> None:
     screen.goto(server.url + address.format(training))
     for selector in ("h1", *TRAINING[address]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server
@@ -56,6 +57,7 @@ def test_a_selection_is_read_followed_to_its_neighbours_and_kept_while_scrubbing
     assert picture(page) == first
 
 
+@pytest.mark.slow
 def test_a_popover_that_is_opened_late_shows_what_holds(page: Page, server: Server, hostile_run: str) -> None:
     """The page draws itself again while the library is imported and its maps are computed."""
     opened(page, server, hostile_run, "&map=umap&layout=library")
@@ -85,6 +87,7 @@ def test_a_reload_restores_the_very_same_view(page: Page, server: Server, hostil
     assert picture(page) == before
 
 
+@pytest.mark.slow
 def test_two_browsers_see_the_same_map(browser: Browser, server: Server, hostile_run: str) -> None:
     pictures = []
     for _ in range(2):
@@ -151,6 +154,7 @@ def test_a_cell_of_the_confusion_matrix_selects_its_examples(page: Page, server:
     nothing_ran(page)
 
 
+@pytest.mark.slow
 def test_cells_of_the_confusion_matrix_are_reached_with_the_keyboard(
     page: Page, server: Server, hostile_run: str
 ) -> None:
@@ -162,6 +166,7 @@ def test_cells_of_the_confusion_matrix_are_reached_with_the_keyboard(
     page.wait_for_url("**sel=*")
 
 
+@pytest.mark.slow
 def test_the_smallest_margins_are_selected_with_a_button(page: Page, server: Server, hostile_run: str) -> None:
     opened(page, server, hostile_run, "&panel=classes")
     expect(page.get_by_text("Smallest margins")).to_be_visible()

@@ -13,7 +13,9 @@ from tests.browser.seen import settled
 
 
 def shows(page: Page, pooling: str, seed: str) -> None:
-    expect(page.locator("[class*=st-key-form-pooling] input")).to_have_value(pooling)
+    field = page.locator("[class*=st-key-form-pooling] input")
+    expect(field).to_have_count(1)  # the field of before goes
+    expect(field).to_have_value(pooling)
     expect(page.get_by_text(f"Seed {seed} · 24 frames")).to_be_visible()
     expect(page.get_by_label("Seed", exact=True)).to_have_value(seed)
 

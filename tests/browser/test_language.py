@@ -36,6 +36,12 @@ def reader(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
+@pytest.fixture
+def page(newcomer: Page) -> Page:
+    """The language is remembered from test to test otherwise."""
+    return newcomer
+
+
 def bar(page: Page, name: str) -> None:
     expect(page.locator("header").get_by_role("link", name=name, exact=True)).to_be_visible()
 

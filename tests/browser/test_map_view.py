@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from core.figures.map_script import script_words
 from tests.browser.apps.serving import served
 from tests.browser.seen import fits
+from tests.cases import slow_but
 
 APP = Path(__file__).with_name("apps") / "map_app.py"
 MAP = ".map-view"
@@ -132,6 +133,7 @@ def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map
     assert script_runs(page) == settled
 
 
+@pytest.mark.slow
 def test_places_on_the_screen_are_the_given_ones(page: Page, address: str) -> None:
     """Scale and offset of an affine map, found from two points, must hold for all the others."""
     opened(page, address, "frames=6&points=60&frame=20")
@@ -157,6 +159,7 @@ def test_playing_moves_between_frames_and_stops_at_the_end(page: Page, address: 
     assert step_of(page) == STEPS[-1]
 
 
+@pytest.mark.slow
 def test_playing_does_not_interpolate_where_less_motion_is_wished(browser: Browser, address: str) -> None:
     context = browser.new_context(reduced_motion="reduce")
     page = opened(context.new_page(), address)
@@ -192,7 +195,7 @@ def test_a_click_selects_shift_adds_and_escape_clears(page: Page, address: str) 
     expect(page.get_by_text("selected []")).to_be_visible()
 
 
-@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("axes", slow_but([2], [2, 3]))
 @pytest.mark.parametrize("tool", ["Select with a box", "Select with a lasso"])
 def test_box_and_lasso_select_what_lies_inside(page: Page, address: str, axes: int, tool: str) -> None:
     opened(page, address, f"{FRAMES}&axes={axes}")
@@ -241,6 +244,7 @@ def test_selection_zoom_and_node_outlive_frames_colours_and_search(page: Page, a
     expect(page.get_by_text("view whole")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_page_can_select_and_a_click_afterwards_counts(page: Page, address: str) -> None:
     opened(page, address, f"{FRAMES}&select=1005")
     assert chosen(page) == [1005]
@@ -296,6 +300,7 @@ def test_panels_share_steps_hover_and_selection(page: Page, address: str) -> Non
     expect(page.get_by_text("No frame at or before this step.").nth(0)).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [2, 3])
 def test_no_webgl_context_is_made(page: Page, address: str, axes: int) -> None:
     page.add_init_script("""
@@ -323,6 +328,7 @@ def test_a_category_can_be_hidden_with_the_keyboard(page: Page, address: str) ->
     page.wait_for_function(f"{hidden} === 20")  # it is drawn before the next picture of the screen
 
 
+@pytest.mark.slow
 def test_a_legend_keeps_the_focus_of_the_keyboard(page: Page, address: str) -> None:
     opened(page, address)
     page.get_by_role("button", name="class 1").focus()
@@ -390,6 +396,7 @@ def rings(page: Page, example: int) -> list[tuple[float, float]]:
     return [(r, width) for r, width in page.evaluate(script, example)]
 
 
+@pytest.mark.slow
 def test_the_anchor_has_another_ring_than_other_selected_points_and_the_legend_says_so(
     page: Page, address: str
 ) -> None:
@@ -408,6 +415,7 @@ def test_the_anchor_has_another_ring_than_other_selected_points_and_the_legend_s
     expect(page.locator(".map-legend-item", has_text="anchor")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("colour", "heading"), [("label", "Label"), ("prediction", "Symbol: label")])
 def test_each_task_has_a_legend_of_its_own(page: Page, address: str, colour: str, heading: str) -> None:
     opened(page, address, f"{FRAMES}&panels=3&tasks=2&height=300")
@@ -430,6 +438,7 @@ def test_each_task_has_a_legend_of_its_own(page: Page, address: str, colour: str
         assert len(set(symbols)) == classes
 
 
+@pytest.mark.slow
 def test_a_class_that_is_hidden_in_one_task_stays_in_another(page: Page, address: str) -> None:
     opened(page, address, f"{FRAMES}&panels=2&tasks=2&height=300")
     page.locator(".map-legend-row").nth(1).get_by_role("button", name="class 1").click()
@@ -477,6 +486,7 @@ def test_without_a_frame_the_map_says_so(page: Page, address: str) -> None:
     expect(page.locator(".map-body")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_bundles_leave_the_window_with_what_brought_them(page: Page, address: str) -> None:
     opened(page, address)
     assert page.evaluate("window.mapBundles.ready.size") == 3

@@ -17,6 +17,7 @@ from core.store import Store
 from tests.browser.hostile import carried_out, hostile_draft, nothing_ran
 from tests.browser.seen import LIGHT_AND_DARK, PHONE, fits, resized
 from tests.browser.test_every_page import violations
+from tests.cases import slow_but
 
 LATER = re.compile(r"^[1-9]\d+$")
 
@@ -116,6 +117,7 @@ def test_a_box_selects_what_lies_inside_and_escape_takes_it_back(page: Page, pag
     expect(page.get_by_text("Click a point, or draw a box")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_colours_say_what_is_predicted(page: Page, pages: Path) -> None:
     show(page, pages / "one.html")
     page.get_by_role("combobox", name="Colour").select_option("correct")
@@ -123,6 +125,7 @@ def test_colours_say_what_is_predicted(page: Page, pages: Path) -> None:
     expect(page.locator(".map-legend")).to_contain_text("wrong")
 
 
+@pytest.mark.slow
 def test_a_picture_is_saved(page: Page, pages: Path, tmp_path: Path) -> None:
     show(page, pages / "one.html")
     pause(page)
@@ -133,7 +136,7 @@ def test_a_picture_is_saved(page: Page, pages: Path, tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 5_000
 
 
-@pytest.mark.parametrize("name", ["one.html", "two.html"])
+@pytest.mark.parametrize("name", slow_but(["two.html"], ["one.html", "two.html"]))
 def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(page: Page, pages: Path, name: str) -> None:
     show(page, pages / name)
     pause(page)
@@ -147,6 +150,7 @@ def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(page: Page, pages:
     )
 
 
+@pytest.mark.slow
 def test_it_rests_where_reduced_motion_is_preferred(page: Page, pages: Path) -> None:
     page.emulate_media(reduced_motion="reduce")
     page.goto((pages / "one.html").as_uri())

@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.config import RunConfig
-from core.exports.entry import file_stem
 from core.store import Store
 from tests.browser.conftest import Server
 from tests.browser.seen import quiet
@@ -36,38 +35,6 @@ def press(page: Page, x: float, *, row: int) -> None:
     page.mouse.click(box["x"] + x, box["y"] + (row + 0.5) * ROW_PX)
 
 
-def test_a_click_on_a_row_opens_the_run(browser: Browser, server: Server, run_ids: list[str]) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(f"{server.url}/runs")
-    press(page, 120, row=2)
-    page.wait_for_url(f"**/fine_tune?run={run_ids[0]}")
-    page.close()
-
-
-def test_a_run_is_renamed_tagged_and_found_by_its_tag(
-    browser: Browser, server: Server, server_store: Store, run_ids: list[str]
-) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(f"{server.url}/runs")
-    press(page, 15, row=1)
-    rename = page.get_by_role("button", name="Name and tags")
-    rename.wait_for()
-    quiet(page)
-    rename.click()
-    page.get_by_role("textbox", name="Name").fill("<b>Mine</b>")
-    page.get_by_role("combobox", name="Tags").fill("thesis")
-    page.keyboard.press("Enter")
-    page.get_by_role("textbox", name="Name").click()  # closes the list; Escape might close the form as well
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("button", name="Save")).to_have_count(0)  # the form closes
-    page.get_by_role("button", name="thesis", exact=True).click()
-    page.wait_for_url("**/runs?tags=thesis")
-    expect(page.get_by_role("heading", name="Runs")).to_be_in_viewport()
-    run = server_store.run(run_ids[1])
-    assert (run.title, run.tags) == ("<b>Mine</b>", ("thesis",))
-    page.close()
-
-
 def opened_on_run(page: Page, server: Server, run_id: str) -> None:
     page.goto(f"{server.url}/fine_tune?run={run_id}")
     export(page)
@@ -83,33 +50,6 @@ def export(page: Page) -> None:
 def choose(page: Page, form: str) -> None:
     page.get_by_role("combobox", name="Export as").click()
     page.get_by_role("option", name=form, exact=True).click()
-
-
-def test_a_run_is_exported_and_comes_back_as_a_replay(
-    browser: Browser, server: Server, server_store: Store, run_ids: list[str], tmp_path: Path
-) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
-    page = context.new_page()
-    opened_on_run(page, server, run_ids[0])
-    choose(page, "Replay")
-    expect(page.get_by_text("import it on Runs, here or on another machine")).to_be_visible()
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download", exact=True).click()
-    run = server_store.run(run_ids[0])
-    assert waiting.value.suggested_filename == f"{file_stem(run)}.zip"
-    waiting.value.save_as(tmp_path / "film <b>.zip")
-    page.goto(f"{server.url}/runs")
-    page.get_by_role("button", name="Import a replay").click()
-    page.locator('[data-testid="stFileUploader"] input').set_input_files(tmp_path / "film <b>.zip")
-    page.wait_for_url("**/fine_tune?run=*")
-    expect(page.get_by_role("heading", name=run.title, exact=True)).to_be_visible()
-    replay = server_store.run(page.url.split("run=")[1])
-    assert "replay" in replay.tags
-    export(page)
-    choose(page, "Model")
-    expect(page.get_by_text("has no weights here: only its frames came.")).to_be_visible()
-    expect(page.get_by_role("button", name="Download", exact=True)).to_be_disabled()
-    context.close()
 
 
 def test_the_model_of_a_run_is_downloaded(browser: Browser, server: Server, run_ids: list[str], tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from tests.browser.hostile import wait_for
 from tests.browser.seen import quiet, settled
 from tests.browser.test_runs import press as tick
 
-UPDATES = 15
-DRAGGED = 5
+UPDATES = 10
+DRAGGED = 4
 POLL_MS = 2_000
 FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}
 FIGURE = "document.querySelector('.live-figure').dataset.updates"
@@ -108,6 +108,7 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
     assert not moved(places, page.evaluate(PLACES))
 
 
+@pytest.mark.slow
 def test_words_are_typed_while_explore_follows_a_run(page: Page, server: Server, going: str) -> None:
     settled(page, f"{server.url}/explore?run={going}")
     field = page.get_by_role("textbox", name=re.compile("Find"))
@@ -126,6 +127,7 @@ def test_words_are_typed_while_explore_follows_a_run(page: Page, server: Server,
     expect(field).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_name_is_typed_while_the_list_of_runs_follows_a_run(
     page: Page, server: Server, server_store: Store, going: str
 ) -> None:
