@@ -22,7 +22,7 @@ from tests.browser.test_runs import press
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 
-JOB_MS = 120_000
+JOB_MS = 200_000
 
 
 @pytest.fixture
