@@ -59,7 +59,7 @@ WIDTH = 120
 
 @functools.cache
 def code_messages(*functions: str) -> Catalog:
-    """What the code says in English with these functions, or with all of them."""
+    """Return the English messages that the code gives to these functions, or to all of them."""
     found = Catalog(project="SCL Playground", charset="utf-8", fuzzy=False)
     for path, _line, message, comments, context in extract_from_dir(
         ROOT,

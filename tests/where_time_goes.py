@@ -1,4 +1,4 @@
-"""Where the time of the tests goes: Markdown from what pytest reports.
+"""Print where the time of the tests goes, as Markdown, from the reports of pytest.
 
     python -m pytest … --junitxml=FILE
     python -m tests.where_time_goes FILE…

@@ -1,4 +1,4 @@
-"""What a page says in a language that is not English, and which of its sentences stayed in English."""
+"""Find sentences that stayed in English on a page in another language."""
 
 from __future__ import annotations
 

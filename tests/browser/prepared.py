@@ -1,4 +1,4 @@
-"""What the pages are looked at with: finished runs and their experiment."""
+"""Make the finished runs and the experiment that the browser tests look at."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ RULES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-con
 def many(
     session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory, finished: list[str]
 ) -> list[str]:
-    """As `finished`, with 77 classes."""
+    """The ids of two finished runs of 77 classes, and of their experiment."""
     return finished_runs(session_server.store_folder, tiny_encoder, many_classes_csv(tmp_path_factory.mktemp("many")))
 
 

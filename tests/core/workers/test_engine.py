@@ -59,8 +59,8 @@ def warm_process(shared_store: Store) -> Iterator[None]:
     os.kill(process.worker.pid, signal.SIGKILL)
 
 
-# A process of its own for each run, and a cluster, take seconds each time: what all three have in common is proved on
-# the warm process, and on the others in `make test-slow`.
+# Starting a process for each run, or a cluster, takes seconds each time: what all three have in common is proved on the
+# warm process, and on the others in `make test-slow`.
 @pytest.fixture(params=slow_but(["warm"], ["spawn", "warm", "ray"]))
 def engine(
     request: pytest.FixtureRequest, shared_store: Store, monkeypatch: pytest.MonkeyPatch
