@@ -103,12 +103,12 @@ class Comparison:
 
     @property
     def is_zero(self) -> bool:
-        """Whether the means are the same, so that there is nothing that more seeds could show."""
+        """True where the means are equal: more seeds would be asked to show a difference of zero."""
         return abs(self.difference.mean) <= NOTHING
 
     @property
     def is_zero_throughout(self) -> bool:
-        """Whether no seed or example differs, so that the bootstrap interval has no width."""
+        """True where no seed or example differs: the bootstrap interval then has no width."""
         return self.is_zero and self.difference.low == self.difference.high
 
     @property

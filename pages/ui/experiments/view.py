@@ -118,7 +118,7 @@ def _view(engine: Engine, experiment_id: str, polling: bool) -> None:
 
 
 def _about(design: Design) -> str:
-    """What all runs share, and what is varied."""
+    """The settings that all runs share, and those that are varied."""
     settings = " · ".join(chain(*shared_settings(design.base, design.axes)))
     varied = listed(in_phrase(axis_title(axis, design.base)) for axis in design.axes)
     if not varied:

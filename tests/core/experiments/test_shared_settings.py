@@ -1,4 +1,4 @@
-"""What all cells of a grid share, in words."""
+"""The settings that a grid says its cells share."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_every_config_says_what_it_said_and_has_the_same_hash(fixture: Fixture) 
 
 
 def test_every_preset_is_the_draft_that_it_was(fixture: Fixture) -> None:
-    """As JSON, and as the settings in a link. The defaults of the task may have changed since."""
+    """A draft, as JSON and as the settings in a link. The task's defaults may have changed since."""
     presets = json.loads((fixture.folder / "presets.json").read_text(encoding="utf-8"))
     assert set(presets) <= set(PRESETS)
     for given in presets.values():
