@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +19,16 @@ def one_blas_thread() -> AbstractContextManager[object]:
     The threads of OpenBLAS spin while they wait for each other. On a frame's few hundred rows, one thread takes 8 ms;
     two take from 10 ms to 3 s where other processes use the cores.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    found: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
+    return found
 
-    return threadpool_limits(limits=1, user_api="blas")
+
+@cache
+def _thread_pools() -> Any:
+    """Those of this process: to look through all its libraries takes longer than a small decomposition."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
 
 
 def normalised(embeddings: Array) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 
 from core.workers import Jobs, LocalEngine
 from pages.ui import audit
@@ -19,3 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Jobs, "_spawn", lambda *_: None)
     monkeypatch.setattr(audit, "memory_bytes", lambda: 2**40)
     return tmp_path / "runs"
+
+
+@pytest.fixture(autouse=True)
+def _no_components_of_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of each AppTest's time otherwise: it reads what every installed package says of itself."""
+    monkeypatch.setattr(manifest_scanner, "scan_component_manifests", list)
