@@ -25,8 +25,10 @@ from core.store.job_table import JobTable
 from core.workers import LocalEngine
 from core.workers.job_kinds import RUNS, groups
 from tests.browser.chromium import ARGUMENTS, install_chromium
-from tests.browser.hostile import carried_out, hostile_draft
+from tests.browser.hostile import hostile_draft
 from tests.browser.prepared import finished_runs
+from tests.browser.seen import WIDE
+from tests.core.artifacts.made import recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 40
@@ -145,7 +147,7 @@ def server_store(server: Server) -> Iterator[Store]:
 def hostile_run(session_server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The id of a finished run whose name, texts and labels try to get out of their boxes."""
     store = Store(session_server.store_folder)
-    run_id = carried_out(store, hostile_draft(tmp_path_factory.mktemp("hostile"), tiny_encoder))
+    run_id = recorded(store, hostile_draft(tmp_path_factory.mktemp("hostile"), tiny_encoder)).id
     store.close()
     return run_id
 
@@ -162,7 +164,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """One that keeps the scripts of the app: to load and parse them takes a second each time."""
-    made = browser.new_context(viewport={"width": 1400, "height": 1000})
+    allowed = ["clipboard-read", "clipboard-write"]
+    made = browser.new_context(viewport={"width": 1400, "height": 1000}, permissions=allowed)
     yield made
     made.close()
 
@@ -173,6 +176,13 @@ def page(context: BrowserContext) -> Iterator[Page]:
     made.set_default_timeout(30_000)
     yield made
     made.close()
+
+
+@pytest.fixture
+def laptop(page: Page) -> Page:
+    """A page on the smaller of the two wide screens."""
+    page.set_viewport_size({"width": WIDE[0][0], "height": WIDE[0][1]})
+    return page
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from core.config import RunConfig, parse_config
-from core.store import RunRecord, Status, Store
-from core.workers import LocalEngine
-from core.workers.starters import SpawnStarter
+from core.store import RunRecord, Store
 from tests.conftest import made_rows, write_csv
 
 IMAGE = "<img src=x onerror=window.hacked=1>"
@@ -43,13 +41,6 @@ def hostile_draft(folder: Path, encoder: Path, name: str = f"{SCRIPT} $z$") -> R
             "device": "cpu",
         }
     )
-
-
-def carried_out(store: Store, draft: RunConfig) -> str:
-    """The id of the run, once a worker has finished it."""
-    run_id = LocalEngine(store, starter=lambda _: SpawnStarter(), slots=range(50)).submit(draft)
-    wait_for(store, run_id, lambda run: run.status == Status.FINISHED)
-    return run_id
 
 
 def wait_for(store: Store, run_id: str, holds: Callable[[RunRecord], bool], timeout_s: float = 60) -> RunRecord:

@@ -12,10 +12,11 @@ from playwright.sync_api import Page, expect
 from core.config.twins import twin
 from core.store import Store
 from tests.browser.conftest import Server
-from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, carried_out, hostile_draft, nothing_ran
+from tests.browser.hostile import HOSTILE, IMAGE, SCRIPT, hostile_draft, nothing_ran
 from tests.browser.seen import quiet, settled
 from tests.browser.test_live import drag
 from tests.cases import slow_but
+from tests.core.artifacts.made import recorded
 
 MAP = ".map-view"
 PANELS = "document.querySelector('.map-view').map.panels"
@@ -27,9 +28,9 @@ NAMES = ("first", f"{SCRIPT} {HOSTILE}")
 def pair(server: Server, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """A finished run and its twin, whose texts and labels try to get out of their boxes."""
     store = Store(server.store_folder)
-    first = carried_out(store, hostile_draft(tmp_path_factory.mktemp("compared"), tiny_encoder, NAMES[0]))
+    first = recorded(store, hostile_draft(tmp_path_factory.mktemp("compared"), tiny_encoder, NAMES[0])).id
     made = twin(store.effective_config(first), "phases.0.optimiser.learning_rate", 1e-5, name=NAMES[1][:80])
-    second = carried_out(store, made)
+    second = recorded(store, made).id
     store.close()
     return [first, second]
 

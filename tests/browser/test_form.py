@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.cli.main import draft_from
 from tests.browser.conftest import Server
 from tests.browser.seen import settled
+
+
+@pytest.fixture
+def page(laptop: Page) -> Page:
+    return laptop
 
 
 def shows(page: Page, pooling: str, seed: str) -> None:
@@ -21,9 +26,8 @@ def shows(page: Page, pooling: str, seed: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["film_reviews", "nli"])
-def test_the_first_screen_has_what_the_app_is_about(browser: Browser, server: Server, task: str) -> None:
+def test_the_first_screen_has_what_the_app_is_about(page: Page, server: Server, task: str) -> None:
     """Task, preset, λ, τ, the equation, what τ does, time, memory and Launch need no scrolling."""
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
     settled(page, f"{server.url}/fine_tune?task={task}")
     expect(page.locator(".softmax-bars i")).to_have_count(15)
     knobs = ('[class*="st-key-form-0-knob-lambda"]', '[class*="st-key-form-0-knob-temperature"]')
@@ -34,13 +38,9 @@ def test_the_first_screen_has_what_the_app_is_about(browser: Browser, server: Se
             assert box is not None
             assert box["y"] >= 60, selector
             assert box["y"] + box["height"] <= 720, selector
-    page.close()
 
 
-def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_change(
-    browser: Browser, server: Server
-) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
+def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_change(page: Page, server: Server) -> None:
     settled(page, f"{server.url}/fine_tune")
     expect(page.get_by_text("All rows · random batches")).to_be_visible()
     expect(page.get_by_text("all-MiniLM-L6-v2 · mean · 128 tokens")).to_be_visible()
@@ -50,12 +50,10 @@ def test_a_closed_part_of_the_form_says_its_values_and_stays_open_while_they_cha
     steps.press("Enter")
     expect(page.get_by_text("All weights · 60 steps of 16 · 1e-4")).to_be_visible()
     expect(steps).to_be_visible()
-    page.close()
 
 
-def test_a_config_file_fills_a_form_that_showed_something_else(browser: Browser, server: Server) -> None:
+def test_a_config_file_fills_a_form_that_showed_something_else(page: Page, server: Server) -> None:
     """A browser keeps what a widget showed as long as its key stays the same."""
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
     shows(page, "Its own: mean", "5")
     config = draft_from({"pooling": "cls", "seed": 7}).to_json().encode()
@@ -67,15 +65,13 @@ def test_a_config_file_fills_a_form_that_showed_something_else(browser: Browser,
     page.keyboard.press("Escape")
     page.wait_for_url(re.compile(r"set=seed%3D7"))
     shows(page, "[CLS]", "7")
-    other = browser.new_page()
+    other = page.context.new_page()
     other.goto(page.url)
     shows(other, "[CLS]", "7")
     other.close()
-    page.close()
 
 
-def test_a_file_that_is_no_config_changes_nothing(browser: Browser, server: Server) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
+def test_a_file_that_is_no_config_changes_nothing(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/fine_tune?set=seed%3D5")
     page.get_by_role("button", name="Open a config").click()
     page.locator('input[type="file"]').set_input_files(
@@ -85,4 +81,3 @@ def test_a_file_that_is_no_config_changes_nothing(browser: Browser, server: Serv
     expect(page.get_by_text("give a whole number from 0")).to_be_visible()
     page.keyboard.press("Escape")
     shows(page, "Its own: mean", "5")
-    page.close()

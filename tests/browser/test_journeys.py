@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -16,7 +17,7 @@ from core.store import RunRecord, Status, Store, TaskLibrary
 from core.tasks.rows import Rows
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.seen import PHONE, WIDE, fits, quiet, settled
+from tests.browser.seen import PHONE, fits, quiet, settled
 from tests.browser.test_map_view import chosen, drawn, lonely, place
 from tests.browser.test_runs import press
 from tests.conftest import made_rows, write_csv
@@ -37,12 +38,9 @@ def runs(server_store: Store, draft: Callable[..., RunConfig]) -> list[RunRecord
 
 
 @pytest.fixture
-def student(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": WIDE[0][0], "height": WIDE[0][1]}, accept_downloads=True)
-    made = context.new_page()
-    made.set_default_timeout(60_000)
-    yield made
-    context.close()
+def student(laptop: Page) -> Page:
+    laptop.set_default_timeout(60_000)
+    return laptop
 
 
 def link(page: Page, name: str) -> Locator:
@@ -63,7 +61,7 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     page = student
     rows = [(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(60))]
     path = write_csv(tmp_path / "my reviews.csv", [*rows, rows[3], ("no label here", ""), ("", "good")])
-    page.goto(f"{server.url}/data?view=file")
+    settled(page, f"{server.url}/data?view=file")
     page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(path)
     for said in ("Repeated rows: 1.", "Rows without a label: 1.", "Rows without a text: 1."):
         expect(page.get_by_text(said)).to_be_visible()
@@ -145,22 +143,24 @@ def test_a_twin_is_compared_on_every_map(
 
 
 def test_a_grid_on_an_own_task_ends_in_a_report(
-    student: Page, server: Server, library: TaskLibrary, tmp_path: Path
+    student: Page, server: Server, library: TaskLibrary, tiny_encoder: Path
 ) -> None:
     """The form with an own task, a grid of λ, its cells, and the report that is downloaded."""
     page = student
     texts, labels = zip(*[(f"{text} {i}", label) for i, (text, label) in enumerate(made_rows(80))], strict=True)
     task = library.add(Rows(texts, labels), name="Canteen", source="by hand")
-    page.goto(f"{server.url}/fine_tune?task={task.id}&set=phases.0.steps%3D3%20encoder.max_length%3D8")
+    settings = {"phases.0.steps": 3, "encoder.id": tiny_encoder, "encoder.max_length": 8}
+    asked = [("task", task.id), *(("set", f"{name}={value}") for name, value in settings.items())]
+    settled(page, f"{server.url}/fine_tune?{urlencode(asked)}")
     page.get_by_role("button", name="More seeds, or a grid").click()
     page.get_by_role("link", name="Set up a grid").click()
     page.wait_for_url("**/experiments?new=grid*")
     expect(page.get_by_text("Canteen").first).to_be_visible()
-    draft = f"task={task.id}&set=phases.0.steps%3D3%20encoder.max_length%3D8"
-    page.goto(f"{server.url}/experiments?new=grid&{draft}&seeds=1&x=phases.0.objective.lambda&xs=0.1,0.9")
+    settled(page, f"{page.url}&seeds=1&x=phases.0.objective.lambda&xs=0.1,0.9")
+    expect(page.get_by_text("Canteen").first).to_be_visible()
+    expect(page.get_by_text("The address asks for")).to_have_count(0)
     start = page.get_by_role("button", name="Start the experiment")
     expect(start).to_be_enabled()
-    expect(page.get_by_text("Canteen").first).to_be_visible()
     start.click()
     expect(page.get_by_text("2 of 2 runs finished")).to_be_visible(timeout=JOB_MS)
     quiet(page)

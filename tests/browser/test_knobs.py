@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.store import Status, Store
+from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import wait_for
-from tests.browser.test_live import launched
+from tests.browser.prepared import set_up
 
 PRESSES = 8
 
@@ -25,15 +27,14 @@ def other(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-@pytest.fixture
-def going(page: Page, server: Server, server_store: Store, template: Any) -> Iterator[str]:
-    """The id of a run that goes on, seen by the page; it is stopped in the end."""
-    run_id = launched(page, server, template(steps=50_000, more={"probe": {"frame_steps": [10]}}))
-    wait_for(server_store, run_id, lambda run: run.last_step > 20)
-    yield run_id
-    if not server_store.run(run_id).status.ended:
-        server_store.send(run_id, "stop")
-    wait_for(server_store, run_id, lambda run: run.status.ended)
+@pytest.fixture(scope="module")
+def going(server: Server, tiny_encoder: Path, small_csv: Path) -> str:
+    """The id of a run that goes on for longer than the tests."""
+    store = Store(server.store_folder)
+    run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=50_000, probe={"frame_steps": [10]}))
+    wait_for(store, run_id, lambda run: run.last_step > 20)
+    store.close()
+    return run_id
 
 
 def slider(page: Page, name: str) -> Locator:
@@ -50,11 +51,20 @@ def shows(page: Page, name: str, value: float) -> None:
     )
 
 
+def drawn_again(page: Page) -> None:
+    """Wait until the run's figure has been drawn twice more."""
+    updates = "Number(document.querySelector('.live-figure').dataset.updates)"
+    page.wait_for_function(f"{updates} >= {page.evaluate(updates) + 2}")
+
+
 def focused(page: Page, name: str) -> bool:
     return bool(slider(page, name).evaluate("node => node === document.activeElement"))
 
 
-def test_eight_presses_are_eight_steps_and_the_focus_stays(page: Page, server_store: Store, going: str) -> None:
+def test_eight_presses_are_eight_steps_and_the_focus_stays(
+    page: Page, server: Server, server_store: Store, going: str
+) -> None:
+    page.goto(f"{server.url}/fine_tune?run={going}")
     knob = slider(page, "Temperature τ")
     shows(page, "Temperature τ", 0.30)
     knob.focus()
@@ -64,14 +74,14 @@ def test_eight_presses_are_eight_steps_and_the_focus_stays(page: Page, server_st
         page.wait_for_timeout(150)
     shows(page, "Temperature τ", 0.38)
     wait_for(server_store, going, lambda run: used(run.effective.knob_turns) == 0.38)
-    page.wait_for_timeout(2_000)  # some more redrawings
+    drawn_again(page)
     assert focused(page, "Temperature τ")
     assert knob.evaluate("node => node.mark") == "mine"
     for _ in range(PRESSES):  # as fast as the keyboard gives them
         page.keyboard.press("ArrowLeft")
     shows(page, "Temperature τ", 0.30)
     wait_for(server_store, going, lambda run: used(run.effective.knob_turns) == 0.30)
-    page.wait_for_timeout(2_000)
+    drawn_again(page)
     shows(page, "Temperature τ", 0.30)
     assert focused(page, "Temperature τ")
 
@@ -84,7 +94,9 @@ def used(turns: Any) -> float | None:
 def test_a_turn_is_seen_wherever_the_run_is_shown(
     page: Page, other: Page, server: Server, server_store: Store, going: str
 ) -> None:
-    label = re.compile(r"τ 0\.3 → 0\.08")
+    label = re.compile(r"τ 0\.3 → (0\.\d+ → )*0\.08")
+    page.goto(f"{server.url}/fine_tune?run={going}")
+    shows(page, "Temperature τ", 0.30)
     other.goto(f"{server.url}/fine_tune?run={going}")
     shows(other, "Temperature τ", 0.30)
     slider(page, "Temperature τ").focus()

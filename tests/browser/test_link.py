@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
 from tests.browser.seen import PHONE, fits, settled
@@ -14,12 +14,8 @@ ELSEWHERE = "http://192.168.1.20:8501"
 
 
 @pytest.fixture
-def screen(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 720}, permissions=["clipboard-read", "clipboard-write"]
-    )
-    yield context.new_page()
-    context.close()
+def screen(laptop: Page) -> Page:
+    return laptop
 
 
 @pytest.fixture(scope="module")

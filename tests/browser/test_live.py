@@ -14,12 +14,13 @@ from core.store import Status, Store
 from core.workers import LocalEngine
 from tests.browser.conftest import Server
 from tests.browser.hostile import IMAGE, nothing_ran, wait_for
+from tests.browser.prepared import set_up
 from tests.browser.seen import at_rest, quiet, settled
 
 # Steps of a run that outlasts whatever a test waits for, and where it has frames.
 LONG = 100_000
 FRAMES = list(range(0, LONG + 1, 200))
-UPDATES = 8
+UPDATES = 4
 MAP, CURVES = ".map-view", ".live-figure >> nth=0"
 
 
@@ -109,10 +110,18 @@ def test_a_run_lives_through_a_closed_tab_and_a_killed_server(
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
 
 
-def test_zoom_selection_and_node_outlive_updates(
-    page: Page, server: Server, server_store: Store, template: Any
-) -> None:
-    run_id = launched(page, server, template(steps=LONG, more={"probe": {"frame_steps": FRAMES}}))
+@pytest.fixture(scope="module")
+def going(server: Server, tiny_encoder: Path, small_csv: Path) -> str:
+    """The id of a run that goes on for longer than the tests."""
+    store = Store(server.store_folder)
+    run_id = LocalEngine(store).submit(set_up(tiny_encoder, small_csv, steps=LONG, probe={"frame_steps": FRAMES}))
+    wait_for(store, run_id, lambda run: run.last_step > 300)
+    store.close()
+    return run_id
+
+
+def test_zoom_selection_and_node_outlive_updates(page: Page, server: Server, server_store: Store, going: str) -> None:
+    page.goto(f"{server.url}/fine_tune?run={going}")
     drawn(page, MAP)
     drawn(page, CURVES)
     page.evaluate("document.querySelectorAll('.live-figure, .map-view').forEach(node => { node.mark = 'mine'; })")
@@ -130,18 +139,63 @@ def test_zoom_selection_and_node_outlive_updates(
     zoom = page.locator(CURVES).evaluate("node => node.layout.xaxis.range")
     selected = selected_ids(page)
     assert zoom != [0, LONG]
-    assert 0 < len(selected) < len(server_store.run(run_id).probe.ids)
+    probe = server_store.run(going).probe
+    assert probe is not None
+    assert 0 < len(selected) < len(probe.ids)
     started = {figure: updates(page, figure) for figure in (MAP, CURVES)}
     while min(updates(page, figure) - started[figure] for figure in (MAP, CURVES)) < UPDATES:
         page.wait_for_timeout(200)
-        assert server_store.run(run_id).status == Status.RUNNING, "the run ended too early to see the updates"
+        assert server_store.run(going).status == Status.RUNNING, "the run ended too early to see the updates"
     for figure in (MAP, CURVES):
         assert page.locator(figure).evaluate("node => node.mark") == "mine"
     assert page.locator(CURVES).evaluate("node => node.layout.xaxis.range") == zoom
     assert page.locator(MAP).evaluate("node => node.map.panels[0].camera") == camera
     assert selected_ids(page) == selected
-    server_store.send(run_id, "stop")
-    wait_for(server_store, run_id, lambda run: run.status.ended)
+
+
+def test_a_watched_run_is_followed_from_its_newest_frame_only(page: Page, server: Server, going: str) -> None:
+    page.goto(f"{server.url}/fine_tune?run={going}")
+    drawn(page, MAP)
+    slider = page.get_by_label("Step", exact=True)
+
+    def frames() -> list[int]:
+        view = "(({ map }) => [map.timeline.playable.length - 1, Math.round(map.at)])"
+        return list(page.evaluate(f"{view}(document.querySelector('.map-view'))"))
+
+    slider.press("Home")
+    known = frames()[0]
+    page.wait_for_function(f"document.querySelector('.map-view').map.timeline.playable.length - 1 > {known + 2}")
+    assert frames()[1] == 0
+    slider.press("End")
+    known = frames()[0]
+    page.wait_for_function(f"document.querySelector('.map-view').map.at > {known + 2}")
+
+
+def hide(page: Page, hidden: bool) -> None:
+    """What a browser reports to a page whose tab goes out of sight, or comes back."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, server: Server, server_store: Store, going: str) -> None:
+    page.goto(f"{server.url}/fine_tune?run={going}")
+    drawn(page, CURVES)
+    shown = page.get_by_text(re.compile(r"Step [\d,]+ of 100,000"))
+    hide(page, True)
+    page.wait_for_timeout(1_500)  # what was asked for before has come
+    before, step = shown.inner_text(), server_store.run(going).last_step
+    wait_for(server_store, going, lambda run: run.last_step > step + 100)
+    page.wait_for_timeout(1_500)
+    assert shown.inner_text() == before
+    hide(page, False)
+    expect(shown).not_to_have_text(before)
+    page.get_by_role("button", name="Stop").click()
+    wait_for(server_store, going, lambda run: run.status == Status.STOPPED)
 
 
 def selected_ids(page: Page) -> list[int]:
@@ -228,35 +282,6 @@ def test_a_deleted_run_can_be_brought_back(page: Page, server: Server, server_st
     server_store.restore(run.id)
     page.goto(f"{server.url}/fine_tune?run={hostile_run}")
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
-
-
-def hide(page: Page, hidden: bool) -> None:
-    """What a browser reports to a page whose tab goes out of sight, or comes back."""
-    page.evaluate(
-        """hidden => {
-            Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
-            document.dispatchEvent(new Event("visibilitychange"));
-        }""",
-        hidden,
-    )
-
-
-def test_a_tab_that_nobody_sees_asks_for_nothing(
-    page: Page, server: Server, server_store: Store, template: Any
-) -> None:
-    run_id = launched(page, server, template(steps=LONG, more={"probe": {"frame_steps": FRAMES}}))
-    drawn(page, CURVES)
-    shown = page.get_by_text(re.compile(r"Step [\d,]+ of 100,000"))
-    hide(page, True)
-    page.wait_for_timeout(3_000)  # what was asked for before has come
-    before, step = shown.inner_text(), server_store.run(run_id).last_step
-    wait_for(server_store, run_id, lambda run: run.last_step > step + 100)
-    page.wait_for_timeout(2_000)
-    assert shown.inner_text() == before
-    hide(page, False)
-    expect(shown).not_to_have_text(before)
-    page.get_by_role("button", name="Stop").click()
-    wait_for(server_store, run_id, lambda run: run.status == Status.STOPPED)
 
 
 def test_a_map_is_drawn_again_only_for_a_new_frame(

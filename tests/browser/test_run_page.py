@@ -14,10 +14,11 @@ from core.artifacts.shipped import SHIPPED
 from core.exports.gallery import write_gallery
 from core.exports.run_page import run_page
 from core.store import Store
-from tests.browser.hostile import carried_out, hostile_draft, nothing_ran
+from tests.browser.hostile import hostile_draft, nothing_ran
 from tests.browser.seen import LIGHT_AND_DARK, PHONE, fits, resized
 from tests.browser.test_every_page import violations
 from tests.cases import slow_but
+from tests.core.artifacts.made import recorded
 
 LATER = re.compile(r"^[1-9]\d+$")
 
@@ -160,7 +161,7 @@ def test_it_rests_where_reduced_motion_is_preferred(page: Page, pages: Path) -> 
 
 def test_what_tries_to_get_out_of_its_box_is_text(page: Page, tiny_encoder: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    run = store.run(carried_out(store, hostile_draft(tmp_path, tiny_encoder)))
+    run = recorded(store, hostile_draft(tmp_path, tiny_encoder))
     (tmp_path / "page.html").write_text(run_page(store, [run]), encoding="utf-8")
     store.close()
     show(page, tmp_path / "page.html")

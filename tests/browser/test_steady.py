@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from core.store import Store
 from core.workers import LocalEngine
@@ -16,8 +16,8 @@ from tests.browser.hostile import wait_for
 from tests.browser.seen import quiet, settled
 from tests.browser.test_runs import press as tick
 
-UPDATES = 10
-DRAGGED = 4
+UPDATES = 6
+DRAGGED = 3
 POLL_MS = 2_000
 FRAMES = {"probe": {"frame_steps": list(range(0, 100_001, 100))}}
 FIGURE = "document.querySelector('.live-figure').dataset.updates"
@@ -46,10 +46,8 @@ def going(server_store: Store, template: Any) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    yield context.new_page()
-    context.close()
+def page(laptop: Page) -> Page:
+    return laptop
 
 
 def updates(page: Page) -> int:
@@ -74,7 +72,7 @@ def moved(before: dict[str, list[int]], after: dict[str, list[int]]) -> list[str
 def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, server_store: Store, going: str) -> None:
     settled(page, f"{server.url}/fine_tune?run={going}")
     expect(page.locator(".live-figure")).to_have_attribute("data-updates", re.compile(r"\d+"))
-    see_updates(page, 2)
+    see_updates(page)
     first, places = updates(page), page.evaluate(PLACES)
     lost, visited = [], set()
     while updates(page) < first + UPDATES:
@@ -104,7 +102,7 @@ def test_a_live_page_is_steady_while_it_is_updated(page: Page, server: Server, s
     assert shown[-1] > shown[0]
     wait_for(server_store, going, lambda run: run.effective.knob_turns[-1:] != ())
     assert server_store.run(going).effective.knob_turns[-1].value == pytest.approx(shown[-1])
-    see_updates(page, 3)  # what is said of the turn is drawn
+    see_updates(page, 2)  # what is said of the turn is drawn
     assert not moved(places, page.evaluate(PLACES))
 
 

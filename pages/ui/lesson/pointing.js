@@ -1,28 +1,33 @@
-// Brings what a part of a lesson points at into view, once, as soon as the page has drawn it.
+// Brings what a part of a lesson points at into view as soon as the page has drawn it, and keeps it there while the page
+// is still growing, until somebody scrolls, presses or types.
 
 const WAIT_MS = 10_000;
 const LOOK_MS = 100;
-const SETTLED_MS = 900;
 const HEADER_PX = 60;
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
 export default function ({ data: sent, parentElement }) {
   const { target, part } = sent?.[0] ?? {};
   if (!target || parentElement.pointedAt === part) return;
   parentElement.pointedAt = part;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-  const until = performance.now() + WAIT_MS;
-  let settled;
+  let found;
+  const sizes = new ResizeObserver(() => show(found, behavior));
   const look = setInterval(() => {
-    const found = document.querySelector(target);
-    if (!found && performance.now() < until) return;
+    found = document.querySelector(target);
+    if (!found) return;
     clearInterval(look);
-    // Once more when what is above it has its size.
-    for (const wait of found ? [0, SETTLED_MS] : []) settled = setTimeout(() => show(found, behavior), wait);
+    for (const node of [found, document.querySelector("[data-testid=stMainBlockContainer]")]) sizes.observe(node);
   }, LOOK_MS);
-  return () => {
+  const stop = () => {
     clearInterval(look);
-    clearTimeout(settled);
+    clearTimeout(end);
+    sizes.disconnect();
+    for (const hand of HANDS) removeEventListener(hand, stop, true);
   };
+  const end = setTimeout(stop, WAIT_MS);
+  for (const hand of HANDS) addEventListener(hand, stop, { capture: true, passive: true });
+  return stop;
 }
 
 // Scrolls no more than it takes: what is in sight stays where it is.
