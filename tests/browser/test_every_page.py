@@ -173,10 +173,10 @@ def misfits(page: Page, main: Sequence[str]) -> list[str]:
 def violations(page: Page) -> list[str]:
     """What axe-core holds against the page, serious or worse, light and dark."""
     found = []
+    at_rest(page)
     for scheme in LIGHT_AND_DARK:
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(IS_IN, arg=scheme)
-        at_rest(page)
         options = {"resultTypes": ["violations"], **RULES[scheme]}
         rules: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
         found += [

@@ -77,7 +77,7 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     fill(page, "Training rows", "24")
     page.get_by_text("steps of 16").click()
     page.get_by_text("128 tokens").click()
-    for label, value in (("Steps", "60"), ("Batch size", "4"), ("Tokens read", "16")):
+    for label, value in (("Steps", "40"), ("Batch size", "4"), ("Tokens read", "16")):
         fill(page, label, value)
     page.reload()
     expect(page.get_by_text("24 rows · random batches")).to_be_visible()
@@ -92,7 +92,7 @@ def test_an_own_file_is_learnt_with_a_turned_knob(
     wait_for(server_store, run_id, lambda _: bool(server_store.knob_turns(run_id)))
     run = wait_for(server_store, run_id, lambda run: run.status.ended, timeout_s=120)
     assert run.status == Status.FINISHED, run.message
-    assert (run.config.task.name, run.config.task.train_size, run.last_step) == ("my reviews", 24, 60)
+    assert (run.config.task.name, run.config.task.train_size, run.last_step) == ("my reviews", 24, 40)
     assert [(turn.name, turn.value) for turn in run.effective.knob_turns] == [("temperature", 0.01)]
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile(r"τ 0\.3 → 0\.01")).first).to_be_visible()

@@ -129,7 +129,7 @@ def test_scrubbing_asks_the_server_once_it_rests_and_skips_a_frame_without_a_map
     expect(page.locator(".map-moment")).to_have_text("Step 0 · validation 50 %")
     expect(page.locator(".map-spoken")).to_have_text("Step 0 · validation 50 %")
     settled = script_runs(page)
-    page.wait_for_timeout(1200)
+    page.wait_for_timeout(700)
     assert script_runs(page) == settled
 
 
@@ -264,9 +264,9 @@ def test_what_stands_in_the_address_comes_back_on_reload_without_endless_reruns(
     page.get_by_role("button", name="Zoom in").click()
     page.wait_for_url(re.compile(r"frame=40"))
     expect(page.get_by_text(re.compile(r"view [-\d.]+_"))).to_be_visible()
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(600)
     settled = script_runs(page)
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(600)
     assert script_runs(page) == settled
     before = picture(page)
     page.mouse.move(5, 5)
