@@ -14,11 +14,13 @@ import pytest
 from core import language
 from core.config import RunConfig, parse_config, sweepable
 from core.language import in_language
-from core.store import Store
+from core.store import Store, database
 from tests.foreign import Foreign
 
 # Tiny models gain nothing from threads, and threads that wait for each other slow a busy machine down.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Each of a thousand new stores would wait for the disk a dozen times, against a power cut that no test has.
+database.SYNCHRONOUS = "OFF"
 
 WORDS = {
     "good": ["lovely", "bright", "warm", "clever", "funny", "tender"],

@@ -16,6 +16,8 @@ DATABASE = "runs.sqlite3"
 # How many migrations there are; a store that has them all is opened without sqlite-utils.
 MIGRATIONS = 10
 BUSY_TIMEOUT_S = 10.0
+# In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
+SYNCHRONOUS = "NORMAL"
 # How long what was deleted can be brought back.
 UNDO_S = 600.0
 
@@ -76,8 +78,7 @@ class Database:
             connection = sqlite3.connect(self.folder / DATABASE, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA foreign_keys = ON")
-            # In WAL mode a crash of a process loses nothing; only a power cut may lose the last moments.
-            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             self._local.connection = connection
         return connection
 
