@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,11 +28,27 @@ def store_folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def own_jobs(store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     """Jobs of the kinds in PROGRAM; whatever still runs at the end of a test is ended."""
-    monkeypatch.setattr(kinds, "KINDS", dict.fromkeys([*OWN, *WARM], "nowhere:nothing"))
-    monkeypatch.setattr(kinds, "WARM", WARM)
-    monkeypatch.setattr(kinds, "SERVERS", {})
-    monkeypatch.setattr(kinds, "FORKING", frozenset({"three"}))
-    monkeypatch.setenv("PYTHONPATH", str(processes.ROOT))
+    with jobs_of_program(store_folder, monkeypatch) as found:
+        yield found
+
+
+@pytest.fixture(scope="class")
+def shared_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    """The same for the tests of a class, which find the warm processes of those before them."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        jobs_of_program(tmp_path_factory.mktemp("shared") / "runs", patch) as found,
+    ):
+        yield found
+
+
+@contextlib.contextmanager
+def jobs_of_program(store_folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    patch.setattr(kinds, "KINDS", dict.fromkeys([*OWN, *WARM], "nowhere:nothing"))
+    patch.setattr(kinds, "WARM", WARM)
+    patch.setattr(kinds, "SERVERS", {})
+    patch.setattr(kinds, "FORKING", frozenset({"three"}))
+    patch.setenv("PYTHONPATH", str(processes.ROOT))
     yield Jobs(store_folder, command=(sys.executable, str(PROGRAM)))
     # A process that is ended may just have started the next one.
     while left := processes_on(store_folder):

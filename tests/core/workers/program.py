@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import TaskError
-from core.workers import Progress, code_stamp, warm
+from core.workers import Progress, code_stamp, job_worker, processes, warm
 from core.workers import job_kinds as kinds
 from core.workers.__main__ import main
-from core.workers.processes import AUTOGROUP, GRACE_S, NICENESS
+from core.workers.processes import AUTOGROUP, NICENESS
 from core.workers.threads import ONE_THREAD, PATIENT
 
 Json = dict[str, Any]
@@ -51,8 +51,7 @@ def turn(request: Json, folder: Path, progress: Progress) -> Json:
 def keep(request: Json, folder: Path, progress: Progress) -> Json:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     progress(request["done"], 5, "keeping")
-    # One that is not given the time to keep its result must not get there by chance.
-    time.sleep(GRACE_S + 1 if request["done"] == 5 else 60)
+    time.sleep(request["for_s"])
     return {"kept": True}
 
 
@@ -81,7 +80,7 @@ def look(request: Json, folder: Path, progress: Progress) -> Json:
         "nice": os.nice(0),
         "session_nice": AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else str(NICENESS),
         "threads": {name: os.environ.get(name) for name in (*ONE_THREAD, *PATIENT)},
-        "loaded": "large_library" in sys.modules,
+        "loaded_at": getattr(sys.modules.get("large_library"), "LOADED_AT", None),
         "temporary": tempfile.gettempdir(),
         "folder": str(folder),
     }
@@ -127,5 +126,8 @@ if __name__ == "__main__":
     kinds.PRELOADED = {"one": tuple(os.environ.get("JOBS_PRELOADED", "").split())}
     warm.IDLE_EXIT_S = float(os.environ.get("JOBS_IDLE_EXIT_S", "60"))
     warm.CODE_POLL_S = 0.2
+    job_worker.WAIT_S = 0.05
+    # One that lets everything else go first takes minutes on a busy machine.
+    processes.NICENESS = int(os.environ.get("JOBS_NICENESS", "0"))
     code_stamp.CODE = Path(os.environ.get("JOBS_CODE", code_stamp.CODE / "nowhere"))
     sys.exit(main(sys.argv[1:]))

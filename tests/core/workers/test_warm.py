@@ -17,16 +17,17 @@ import psutil
 import pytest
 
 from core.errors import ConfigError, EngineError
-from core.store.job_table import JobTable, WarmProcess
+from core.store.job_table import LOADING, JobTable, WarmProcess
 from core.store.liveness import liveness_of
 from core.workers import Jobs, code_stamp
 from core.workers import job_kinds as kinds
 from core.workers.processes import NICENESS
 from core.workers.threads import ONE_THREAD, PATIENT
+from tests.cases import slow_but
 from tests.core.workers.conftest import PROGRAM
 from tests.core.workers.watching import ended, is_gone, only_process_on, process_of, processes_on, wait_for, wait_until
 
-LARGE_LIBRARY = "import time, pathlib\ntime.sleep(1)\n"
+LARGE_LIBRARY = "import time\ntime.sleep(0.5)\nLOADED_AT = time.time()\n"
 
 
 def result_of(found: Jobs, job_id: str) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def warm_log(found: Jobs, group: str = "one") -> str:
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library that takes a second to import; group "one" imports it before its first job."""
+    """A library that takes half a second to import; group "one" imports it before its first job."""
     path = tmp_path / "libraries" / "large_library.py"
     path.parent.mkdir()
     path.write_text(LARGE_LIBRARY)
@@ -63,45 +64,50 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestOneProcess:
-    def test_it_carries_out_one_job_after_the_other(self, own_jobs: Jobs) -> None:
-        first, second = looked(own_jobs, n=1), looked(own_jobs, n=2)
+    def test_it_carries_out_one_job_after_the_other(self, shared_jobs: Jobs) -> None:
+        first, second = looked(shared_jobs, n=1), looked(shared_jobs, n=2)
         assert first["pid"] == second["pid"] != os.getpid()
-        assert first["folder"] == str(own_jobs.folder)
+        assert first["folder"] == str(shared_jobs.folder)
 
-    def test_it_has_a_session_of_its_own_one_thread_and_goes_last(self, own_jobs: Jobs) -> None:
+    def test_it_has_a_session_of_its_own_one_thread_and_goes_last(
+        self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("JOBS_NICENESS", str(NICENESS))
         found = looked(own_jobs)
         assert found["session"] == found["pid"]
         assert found["nice"] == NICENESS
         assert found["session_nice"] == str(NICENESS)
         assert found["threads"] == dict.fromkeys(ONE_THREAD, "1") | PATIENT
 
-    def test_a_warm_one_answers_at_once(self, own_jobs: Jobs) -> None:
-        looked(own_jobs)
-        took_s = []
-        for n in range(3):  # the best of them, on a machine that has other things to do
-            began = time.monotonic()
-            looked(own_jobs, again=n)
-            took_s.append(time.monotonic() - began)
-        assert min(took_s) < 0.3
+    def test_a_warm_one_answers_at_once(self, shared_jobs: Jobs) -> None:
+        looked(shared_jobs)
 
-    def test_the_oldest_job_comes_first(self, own_jobs: Jobs, tmp_path: Path) -> None:
+        def at_once() -> bool:
+            began = time.monotonic()
+            looked(shared_jobs, again=began)
+            return time.monotonic() - began < 0.3
+
+        wait_for(at_once)  # any of them, on a machine that has other things to do
+
+    def test_the_oldest_job_comes_first(self, shared_jobs: Jobs, tmp_path: Path) -> None:
         until = tmp_path / "go"
-        first = begun(own_jobs, "step", {"until": str(until)}, "stepping")
-        others = [own_jobs.start(kind, {"n": n}, "Look") for n, kind in enumerate(("look", "fail", "look", "look"))]
-        messages = [own_jobs.job(job_id).message for job_id in others]
+        first = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
+        others = [shared_jobs.start(kind, {"n": n}, "Look") for n, kind in enumerate(("look", "fail", "look", "look"))]
+        messages = [shared_jobs.job(job_id).message for job_id in others]
         assert messages == [f"waiting for its turn, {n} before it" for n in (1, 2, 3, 4)]
         until.touch()
         ends = []
         for job_id in (first, *others):
-            wait_until(own_jobs, job_id, ended)
-            ends.append(own_jobs.job(job_id).updated_at)
+            wait_until(shared_jobs, job_id, ended)
+            ends.append(shared_jobs.job(job_id).updated_at)
         assert ends == sorted(ends)
 
-    def test_what_does_the_same_is_one_job_while_it_waits(self, own_jobs: Jobs, tmp_path: Path) -> None:
+    def test_what_does_the_same_is_one_job_while_it_waits(self, shared_jobs: Jobs, tmp_path: Path) -> None:
         until = tmp_path / "go"
-        begun(own_jobs, "step", {"until": str(until)}, "stepping")
-        waiting = own_jobs.start("look", {"n": 1}, "Look")
-        assert Jobs(own_jobs.folder).start("look", {"n": 1}, "Look") == waiting
+        begun(shared_jobs, "step", {"until": str(until)}, "stepping")
+        waiting = shared_jobs.start("look", {"n": 1}, "Look")
+        assert Jobs(shared_jobs.folder).start("look", {"n": 1}, "Look") == waiting
+        until.touch()
 
     def test_two_who_start_at_once_share_it(self, own_jobs: Jobs) -> None:
         servers = [Jobs(own_jobs.folder, command=(sys.executable, str(PROGRAM))) for _ in range(4)]
@@ -110,41 +116,42 @@ class TestOneProcess:
         assert len({result_of(own_jobs, job_id)["pid"] for job_id in ids}) == 1
         assert only_process_on(own_jobs.folder)
 
-    def test_one_that_was_started_besides_leaves(self, own_jobs: Jobs, store_folder: Path) -> None:
-        pid = looked(own_jobs)["pid"]
-        second = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(store_folder), "one"])
+    def test_one_that_was_started_besides_leaves(self, shared_jobs: Jobs) -> None:
+        pid = looked(shared_jobs)["pid"]
+        second = psutil.Popen([sys.executable, str(PROGRAM), "--warm", str(shared_jobs.folder), "one"])
         assert second.wait(timeout=30) == 0
-        assert looked(own_jobs, n=2)["pid"] == pid
+        assert looked(shared_jobs, n=2)["pid"] == pid
 
-    def test_groups_have_processes_of_their_own(self, own_jobs: Jobs) -> None:
-        other = own_jobs.start("look_too", {}, "Look")
-        assert looked(own_jobs)["pid"] != result_of(own_jobs, other)["pid"]
+    def test_groups_have_processes_of_their_own(self, shared_jobs: Jobs) -> None:
+        other = shared_jobs.start("look_too", {}, "Look")
+        assert looked(shared_jobs)["pid"] != result_of(shared_jobs, other)["pid"]
 
-    def test_a_job_has_its_own_log_and_its_own_temporary_files(self, own_jobs: Jobs) -> None:
-        ids = [own_jobs.start("look", {"n": n}, "Look") for n in (1, 2)]
+    def test_a_job_has_its_own_log_and_its_own_temporary_files(self, shared_jobs: Jobs) -> None:
+        ids = [shared_jobs.start("look", {"n": n}, "Look") for n in (1, 2)]
         for n, job_id in enumerate(ids, 1):
-            assert Path(result_of(own_jobs, job_id)["temporary"]) == own_jobs.folder / "jobs" / job_id / "work"
-            lines = own_jobs.log(job_id).splitlines()
+            assert Path(result_of(shared_jobs, job_id)["temporary"]) == shared_jobs.folder / "jobs" / job_id / "work"
+            lines = shared_jobs.log(job_id).splitlines()
             assert sorted(lines) == ["from Python {'n': %d}" % n, "from a child", "from a library"]  # noqa: UP031
-            assert not (own_jobs.folder / "jobs" / job_id / "work").exists()
-        assert warm_log(own_jobs) == ""
+            assert not (shared_jobs.folder / "jobs" / job_id / "work").exists()
+        assert warm_log(shared_jobs) == ""
 
-    def test_a_failure_is_a_sentence_and_the_process_goes_on(self, own_jobs: Jobs) -> None:
-        pid = looked(own_jobs)["pid"]
-        failed, tripped = (own_jobs.start(kind, {}, kind) for kind in ("fail", "trip"))
-        assert wait_until(own_jobs, failed, ended).message == "The file has no rows: add some."
-        record = wait_until(own_jobs, tripped, ended)
+    def test_a_failure_is_a_sentence_and_the_process_goes_on(self, shared_jobs: Jobs) -> None:
+        pid = looked(shared_jobs)["pid"]
+        failed, tripped = (shared_jobs.start(kind, {}, kind) for kind in ("fail", "trip"))
+        assert wait_until(shared_jobs, failed, ended).message == "The file has no rows: add some."
+        record = wait_until(shared_jobs, tripped, ended)
         assert (record.status, record.done, record.total) == ("failed", 3, 10)
         assert record.message == "The job ended with an error (KeyError: 'shoe'): its log says more."
-        assert "Traceback" in own_jobs.log(tripped)
-        assert looked(own_jobs, n=2)["pid"] == pid
+        assert "Traceback" in shared_jobs.log(tripped)
+        assert looked(shared_jobs, n=2)["pid"] == pid
 
     def test_the_start_of_a_job_waits_for_nothing(self, own_jobs: Jobs, library: Path) -> None:
-        began = time.monotonic()
         job_id = own_jobs.start("look", {}, "Look")
-        assert time.monotonic() - began < 0.3
+        process = JobTable(own_jobs.folder).warm_process("one")
+        assert process is not None
+        assert process.doing == LOADING
         wait_until(own_jobs, job_id, lambda record: record.message.startswith("loading what such jobs need"))
-        assert result_of(own_jobs, job_id)["loaded"]
+        assert result_of(own_jobs, job_id)["loaded_at"] > own_jobs.job(job_id).created_at
 
 
 @pytest.mark.skipif(not kinds.HAS_FORK, reason="forks only on Linux")
@@ -161,7 +168,8 @@ class TestFork:
         assert len({one["parent"] for one in found}) == 1
         for one in found:
             assert not [path for path in one["open"] if "sqlite3" in path]
-            assert (one["nice"], one["threads"]) == (0, {name: os.environ.get(name) for name in ONE_THREAD} | PATIENT)
+            assert one["nice"] == os.nice(0)
+            assert one["threads"] == {name: os.environ.get(name) for name in ONE_THREAD} | PATIENT
         wait_for(lambda: all(is_gone(one["pid"]) for one in found))
         assert list((own_jobs.folder / "jobs").glob("*/")) == []
 
@@ -173,10 +181,10 @@ class TestWarmUp:
         wait_for(lambda: (process := table.warm_process("one")) is not None and process.doing == "")
         process = only_process_on(own_jobs.folder)
         own_jobs.warm_up("one")
-        began = time.monotonic()
-        found = looked(own_jobs)
-        assert time.monotonic() - began < 0.5
-        assert (found["pid"], found["loaded"]) == (process.pid, True)
+        job_id = own_jobs.start("look", {}, "Look")
+        found = result_of(own_jobs, job_id)
+        assert found["pid"] == process.pid
+        assert found["loaded_at"] < own_jobs.job(job_id).created_at
 
     def test_an_unknown_group_is_named(self, own_jobs: Jobs) -> None:
         with pytest.raises(ConfigError, match="group = 'four' cannot be used: choose one, three, two"):
@@ -190,7 +198,7 @@ class TestWarmUp:
 
     def test_a_library_that_cannot_be_loaded_fails_the_job_that_needs_it(self, own_jobs: Jobs, library: Path) -> None:
         library.write_text("raise RuntimeError('no such chip')")
-        assert looked(own_jobs)["loaded"] is False
+        assert looked(own_jobs)["loaded_at"] is None
         assert "RuntimeError: no such chip" in warm_log(own_jobs)
 
     def test_a_process_that_always_dies_while_loading_is_given_up(self, own_jobs: Jobs, library: Path) -> None:
@@ -200,83 +208,85 @@ class TestWarmUp:
         assert record.status == "failed"
         assert record.message.startswith("The process for such jobs ended 3 times while it loaded its libraries: close")
         assert own_jobs.log(job_id) == "loading\n"
-        library.write_text("")
-        assert looked(own_jobs, n=2)["loaded"]
+        library.write_text(LARGE_LIBRARY)
+        assert looked(own_jobs, n=2)["loaded_at"]
 
 
 class TestCancel:
-    def test_a_job_at_work_ends_between_two_steps(self, own_jobs: Jobs, tmp_path: Path) -> None:
+    def test_a_job_at_work_ends_between_two_steps(self, shared_jobs: Jobs, tmp_path: Path) -> None:
         request = {"until": str(tmp_path / "never")}
-        job_id = begun(own_jobs, "step", request, "stepping")
-        pid = process_of(own_jobs, job_id).pid
-        work = own_jobs.folder / "jobs" / job_id / "work"
+        job_id = begun(shared_jobs, "step", request, "stepping")
+        pid = process_of(shared_jobs, job_id).pid
+        work = shared_jobs.folder / "jobs" / job_id / "work"
         assert [path.read_bytes() for path in work.iterdir()] == [b"half"]
         began = time.monotonic()
-        record = own_jobs.cancel(job_id)
+        record = shared_jobs.cancel(job_id)
         assert time.monotonic() - began < 0.5
         assert (record.status, record.message, record.result) == ("cancelled", "Cancelled.", {})
         assert not work.exists()
-        assert looked(own_jobs)["pid"] == pid
-        assert begun(own_jobs, "step", request, "stepping") != job_id
+        assert looked(shared_jobs)["pid"] == pid
+        again = begun(shared_jobs, "step", request, "stepping")
+        assert again != job_id
+        shared_jobs.cancel(again)
 
-    def test_a_waiting_job_is_never_begun(self, own_jobs: Jobs, tmp_path: Path) -> None:
+    def test_a_waiting_job_is_never_begun(self, shared_jobs: Jobs, tmp_path: Path) -> None:
         until = tmp_path / "go"
-        first = begun(own_jobs, "step", {"until": str(until)}, "stepping")
-        waiting, last = (own_jobs.start("look", {"n": n}, "Look") for n in range(2))
-        assert own_jobs.cancel(waiting).status == "cancelled"
-        assert own_jobs.job(first).active
-        assert own_jobs.job(last).message == "waiting for its turn, 1 before it"
+        first = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
+        waiting, last = (shared_jobs.start("look", {"n": n}, "Look") for n in range(2))
+        assert shared_jobs.cancel(waiting).status == "cancelled"
+        assert shared_jobs.job(first).active
+        assert shared_jobs.job(last).message == "waiting for its turn, 1 before it"
         until.touch()
-        result_of(own_jobs, last)
-        assert own_jobs.job(waiting).status == "cancelled"
-        assert own_jobs.log(waiting) == ""
+        result_of(shared_jobs, last)
+        assert shared_jobs.job(waiting).status == "cancelled"
+        assert shared_jobs.log(waiting) == ""
 
-    def test_a_stubborn_job_is_ended_with_its_process_and_others_go_on(self, own_jobs: Jobs) -> None:
-        job_id = begun(own_jobs, "sleep", {"stubborn": True}, "child")
-        pids = [process_of(own_jobs, job_id).pid, int(own_jobs.job(job_id).message.split()[1])]
-        waiting = own_jobs.start("look", {}, "Look")
+    def test_a_stubborn_job_is_ended_with_its_process_and_others_go_on(self, shared_jobs: Jobs) -> None:
+        job_id = begun(shared_jobs, "sleep", {"stubborn": True}, "child")
+        pids = [process_of(shared_jobs, job_id).pid, int(shared_jobs.job(job_id).message.split()[1])]
+        waiting = shared_jobs.start("look", {}, "Look")
         began = time.monotonic()
-        record = own_jobs.cancel(job_id)
+        record = shared_jobs.cancel(job_id)
         assert time.monotonic() - began < 2
         assert (record.status, record.message) == ("cancelled", "Cancelled.")
-        assert not (own_jobs.folder / "jobs" / job_id / "work").exists()
-        assert result_of(own_jobs, waiting)["pid"] not in pids
+        assert not (shared_jobs.folder / "jobs" / job_id / "work").exists()
+        assert result_of(shared_jobs, waiting)["pid"] not in pids
         wait_for(lambda: all(map(is_gone, pids)))
-        assert own_jobs.job(job_id).status == "cancelled"
+        assert shared_jobs.job(job_id).status == "cancelled"
 
-    def test_who_was_ended_while_cancelling_leaves_the_job_cancelled(self, own_jobs: Jobs) -> None:
-        job_id = begun(own_jobs, "sleep", {}, "child")
-        JobTable(own_jobs.folder).ask_to_end(job_id)
-        process_of(own_jobs, job_id).kill()
-        record = wait_until(own_jobs, job_id, ended)
+    def test_who_was_ended_while_cancelling_leaves_the_job_cancelled(self, shared_jobs: Jobs) -> None:
+        job_id = begun(shared_jobs, "sleep", {}, "child")
+        JobTable(shared_jobs.folder).ask_to_end(job_id)
+        process_of(shared_jobs, job_id).kill()
+        record = wait_until(shared_jobs, job_id, ended)
         assert (record.status, record.message) == ("cancelled", "Cancelled.")
 
-    def test_a_job_that_is_done_stays_done(self, own_jobs: Jobs) -> None:
-        job_id = own_jobs.start("look", {}, "Look")
-        result = result_of(own_jobs, job_id)
-        assert own_jobs.cancel(job_id).result == result
+    def test_a_job_that_is_done_stays_done(self, shared_jobs: Jobs) -> None:
+        job_id = shared_jobs.start("look", {}, "Look")
+        result = result_of(shared_jobs, job_id)
+        assert shared_jobs.cancel(job_id).result == result
 
 
 class TestDeath:
     @pytest.mark.parametrize("how", ["kill", "exit"])
     def test_the_job_at_work_was_interrupted_and_the_next_is_taken_up(
-        self, own_jobs: Jobs, tmp_path: Path, how: str
+        self, shared_jobs: Jobs, tmp_path: Path, how: str
     ) -> None:
         until = tmp_path / "never"
-        job_id = begun(own_jobs, "step", {"until": str(until)}, "stepping")
-        process = process_of(own_jobs, job_id)
+        job_id = begun(shared_jobs, "step", {"until": str(until)}, "stepping")
+        process = process_of(shared_jobs, job_id)
         if how == "exit":
             until.touch()
-            wait_until(own_jobs, job_id, ended)
-            job_id = own_jobs.start("die", {}, "Die")
-        waiting = own_jobs.start("look", {}, "Look")
+            wait_until(shared_jobs, job_id, ended)
+            job_id = shared_jobs.start("die", {}, "Die")
+        waiting = shared_jobs.start("look", {}, "Look")
         if how == "kill":
             process.send_signal(signal.SIGKILL)
-        record = wait_until(own_jobs, job_id, ended)
+        record = wait_until(shared_jobs, job_id, ended)
         assert record.status == "interrupted"
         assert record.message == "The job's process ended before it was done: start it again."
-        assert result_of(own_jobs, waiting)["pid"] != process.pid
-        assert only_process_on(own_jobs.folder)
+        assert result_of(shared_jobs, waiting)["pid"] != process.pid
+        assert only_process_on(shared_jobs.folder)
 
     def test_looking_at_all_jobs_brings_it_back_too(self, own_jobs: Jobs) -> None:
         own_jobs.warm_up("one")
@@ -307,11 +317,14 @@ class TestEnd:
         assert JobTable(own_jobs.folder).warm_process("one") is None
         assert looked(own_jobs, n=2)["pid"] != pid
 
-    def test_jobs_that_meet_its_leaving_are_not_lost(self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("count", slow_but([5], [5, 20]))
+    def test_jobs_that_meet_its_leaving_are_not_lost(
+        self, own_jobs: Jobs, monkeypatch: pytest.MonkeyPatch, count: int
+    ) -> None:
         monkeypatch.setenv("JOBS_IDLE_EXIT_S", "0.03")
-        for n in range(12):
+        for n in range(count):
             looked(own_jobs, n=n)
-            time.sleep(0.01 * (n % 6))
+            time.sleep(0.01 * (n % 5 + 1))
 
     def test_edited_code_is_not_run_from_memory(
         self, own_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

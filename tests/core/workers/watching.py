@@ -10,8 +10,11 @@ import psutil
 
 from core.workers import JobRecord, Jobs
 
+# A busy machine takes its time; who waits for something that does not come waits no longer than a test may take.
+WAIT_S = 100.0
 
-def wait_until(found: Jobs, job_id: str, what: Callable[[JobRecord], bool], timeout_s: float = 30.0) -> JobRecord:
+
+def wait_until(found: Jobs, job_id: str, what: Callable[[JobRecord], bool], timeout_s: float = WAIT_S) -> JobRecord:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         record = found.job(job_id)
@@ -25,7 +28,7 @@ def ended(record: JobRecord) -> bool:
     return not record.active
 
 
-def wait_for(what: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def wait_for(what: Callable[[], bool], timeout_s: float = WAIT_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not what():
         assert time.monotonic() < deadline, "it took too long"
