@@ -47,16 +47,15 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         worker = worker_of(store, run.id)
         if worker is not None:
             worker.kill()
+    process = JobTable(store.folder).warm_process(RUNS)
+    if process is not None and process.alive:
+        os.kill(process.worker.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
-def warm_process(shared_store: Store) -> Iterator[None]:
+def warm_process(shared_store: Store) -> None:
     LocalEngine(shared_store).warm_up()
     assert WarmStarter.wait_until_warm(shared_store, START_S)
-    process = JobTable(shared_store.folder).warm_process(RUNS)
-    yield
-    assert process is not None
-    os.kill(process.worker.pid, signal.SIGKILL)
 
 
 # Starting a process for each run, or a cluster, takes seconds each time: what all three have in common is proved on the
@@ -109,6 +108,26 @@ def worker_of(store: Store, run_id: str) -> psutil.Process | None:
         return None
 
 
+def test_a_run_waits_in_line_until_the_warm_process_has_loaded(shared_store: Store, draft: Any) -> None:
+    """Nobody waits for it meanwhile: the run is handed over at once. The process then serves the tests below."""
+    store = shared_store
+    engine, table = LocalEngine(store, slots=range(1)), JobTable(store.folder)
+    assert table.warm_process(RUNS) is None, "this test comes first"
+    engine.warm_up()
+    began = time.monotonic()
+    run_id = engine.submit(draft())
+    assert time.monotonic() - began < 1.5
+    process = table.warm_process(RUNS)
+    assert process is not None
+    assert store.run(run_id).status == Status.STARTING
+    wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
+    assert table.jobs() == []
+    engine.warm_up()
+    still = table.warm_process(RUNS)
+    assert still is not None
+    assert still.worker == process.worker
+
+
 def test_a_submitted_run_finishes_with_curves_frames_and_scores(engine: Engine, draft: Any) -> None:
     run_id = engine.submit(draft())
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)
@@ -154,7 +173,7 @@ def test_a_paused_run_takes_no_step_until_it_goes_on(engine: Engine, draft: Any)
     wait_until(engine.store, run_id, lambda r: r.status == Status.PAUSED)
     time.sleep(0.3)
     before = engine.store.run(run_id).last_step
-    time.sleep(0.7)
+    time.sleep(0.4)
     assert engine.store.run(run_id).last_step == before
     engine.unpause(run_id)
     wait_until(engine.store, run_id, lambda r: r.status == Status.RUNNING and going(r, before + 2))
@@ -210,7 +229,7 @@ def test_a_run_of_two_phases_takes_a_knob_of_a_term_and_resumes_in_its_second_ph
 
 
 def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: Engine, draft: Any) -> None:
-    first, second = engine.submit(draft(steps=150)), engine.submit(draft())
+    first, second = engine.submit(draft(steps=100)), engine.submit(draft())
     assert engine.store.run(second).status == Status.QUEUED
     # Nobody dispatches from here on.
     wait_until(engine.store, second, lambda r: r.status == Status.FINISHED)
@@ -218,18 +237,18 @@ def test_runs_wait_for_a_slot_and_the_worker_itself_starts_the_next(engine: Engi
 
 
 def test_a_killed_worker_reads_interrupted_and_resumes_on_the_same_curve(engine: Engine, draft: Any) -> None:
-    made = draft(steps=200, more={"checkpoint": {"every_steps": 20}, "probe": {"frame_steps": [30, 60, 120]}})
+    made = draft(steps=120, more={"checkpoint": {"every_steps": 20}, "probe": {"frame_steps": [30, 60]}})
     whole = engine.submit(made)
     wait_until(engine.store, whole, lambda r: r.status == Status.FINISHED)
     killed = engine.submit(made)
-    wait_until(engine.store, killed, lambda r: going(r, 70))
+    wait_until(engine.store, killed, lambda r: going(r, 45))
     worker = worker_of(engine.store, killed)
     assert worker is not None
     worker.kill()
     asked = time.monotonic()
     run = wait_until(engine.store, killed, lambda r: r.status == Status.INTERRUPTED)
     assert time.monotonic() - asked < 10
-    assert run.last_step < 200
+    assert run.last_step < 120
     engine.resume(killed)
     wait_until(engine.store, killed, lambda r: r.status == Status.FINISHED)
     assert engine.store.run(killed).attempt == 2
@@ -272,7 +291,7 @@ def test_a_refused_draft_creates_nothing(engine: Engine, draft: Any) -> None:
 
 def test_a_run_outlives_the_process_that_submitted_it(engine: Engine, draft: Any, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(draft(steps=400).to_json())
+    config.write_text(draft(steps=200).to_json())
     script = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -331,32 +350,6 @@ def test_a_warm_process_that_dies_with_a_request_leaves_the_run_interrupted(stor
 
     run_id = LocalEngine(store, starter=lambda _: Dying(), slots=range(1)).submit(draft())
     assert store.run(run_id).status == Status.INTERRUPTED
-
-
-def test_a_run_waits_in_line_until_the_warm_process_has_loaded(store: Store, draft: Any) -> None:
-    """Nobody waits for it meanwhile: the run is handed over at once."""
-    engine = LocalEngine(store, slots=range(1))
-    engine.warm_up()
-    began = time.monotonic()
-    run_id = engine.submit(draft())
-    assert time.monotonic() - began < 1.5
-    table = JobTable(store.folder)
-    process = table.warm_process(RUNS)
-    assert process is not None
-    assert store.run(run_id).status == Status.STARTING
-    wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
-    assert table.jobs() == []
-    engine.warm_up()
-    still = table.warm_process(RUNS)
-    assert still is not None
-    assert still.worker == process.worker
-    os.kill(process.worker.pid, signal.SIGKILL)
-
-
-def test_without_a_warm_process_a_run_starts_all_the_same(store: Store, draft: Any) -> None:
-    assert WarmStarter.connected(store) is None
-    run_id = LocalEngine(store, slots=range(1)).submit(draft())
-    wait_until(store, run_id, lambda r: r.status == Status.FINISHED)
 
 
 def test_a_running_run_cannot_be_resumed(store: Store, draft: Any) -> None:

@@ -15,6 +15,7 @@ from core.store import Status, Store
 from core.training.prepare import prepare
 from core.workers import LocalEngine, followers
 from core.workers.followers import ranks_of
+from core.workers.starters import WarmStarter
 from tests.core.workers.following_runs import wait_until
 
 WAIT_S = 100.0
@@ -37,6 +38,8 @@ def following() -> list[psutil.Process]:
 
 
 def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEngine, draft: Draft) -> None:
+    """Also without a warm process: its worker is started on its own."""
+    assert WarmStarter.connected(engine.store) is None
     run_id = engine.submit(draft(more={"processes": 2}))
     run = wait_until(engine.store, run_id, lambda r: r.status.ended)
     assert (run.status, run.last_step) == (Status.FINISHED, 8)
@@ -45,7 +48,7 @@ def test_a_run_in_two_processes_finishes_and_leaves_none_behind(engine: LocalEng
     deadline = time.monotonic() + WAIT_S
     while following():
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        time.sleep(0.02)
 
 
 @pytest.mark.slow
