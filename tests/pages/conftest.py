@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 
 from core.workers import Jobs, LocalEngine
 from pages.ui import audit
@@ -26,3 +30,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _no_components_of_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of each AppTest's time otherwise: it reads what every installed package says of itself."""
     monkeypatch.setattr(manifest_scanner, "scan_component_manifests", list)
+
+
+_compiled = ScriptCache.get_bytecode
+
+
+@cache
+def _bytecode(path: str, _changed_at_ns: int) -> Any:
+    return _compiled(ScriptCache(), path)
+
+
+@pytest.fixture(autouse=True)
+def _pages_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server does so; AppTest compiles them anew at each run, a tenth of its time."""
+    monkeypatch.setattr(ScriptCache, "get_bytecode", lambda _, path: _bytecode(path, os.stat(path).st_mtime_ns))
