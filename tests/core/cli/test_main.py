@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -25,7 +27,7 @@ from core.losses.registry import LOSSES
 from core.store import Status, Store
 from core.store.budget import keep_within
 from core.training.prepare import prepare
-from core.workers import LocalEngine
+from core.workers import LocalEngine, run_worker
 from tests.conftest import made_rows, write_csv
 from tests.core.artifacts.made import MORE, recorded
 from tests.core.exports.test_model_folder import uneven_task
@@ -77,17 +79,31 @@ def test_fit_prints_one_json_object_as_its_last_line(tiny_encoder: Path, small_c
     store.close()
 
 
-def test_a_failed_run_exits_with_one_and_one_line(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def worked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are carried out in this process, as a worker does it; what a worker prints goes to the run's log."""
+
+    def carry_out(engine: LocalEngine) -> None:
+        claim = engine.store.claim_next(range(1))
+        if claim is not None:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                run_worker.work(str(engine.store.folder), *claim)
+
+    monkeypatch.setattr(LocalEngine, "dispatch", carry_out)
+
+
+@pytest.mark.usefixtures("worked_here")
+def test_a_failed_run_exits_with_one_and_one_line(
+    run: Any, tiny_encoder: Path, small_csv: Path, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "config.json").write_bytes((tiny_encoder / "config.json").read_bytes())
-    done = fit(
-        "--task", str(small_csv), "--encoder", str(broken), "--max-length", "16", "--json", folder=tmp_path / "r"
-    )
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["status"] == "failed"
-    assert "could not be loaded" in done.stderr
-    assert "Traceback" not in done.stderr
+    status, out, err = run("fit", "--task", str(small_csv), "--encoder", str(broken), "--max-length", "16", "--json")
+    assert status == 1
+    assert json.loads(out)["status"] == "failed"
+    assert "could not be loaded" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
@@ -338,14 +354,14 @@ def test_presets_are_listed_as_text_and_as_json(run: Any) -> None:
     assert all(entry.keys() == {"name", "label", "group", "summary", "source"} for entry in listed)
 
 
-def test_a_preset_of_two_phases_runs_as_one_run(tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
-    done = fit(
-        "--task", str(small_csv), "--encoder", str(tiny_encoder), "--max-length", "16", "--preset", "simcse",
+@pytest.mark.usefixtures("worked_here")
+def test_a_preset_of_two_phases_runs_as_one_run(run: Any, tiny_encoder: Path, small_csv: Path, tmp_path: Path) -> None:
+    status, out, err = run(
+        "fit", "--task", str(small_csv), "--encoder", str(tiny_encoder), "--max-length", "16", "--preset", "simcse",
         "--steps", "5", "--batch-size", "4", "--set", "phases.0.objective.terms.0.temperature=0.2", "--json",
-        folder=tmp_path / "runs",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert status == 0, err
+    result = json.loads(out.strip().splitlines()[-1])
     assert (result["status"], result["steps"]) == ("finished", 5)
     store = Store(tmp_path / "runs")
     assert store.run(result["run_id"]).config.phases[0].objective.temperature == 0.2
