@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,8 +127,15 @@ def fewest_seeds(level: float = LEVEL) -> int:
 
 def _interval(by_example: Floats) -> tuple[float, float]:
     """Of the mean of differences [S] or [S, E]."""
+    return _resampled(by_example.tobytes(), by_example.shape)
+
+
+# A page that is drawn again, and a lesson's next number, ask for the same intervals: each takes a tenth of a second.
+@lru_cache(maxsize=256)
+def _resampled(values: bytes, shape: tuple[int, ...]) -> tuple[float, float]:
     from scipy.stats import bootstrap
 
+    by_example = np.frombuffer(values, np.float64).reshape(shape)
     if np.ptp(by_example) <= NOTHING:
         return float(by_example.flat[0]), float(by_example.flat[0])
     chosen = {"confidence_level": CONFIDENCE, "n_resamples": RESAMPLES, "method": "percentile", "batch": 1_000}
