@@ -124,7 +124,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def draft(tiny_encoder: Path, small_csv: Path) -> Callable[..., RunConfig]:
     """Makes a draft on the tiny encoder; keyword arguments replace fields of its one phase, or whole parts."""
 

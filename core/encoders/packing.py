@@ -121,9 +121,8 @@ def pack(
             owners[r, start:end] = text
             places[text, :length] = counted[:length] + (r * row_length + start)
             start = end
-    laid = torch.from_numpy(places)
-    of_tokens = (torch.from_numpy(values) for values in (input_ids, positions, segments, owners, types))
-    return PackedBatch(*of_tokens, first=laid[:, 0], places=laid)
+    arrays = (input_ids, positions, segments, owners, types, places[:, 0], places)
+    return PackedBatch(*(torch.from_numpy(values) for values in arrays))
 
 
 def _cheapest_rows(lengths: Sequence[int], longest_row: int) -> list[list[int]]:

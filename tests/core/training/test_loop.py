@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -41,9 +42,14 @@ from core.training.untrained import FolderCache, MemoryCache
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
 
 
+# Shared by the runs here: what the untrained encoder makes of the rows is computed once for all of them.
+UNTRAINED = MemoryCache()
+NO_FRAMES = {"probe": {"frame_steps": []}}
+
+
 def events_of(draft: RunConfig, **arguments: Any) -> list[Event]:
     config, data = prepare(draft, gpu=False)
-    return list(train(config, data, **arguments))
+    return list(train(config, data, **{"cache": UNTRAINED} | arguments))
 
 
 class Script:
@@ -60,11 +66,29 @@ class Script:
         return [self.turns[self.asked]] if self.asked in self.turns else []
 
 
-def test_a_run_starts_steps_and_finishes_with_one_test_score(draft: Draft) -> None:
-    events = events_of(draft())
+class Plain(NamedTuple):
+    """The run of `draft()`, carried out once for all tests that only read it."""
+
+    config: RunConfig
+    data: TaskData
+    events: list[Event]
+    checkpoint: Path
+    cache: MemoryCache
+
+
+@pytest.fixture(scope="module")
+def plain(draft: Draft, tmp_path_factory: pytest.TempPathFactory) -> Plain:
+    config, data = prepare(draft(), gpu=False)
+    checkpoints, cache = Checkpoints(tmp_path_factory.mktemp("plain")), MemoryCache()
+    events = list(train(config, data, checkpoints=checkpoints, cache=cache))
+    return Plain(config, data, events, checkpoints.path, cache)
+
+
+def test_a_run_starts_steps_and_finishes_with_one_test_score(plain: Plain) -> None:
+    events = plain.events
     assert isinstance(events[0], Started)
     assert [step.step for step in steps_of(events)] == list(range(1, 9))
-    assert events[-1] == Finished(8, "finished")
+    assert events[-2:] == [Checkpointed(8), Finished(8, "finished")]
     assert [e.step for e in events if isinstance(e, Evaluation) and e.split == "test"] == [8]
 
 
@@ -114,12 +138,12 @@ def test_lambda_zero_is_cross_entropy_and_still_reports_the_contrastive_part(dra
         assert "shared_cosine" not in step.values
 
 
-def test_the_same_config_gives_the_same_curve_to_the_last_bit(draft: Draft) -> None:
-    assert curve(events_of(draft())) == curve(events_of(draft()))
+def test_the_same_config_gives_the_same_curve_to_the_last_bit(draft: Draft, plain: Plain) -> None:
+    assert curve(events_of(draft(), cache=None)) == curve(plain.events)
 
 
-def test_another_seed_gives_another_curve(draft: Draft) -> None:
-    assert curve(events_of(draft())) != curve(events_of(draft(more={"seed": 1})))
+def test_another_seed_gives_another_curve(draft: Draft, plain: Plain) -> None:
+    assert curve(plain.events) != curve(events_of(draft(more={"seed": 1})))
 
 
 def test_learning_rate_warms_up_and_decays(draft: Draft) -> None:
@@ -154,7 +178,7 @@ def test_the_model_learns(draft: Draft) -> None:
 def interrupted(draft: RunConfig, folder: Path, after: int) -> None:
     """Run until `after` steps were taken, then walk away as a killed worker does."""
     config, data = prepare(draft, gpu=False)
-    events: Iterator[Event] = train(config, data, checkpoints=Checkpoints(folder, every_steps=3))
+    events: Iterator[Event] = train(config, data, checkpoints=Checkpoints(folder, every_steps=3), cache=UNTRAINED)
     for event in events:
         if isinstance(event, Step) and event.step == after:
             break
@@ -175,21 +199,21 @@ def test_a_resumed_run_goes_on_bit_for_bit(draft: Draft, tmp_path: Path, trainab
     np.testing.assert_array_equal(frames.logits, last.logits)
 
 
-def test_a_stopped_run_leaves_a_checkpoint_and_resumes_on_the_same_curve(draft: Draft, tmp_path: Path) -> None:
-    whole = events_of(draft())
+def test_a_stopped_run_leaves_a_checkpoint_and_resumes_on_the_same_curve(
+    draft: Draft, tmp_path: Path, plain: Plain
+) -> None:
     stopped = events_of(draft(), checkpoints=Checkpoints(tmp_path), controls=Script(stop_after=4))
     assert stopped[-2:] == [Checkpointed(4), Finished(4, "stopped")]
     rest = events_of(draft(), checkpoints=Checkpoints(tmp_path), resume=True)
-    assert curve(stopped) + curve(rest) == curve(whole)
+    assert curve(stopped) + curve(rest) == curve(plain.events)
 
 
-def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(draft: Draft, tmp_path: Path) -> None:
-    config, data = prepare(draft(), gpu=False)
-    events = list(train(config, data, checkpoints=Checkpoints(tmp_path)))
-    assert not any(name.startswith("moment/") for name in load_file(tmp_path / "checkpoint.safetensors"))
-    encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
-    load_learned(tmp_path / "checkpoint.safetensors", encoder.eval())
-    frame = [event for event in events if isinstance(event, Frame)][-1]
+def test_a_finished_checkpoint_holds_the_final_weights_and_no_moments(plain: Plain) -> None:
+    assert not any(name.startswith("moment/") for name in load_file(plain.checkpoint))
+    data = plain.data
+    encoder, tokenizer = load_encoder(plain.config.encoder.id, classes=data.classes, max_length=32)
+    load_learned(plain.checkpoint, encoder.eval())
+    frame = [event for event in plain.events if isinstance(event, Frame)][-1]
     with torch.inference_mode():
         pooled = encoder.pooled(tokenizer(data.validation.texts[:5]))
     torch.testing.assert_close(pooled, torch.from_numpy(frame.embeddings[:5]), atol=1e-5, rtol=1e-4)
@@ -219,8 +243,9 @@ def test_a_stop_during_a_frame_costs_no_frame(draft: Draft, tmp_path: Path) -> N
         np.testing.assert_array_equal(frame.logits, frames[2][step].logits)
 
 
-def test_a_run_that_died_after_its_last_checkpoint_finishes(draft: Draft, tmp_path: Path) -> None:
-    whole = events_of(draft(), checkpoints=Checkpoints(tmp_path))
+def test_a_run_that_died_after_its_last_checkpoint_finishes(draft: Draft, tmp_path: Path, plain: Plain) -> None:
+    whole = plain.events
+    shutil.copy(plain.checkpoint, tmp_path)
     again = events_of(draft(), checkpoints=Checkpoints(tmp_path), resume=True)
     assert steps_of(again) == []
     assert again[-1] == Finished(8, "finished")
@@ -283,37 +308,40 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(
 # Knobs
 
 
-def test_a_turned_knob_changes_the_next_step_and_is_told(draft: Draft) -> None:
-    plain = steps_of(events_of(draft()))
-    events = events_of(draft(), controls=Script({4: ("temperature", 0.05)}))
-    turned = steps_of(events)
-    assert KnobTurned(4, "temperature", 0.05) in events
-    assert [step.values["temperature"] for step in turned] == [0.3] * 3 + [0.05] * 5
-    assert turned[2].values["loss"] == plain[2].values["loss"]
-    assert turned[3].values["loss.supcon"] != plain[3].values["loss.supcon"]
+@pytest.fixture(scope="module")
+def turned(draft: Draft) -> list[Event]:
+    """The plain run with three knobs turned, each at a step of its own."""
+    script = Script({3: ("temperature", 0.05), 4: ("learning_rate", 0.5), 5: ("lambda", 0.25)})
+    return events_of(draft(), controls=script)
 
 
-def test_the_learning_rate_knob_multiplies_the_schedule(draft: Draft) -> None:
-    plain = steps_of(events_of(draft()))
-    turned = steps_of(events_of(draft(), controls=Script({3: ("learning_rate", 0.5)})))
-    factors = [b.values["learning_rate"] / a.values["learning_rate"] for a, b in zip(plain, turned, strict=True)]
-    assert factors == [1.0] * 2 + [0.5] * 6
+def test_a_turned_knob_changes_the_next_step_and_is_told(plain: Plain, turned: list[Event]) -> None:
+    before, after = steps_of(plain.events), steps_of(turned)
+    assert KnobTurned(3, "temperature", 0.05) in turned
+    assert [step.values["temperature"] for step in after] == [0.3] * 2 + [0.05] * 6
+    assert after[1].values["loss"] == before[1].values["loss"]
+    assert after[2].values["loss.supcon"] != before[2].values["loss.supcon"]
 
 
-def test_lambda_turned_mid_run_reweighs_both_terms(draft: Draft) -> None:
-    turned = steps_of(events_of(draft(), controls=Script({5: ("lambda", 0.25)})))[4].values
-    parts = 0.75 * turned["loss.cross_entropy"] + 0.25 * turned["loss.supcon"]
-    assert turned["loss"] == pytest.approx(parts, rel=1e-5)
+def test_the_learning_rate_knob_multiplies_the_schedule(plain: Plain, turned: list[Event]) -> None:
+    pairs = zip(steps_of(plain.events), steps_of(turned), strict=True)
+    assert [b.values["learning_rate"] / a.values["learning_rate"] for a, b in pairs] == [1.0] * 3 + [0.5] * 5
 
 
-def test_recorded_turns_repeat_the_run(draft: Draft) -> None:
-    live = events_of(draft(), controls=Script({3: ("lambda", 0.2), 6: ("learning_rate", 3.0)}))
-    turns = [{"step": e.step, "name": e.name, "value": e.value} for e in live if isinstance(e, KnobTurned)]
-    assert curve(events_of(draft(more={"knob_turns": turns}))) == curve(live)
+def test_lambda_turned_mid_run_reweighs_both_terms(turned: list[Event]) -> None:
+    values = steps_of(turned)[4].values
+    parts = 0.75 * values["loss.cross_entropy"] + 0.25 * values["loss.supcon"]
+    assert values["loss"] == pytest.approx(parts, rel=1e-5)
+
+
+def test_recorded_turns_repeat_the_run(draft: Draft, turned: list[Event]) -> None:
+    turns = [{"step": e.step, "name": e.name, "value": e.value} for e in turned if isinstance(e, KnobTurned)]
+    assert len(turns) == 3
+    assert curve(events_of(draft(more={"knob_turns": turns}))) == curve(turned)
 
 
 def test_turns_survive_an_interruption(draft: Draft, tmp_path: Path) -> None:
-    turns = {"knob_turns": [{"step": 3, "name": "temperature", "value": 0.1}]}
+    turns = NO_FRAMES | {"knob_turns": [{"step": 3, "name": "temperature", "value": 0.1}]}
     whole = events_of(draft(steps=10, more=turns))
     interrupted(draft(steps=10, more=turns), tmp_path, after=8)
     rest = events_of(draft(steps=10, more=turns), checkpoints=Checkpoints(tmp_path), resume=True)
@@ -334,6 +362,12 @@ def two_phases(draft: Draft, *phases: dict[str, Any], **more: Any) -> RunConfig:
 
 def prepared(draft: RunConfig) -> tuple[RunConfig, TaskData]:
     return prepare(draft, gpu=False)
+
+
+@pytest.fixture(scope="module")
+def plain_phases(draft: Draft) -> list[Event]:
+    """The run of `two_phases(draft)`, carried out once."""
+    return events_of(two_phases(draft, **NO_FRAMES))
 
 
 def test_each_phase_tells_its_own_parts_and_rate(draft: Draft) -> None:
@@ -362,8 +396,8 @@ def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
     draft: Draft, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     """Also where only the classifier learns at last, and where adapters learned at first: they are merged."""
-    config, data = prepared(two_phases(draft, {"trainable": first}, {"trainable": second}))
-    events = list(train(config, data, checkpoints=Checkpoints(tmp_path)))
+    config, data = prepared(two_phases(draft, {"trainable": first}, {"trainable": second}, **NO_FRAMES))
+    events = list(train(config, data, checkpoints=Checkpoints(tmp_path), cache=UNTRAINED))
     encoder, tokenizer = load_encoder(config.encoder.id, classes=data.classes, max_length=32)
     untrained = {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
     load_learned(tmp_path / "checkpoint.safetensors", encoder.eval())
@@ -381,10 +415,10 @@ def test_what_the_first_phase_learned_is_in_the_last_checkpoint(
 
 def test_projection_heads_are_left_behind(draft: Draft, tmp_path: Path) -> None:
     simcse = {"loss": "simcse", "projection": "mlp", "views": [{"view": "dropout"}]}
-    config, data = prepared(two_phases(draft, {"objective": {"terms": [simcse]}}, {}))
+    config, data = prepared(two_phases(draft, {"objective": {"terms": [simcse]}}, {}, **NO_FRAMES))
     checkpoints = Checkpoints(tmp_path, every_steps=1)
     names = []
-    for event in train(config, data, checkpoints=checkpoints):
+    for event in train(config, data, checkpoints=checkpoints, cache=UNTRAINED):
         if isinstance(event, Checkpointed):
             names.append(any("projections" in name for name in load_file(checkpoints.path)))
     assert names == [True] * 4 + [False] * 4
@@ -431,10 +465,9 @@ PHASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", PHASES)
 def test_a_run_of_two_phases_goes_on_bit_for_bit_wherever_it_stopped(draft: Draft, tmp_path: Path, name: str) -> None:
     # Three steps behind the last stop: what a queue takes in at one step shows at the next.
-    config, data = prepared(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name])))
-    cache = MemoryCache()
-    whole = list(train(config, data, cache=cache))
-    parts = in_attempts(config, data, tmp_path, (2, 5, 7), cache=cache)
+    config, data = prepared(two_phases(draft, *(phase | {"steps": 5} for phase in PHASES[name]), **NO_FRAMES))
+    whole = list(train(config, data, cache=UNTRAINED))
+    parts = in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)
     assert curve(parts) == curve(whole)
     frames, last = ([e for e in events if isinstance(e, Frame)][-1] for events in (whole, parts))
     np.testing.assert_array_equal(frames.embeddings, last.embeddings)
@@ -447,10 +480,10 @@ def test_a_run_beyond_the_bound_of_what_is_kept_goes_on_bit_for_bit(
 ) -> None:
     """24 rows, of which a few are kept."""
     monkeypatch.setattr(frozen.OncePerRow.__init__, "__defaults__", (6000 if part == "last_blocks" else 640,))
-    made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1})
+    made = draft(task={"train_size": 24}, steps=10, trainable={"part": part, "blocks": 1}, more=NO_FRAMES)
     config, data = prepared(made)
-    whole = list(train(config, data))
-    assert curve(in_attempts(config, data, tmp_path, (2, 5, 8))) == curve(whole)
+    whole = list(train(config, data, cache=UNTRAINED))
+    assert curve(in_attempts(config, data, tmp_path, (2, 8), cache=UNTRAINED)) == curve(whole)
 
 
 def test_a_phase_of_contrast_leaves_the_classifier_and_moves_the_encoder(draft: Draft) -> None:
@@ -476,22 +509,22 @@ def test_knobs_turn_in_the_phase_that_has_them(draft: Draft) -> None:
     assert [v.get("lambda") for v in values] == [None] * 4 + [0.5, 0.9, 0.9, 0.9]
 
 
-def test_the_learning_rate_is_turned_for_its_phase(draft: Draft) -> None:
-    plain = steps_of(events_of(two_phases(draft)))
-    turned = steps_of(events_of(two_phases(draft), controls=Script({3: ("learning_rate", 0.5)})))
-    factors = [b.values["learning_rate"] / a.values["learning_rate"] for a, b in zip(plain, turned, strict=True)]
+def test_the_learning_rate_is_turned_for_its_phase(draft: Draft, plain_phases: list[Event]) -> None:
+    turned = steps_of(events_of(two_phases(draft, **NO_FRAMES), controls=Script({3: ("learning_rate", 0.5)})))
+    pairs = zip(steps_of(plain_phases), turned, strict=True)
+    factors = [b.values["learning_rate"] / a.values["learning_rate"] for a, b in pairs]
     assert factors == [1.0, 1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft) -> None:
-    events = events_of(two_phases(draft), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)}))
+def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft, plain_phases: list[Event]) -> None:
+    events = events_of(two_phases(draft, **NO_FRAMES), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)}))
     notice = [event for event in events if isinstance(event, Notice)][-1]  # the first is on the first phase
     assert isinstance(notice, TurnRefused)
     assert (notice.step, notice.name, notice.value) == (4, "temperature", 0.5)
     assert "'temperature'" in notice.message
     assert "learning_rate" in notice.message
     assert [e for e in events if isinstance(e, KnobTurned)] == [KnobTurned(6, "learning_rate", 2.0)]
-    assert curve(events)[:5] == curve(events_of(two_phases(draft)))[:5]
+    assert curve(events)[:5] == curve(plain_phases)[:5]
 
 
 def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path) -> None:
@@ -501,7 +534,7 @@ def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path)
         {"loss": "supcon", "weight": 0.5, "temperature": 0.2, "level": "token", "k": 3},
         {"loss": "rdrop", "alpha": 1.0, "views": [{"view": "head_dropout"}]},
     ]
-    made = draft(objective={"terms": terms, "combine": "additive"})
+    made = draft(objective={"terms": terms, "combine": "additive"}, more=NO_FRAMES)
     turns = {3: ("supcon_2.temperature", 0.9), 4: ("rdrop.alpha", 4.0), 5: ("supcon.weight", 2.0)}
     plain, live = events_of(made), events_of(made, controls=Script(turns))
     before, after = (steps_of(events)[2].values for events in (plain, live))
@@ -514,7 +547,7 @@ def test_the_knobs_of_several_terms_are_told_apart(draft: Draft, tmp_path: Path)
     recorded = [{"step": e.step, "name": e.name, "value": e.value} for e in live if isinstance(e, KnobTurned)]
     assert len(recorded) == 3
     config, data = prepared(parse_config(made.model_dump(mode="json") | {"knob_turns": recorded}))
-    assert curve(in_attempts(config, data, tmp_path, (4,))) == curve(live)
+    assert curve(in_attempts(config, data, tmp_path, (4,), cache=UNTRAINED)) == curve(live)
 
 
 @pytest.mark.parametrize(
@@ -534,19 +567,20 @@ def test_lambda_goes_to_zero_and_back_and_the_run_stays_resumable(
         steps=9,
         objective={"terms": terms},
         trainable={"part": part, "blocks": 1},
-        more={"knob_turns": [{"step": step, "name": "lambda", "value": value} for step, value in turns]},
+        more=NO_FRAMES | {"knob_turns": [{"step": step, "name": "lambda", "value": value} for step, value in turns]},
     )
     config, data = prepared(made)
-    whole = list(train(config, data))
+    whole = list(train(config, data, cache=UNTRAINED))
     weights = [start] * 2 + [0.5 - start] * 2 + [0.0] * 2 + [0.7] * 3
     tokens = [step.values["tokens"] for step in steps_of(whole)]
     for weight, step in zip(weights, steps_of(whole), strict=True):
         assert step.values["lambda"] == weight
         assert ("loss.supcon" in step.values) == (weight > 0)
-    same_batch = steps_of(events_of(draft(steps=9, objective={"terms": [{"loss": "cross_entropy"}]})))
+    once = draft(steps=9, objective={"terms": [{"loss": "cross_entropy"}]}, more=NO_FRAMES)
+    same_batch = steps_of(events_of(once))
     passes = [both / one.values["tokens"] for both, one in zip(tokens, same_batch, strict=True)]
     assert passes == [2.0 if weight > 0 else 1.0 for weight in weights]
-    assert curve(in_attempts(config, data, tmp_path, (2, 5, 7))) == curve(whole)
+    assert curve(in_attempts(config, data, tmp_path, (2, 5, 7), cache=UNTRAINED)) == curve(whole)
 
 
 def test_a_failure_in_the_second_phase_names_its_step(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -599,9 +633,8 @@ def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) 
 
     def reported(weight: float) -> tuple[list[str], list[float]]:
         terms = [{"loss": "supcon", "weight": weight}, {"loss": "cross_entropy"}]
-        made = draft(objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"})
-        config, data = prepare(made, gpu=False)
-        events = list(train(config, data))
+        made = draft(objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"}, more=NO_FRAMES)
+        events = events_of(made)
         notices = [e.message for e in events if isinstance(e, Notice)]
         return notices, [e.values["loss.cross_entropy"] for e in events if isinstance(e, Step)]
 
@@ -616,9 +649,8 @@ def test_the_classifier_of_the_two_stages_learns_on_a_frozen_encoder(draft: Draf
     assert [phase.get("trainable", {}).get("part", "all") for phase in phases] == ["all", "classifier"]
 
 
-def test_the_predictions_of_the_test_are_those_that_are_scored(draft: Draft) -> None:
-    config, data = prepare(draft(), gpu=False)
-    events = list(train(config, data))
+def test_the_predictions_of_the_test_are_those_that_are_scored(plain: Plain) -> None:
+    data, events = plain.data, plain.events
     [predictions] = [event for event in events if isinstance(event, Predictions)]
     [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
     assert predictions.labels == data.test.labels
@@ -629,8 +661,7 @@ def test_the_predictions_of_the_test_are_those_that_are_scored(draft: Draft) -> 
 
 
 def test_where_no_classifier_learned_the_probes_predictions_are_kept(draft: Draft) -> None:
-    config, data = prepare(draft(objective={"terms": [{"loss": "supcon"}], "combine": "additive"}), gpu=False)
-    events = list(train(config, data))
+    events = events_of(draft(objective={"terms": [{"loss": "supcon"}], "combine": "additive"}, more=NO_FRAMES))
     [predictions] = [event for event in events if isinstance(event, Predictions)]
     [scored] = [event for event in events if isinstance(event, Evaluation) and event.split == "test"]
     assert scored.probe_rows is not None
@@ -638,27 +669,28 @@ def test_where_no_classifier_learned_the_probes_predictions_are_kept(draft: Draf
     assert scored.values["accuracy"] == np.mean(predictions.logits.argmax(1) == np.asarray(predictions.labels))
 
 
-def test_a_run_that_starts_from_another_has_its_encoder_and_a_new_classifier(draft: Draft, tmp_path: Path) -> None:
-    config, data = prepare(draft(), gpu=False)
-    checkpoints = Checkpoints(tmp_path)
-    last = [event for event in train(config, data, checkpoints=checkpoints) if isinstance(event, Frame)][-1]
-    follower = config.model_copy(update={"start": "abcdefghijkm"})
-    first = next(event for event in train(follower, data, start=checkpoints.path) if isinstance(event, Frame))
+@pytest.fixture(scope="module")
+def follower(plain: Plain) -> list[Event]:
+    """A run that starts from the plain one and shares its cache."""
+    config = plain.config.model_copy(update={"start": "abcdefghijkm"})
+    return list(train(config, plain.data, start=plain.checkpoint, cache=plain.cache))
+
+
+def test_a_run_that_starts_from_another_has_its_encoder_and_a_new_classifier(
+    plain: Plain, follower: list[Event]
+) -> None:
+    last = [event for event in plain.events if isinstance(event, Frame)][-1]
+    first = next(event for event in follower if isinstance(event, Frame))
     np.testing.assert_allclose(first.embeddings, last.embeddings, atol=1e-5)
     assert not np.allclose(first.logits, last.logits, atol=1e-3)
 
 
-def test_a_start_is_not_taken_from_the_cache_of_the_pre_trained_encoder(draft: Draft, tmp_path: Path) -> None:
-    config, data = prepare(draft(), gpu=False)
-    checkpoints, cache = Checkpoints(tmp_path), MemoryCache()
-    events = list(train(config, data, checkpoints=checkpoints, cache=cache))
-    follower = config.model_copy(update={"start": "abcdefghijkm"})
-    from_start = list(train(follower, data, start=checkpoints.path, cache=cache))
-    frames = [[event for event in one if isinstance(event, Frame)] for one in (events, from_start)]
+def test_a_start_is_not_taken_from_the_cache_of_the_pre_trained_encoder(plain: Plain, follower: list[Event]) -> None:
+    frames = [[event for event in one if isinstance(event, Frame)] for one in (plain.events, follower)]
     assert not np.allclose(frames[0][0].embeddings, frames[1][0].embeddings)
     baselines = [
         [event.values for event in one if isinstance(event, Evaluation) and event.split == "baseline"]
-        for one in (events, from_start)
+        for one in (plain.events, follower)
     ]
     assert baselines[0] == baselines[1]  # what is to be beaten stays the pre-trained encoder
 
