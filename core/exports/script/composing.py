@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -149,6 +150,7 @@ def _from(module: str, names: list[str]) -> str:
     return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
 
 
+@lru_cache(maxsize=1024)
 def _attributes(text: str) -> frozenset[str]:
     return frozenset(node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from core.exports.script.line_breaks import broken
 from core.exports.script.text_edits import Edit, Offsets, edited, first_line, last_line, with_remarks, without_lines
@@ -23,8 +24,13 @@ EMPTY_END = re.compile(r'\n\n *"""')
 
 def folded(text: str, facts: Facts) -> str:
     """The definition as far as these facts leave it. Facts about what is not in it are passed over."""
-    if not facts:
-        return text
+    return _folded(text, frozenset(facts.items())) if facts else text
+
+
+@lru_cache(maxsize=1024)
+def _folded(text: str, pairs: frozenset[tuple[str, bool | str]]) -> str:
+    """Kept, because a definition is folded anew whenever another one turns out to call a further method."""
+    facts = dict(pairs)
     text = _without_items(text, [key.removeprefix(ITEM) for key in facts if key.startswith(ITEM)])
     before = _unread(text)
     while True:

@@ -10,10 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -72,9 +72,8 @@ def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def run_of(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
-    """Carries out a run of these phases on the tiny encoder."""
+def maker(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
+    """Carries out a run of some phases on the tiny encoder."""
 
     def make(*phases: dict[str, Any], task: dict[str, Any] | None = None, **more: Any) -> RunRecord:
         given = {
@@ -87,6 +86,32 @@ def run_of(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
         return recorded(store, parse_config(given | more))
 
     return make
+
+
+@pytest.fixture
+def run_of(store: Store, tiny_encoder: Path, small_csv: Path) -> Make:
+    return maker(store, tiny_encoder, small_csv)
+
+
+class Plain(NamedTuple):
+    """A run by cross-entropy alone and its script."""
+
+    store: Store
+    run: RunRecord
+    script: Path
+
+
+@pytest.fixture(scope="module")
+def plain(
+    tiny_encoder: Path, small_csv: Path, interpreter: Interpreter, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Plain]:
+    """It is carried out and repeated by its script once, for all tests that only read them."""
+    folder = tmp_path_factory.mktemp("plain")
+    store = Store(folder / "runs")
+    run = maker(store, tiny_encoder, small_csv)({"objective": objective(CE)})
+    repeated(store, run, interpreter, tiny_encoder, folder)
+    yield Plain(store, run, folder / "script.py")
+    store.close()
 
 
 @pytest.fixture
@@ -266,20 +291,18 @@ class TestEncoders:
         repeats_with(model_type, {"objective": objective(tokens, CE), "trainable": lora}, pooling=pooling)
 
     def test_another_encoder_is_refused(
-        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+        self, plain: Plain, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
     ) -> None:
-        script = written(store, run_of({"objective": objective(CE)}), tmp_path)
         other = shutil.copytree(tiny_encoder, tmp_path / "other")
         BertModel(BertConfig.from_pretrained(other)).save_pretrained(other)
-        said, problem = interpreter.run(script, "--encoder", str(other))
+        said, problem = interpreter.run(plain.script, "--encoder", str(other))
         assert said == ""
         assert problem == "This encoder has other weights than the run's: give the run's own with --encoder."
 
     @pytest.mark.slow
     def test_another_tokenizer_is_refused(
-        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
+        self, plain: Plain, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
     ) -> None:
-        script = written(store, run_of({"objective": objective(CE)}), tmp_path)
         other = shutil.copytree(tiny_encoder, tmp_path / "other")
         table = json.loads((other / "tokenizer.json").read_text(encoding="utf-8"))
         table["model"]["vocab"] |= {
@@ -287,16 +310,15 @@ class TestEncoders:
             "dull": table["model"]["vocab"]["lovely"],
         }
         (other / "tokenizer.json").write_text(json.dumps(table), encoding="utf-8")
-        _, problem = interpreter.run(script, "--encoder", str(other))
+        _, problem = interpreter.run(plain.script, "--encoder", str(other))
         assert problem == "This encoder's tokenizer reads the texts differently: give the run's own with --encoder."
 
     @pytest.mark.slow
     def test_an_encoder_of_another_kind_is_refused(
-        self, store: Store, run_of: Make, interpreter: Interpreter, tmp_path: Path, tiny_encoder: Path
+        self, plain: Plain, interpreter: Interpreter, tmp_path: Path, tiny_encoder: Path
     ) -> None:
-        script = written(store, run_of({"objective": objective(CE)}), tmp_path)
         other = encoder_of("roberta", tiny_encoder, tmp_path / "other")
-        _, problem = interpreter.run(script, "--encoder", str(other))
+        _, problem = interpreter.run(plain.script, "--encoder", str(other))
         assert f"The encoder {other} could not be loaded (" in problem
         assert "'roberta' is not supported: choose one of bert): give its folder with --encoder." in problem
 
@@ -344,11 +366,12 @@ class TestText:
 
     def test_the_same_run_gives_the_same_file(self, store: Store, run_of: Make, tmp_path: Path) -> None:
         run = run_of({"objective": objective(SCL | {"views": [{"view": "eda"}]}, CE)})
-        first = written(store, run, tmp_path).read_bytes()
-        assert written(store, run, tmp_path).read_bytes() == first
+        for name in ("first.py", "second.py"):
+            write_export(EXPORTS["script"], store, run.id, tmp_path / name)
+        assert (tmp_path / "first.py").read_bytes() == (tmp_path / "second.py").read_bytes()
 
-    def test_a_plain_run_has_no_code_that_it_does_not_use(self, store: Store, run_of: Make, tmp_path: Path) -> None:
-        text = written(store, run_of({"objective": objective(CE)}), tmp_path).read_text(encoding="utf-8")
+    def test_a_plain_run_has_no_code_that_it_does_not_use(self, plain: Plain) -> None:
+        text = plain.script.read_text(encoding="utf-8")
         code = text.partition("# ---- the rows")[0]
         for absent in (
             "attention_row",
@@ -364,18 +387,15 @@ class TestText:
             assert absent not in code
         assert len(code.splitlines()) < 1050
 
-    def test_no_folder_of_this_machine_is_in_it(self, store: Store, run_of: Make, tmp_path: Path) -> None:
-        text = written(store, run_of({"objective": objective(CE)}), tmp_path).read_text(encoding="utf-8")
-        assert str(tmp_path.parent) not in text
+    def test_no_folder_of_this_machine_is_in_it(self, plain: Plain) -> None:
+        text = plain.script.read_text(encoding="utf-8")
+        assert str(plain.script.parents[1]) not in text
         assert "tiny-bert0/" not in text
 
-    def test_only_rows_that_are_read_are_in_it(
-        self, store: Store, run_of: Make, interpreter: Interpreter, tiny_encoder: Path, tmp_path: Path
-    ) -> None:
-        run = run_of({"objective": objective(CE), "steps": 2})
-        repeated(store, run, interpreter, tiny_encoder, tmp_path)
-        text = (tmp_path / "script.py").read_text(encoding="utf-8")
-        assert len(re.findall(r"^    \d+: \(\d, ", text, re.MULTILINE)) == 16
+    def test_only_rows_that_are_read_are_in_it(self, plain: Plain) -> None:
+        """Five batches of eight, of 68 rows."""
+        text = plain.script.read_text(encoding="utf-8")
+        assert len(re.findall(r"^    \d+: \(\d, ", text, re.MULTILINE)) == 5 * 8
 
 
 @pytest.mark.slow
@@ -495,13 +515,12 @@ class TestEnds:
             assert words in str(EXPORTS["script"].refusal(store, other))
 
     def test_a_loss_from_outside_is_refused(
-        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = run_of({"objective": objective(CE)})
         outside = dataclasses.replace(LOSSES["cross_entropy"], compute=lambda given, labels, _: given.logits[0].mean())
         monkeypatch.setitem(LOSSES, "cross_entropy", outside)
         with pytest.raises(StoreError, match="Cross-entropy is a loss from outside this project"):
-            write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
+            write_export(EXPORTS["script"], plain.store, plain.run.id, tmp_path / "script.py")
 
     def test_a_view_from_outside_is_refused(
         self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -521,8 +540,8 @@ class TestEnds:
             write_export(EXPORTS["script"], store, run.id, tmp_path / "script.py")
 
     def test_more_text_than_a_script_holds_is_refused(
-        self, store: Store, run_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("core.exports.script.drawn_texts.MOST_CHARS", 100)
         with pytest.raises(StoreError, match="and a script holds at most 100: export its command or its config"):
-            write_export(EXPORTS["script"], store, run_of({"objective": objective(CE)}).id, tmp_path / "script.py")
+            write_export(EXPORTS["script"], plain.store, plain.run.id, tmp_path / "script.py")

@@ -41,7 +41,6 @@ from core.training.schedule import learning_rate_factor
 from core.training.untrained import FolderCache, MemoryCache
 from tests.core.training.made import Draft, curve, in_attempts, preset_phases, steps_of
 
-
 # Shared by the runs here: what the untrained encoder makes of the rows is computed once for all of them.
 UNTRAINED = MemoryCache()
 NO_FRAMES = {"probe": {"frame_steps": []}}
@@ -517,7 +516,9 @@ def test_the_learning_rate_is_turned_for_its_phase(draft: Draft, plain_phases: l
 
 
 def test_a_turn_for_the_phase_that_has_just_ended_is_a_notice(draft: Draft, plain_phases: list[Event]) -> None:
-    events = events_of(two_phases(draft, **NO_FRAMES), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)}))
+    events = events_of(
+        two_phases(draft, **NO_FRAMES), controls=Script({5: ("temperature", 0.5), 6: ("learning_rate", 2.0)})
+    )
     notice = [event for event in events if isinstance(event, Notice)][-1]  # the first is on the first phase
     assert isinstance(notice, TurnRefused)
     assert (notice.step, notice.name, notice.value) == (4, "temperature", 0.5)
@@ -633,7 +634,9 @@ def test_a_term_that_can_move_nothing_is_said_and_changes_nothing(draft: Draft) 
 
     def reported(weight: float) -> tuple[list[str], list[float]]:
         terms = [{"loss": "supcon", "weight": weight}, {"loss": "cross_entropy"}]
-        made = draft(objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"}, more=NO_FRAMES)
+        made = draft(
+            objective={"terms": terms, "combine": "additive"}, trainable={"part": "classifier"}, more=NO_FRAMES
+        )
         events = events_of(made)
         notices = [e.message for e in events if isinstance(e, Notice)]
         return notices, [e.values["loss.cross_entropy"] for e in events if isinstance(e, Step)]
