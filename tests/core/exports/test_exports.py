@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,15 @@ from core.store import RunRecord, Status, Store
 from tests.core.artifacts.made import MORE, recorded
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """One for all tests here, which leave its runs as they are; others take `elsewhere`."""
+    opened = Store(tmp_path_factory.mktemp("store") / "runs")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
 def run(store: Store, draft: Callable[..., RunConfig]) -> RunRecord:
     return recorded(store, draft(more=MORE))
 
@@ -47,6 +55,7 @@ class TestEveryForm:
         write_export(one, store, run.id, path)
         assert path.is_dir() if one.folder else path.stat().st_size > 0
         assert [left.name for left in tmp_path.glob(".export-*")] == []
+        store.rename(run.id, "")
 
     @pytest.mark.parametrize("name", list(EXPORTS))
     def test_a_place_that_cannot_be_written_is_named(
@@ -66,12 +75,12 @@ class TestEveryForm:
         assert [path.name for path in (tmp_path / "there").iterdir()] == ["mine.txt"]
 
     def test_a_run_that_goes_on_gives_its_settings_and_no_replay(
-        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+        self, elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
-        run_id = store.create(draft())
-        write_export(EXPORTS["config"], store, run_id, tmp_path / "config.json")
+        run_id = elsewhere.create(draft())
+        write_export(EXPORTS["config"], elsewhere, run_id, tmp_path / "config.json")
         with pytest.raises(StoreError, match="is queued: wait for its end, or stop it"):
-            write_export(EXPORTS["replay"], store, run_id, tmp_path / "replay.zip")
+            write_export(EXPORTS["replay"], elsewhere, run_id, tmp_path / "replay.zip")
         assert [path.name for path in tmp_path.glob("*replay*")] == []
 
     @pytest.mark.usefixtures("foreign")
@@ -87,10 +96,10 @@ class TestEveryForm:
     @pytest.mark.usefixtures("foreign")
     @pytest.mark.parametrize("name", ["replay", "html", "model"])
     def test_it_is_refused_in_the_language_that_is_spoken(
-        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path, name: str
+        self, elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path, name: str
     ) -> None:
         with pytest.raises(StoreError, match=r"^«") as refused:
-            export_bytes(EXPORTS[name], store, store.create(draft()))
+            export_bytes(EXPORTS[name], elsewhere, elsewhere.create(draft()))
         assert "is «queued»: " in str(refused.value)
 
     def test_a_folder_reaches_a_browser_packed_under_its_name(self, store: Store, run: RunRecord) -> None:

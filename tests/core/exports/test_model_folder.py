@@ -6,7 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,24 @@ def last(store: Store, run: RunRecord) -> tuple[list[str], Any]:
     return list(run.probe.texts), store.logits(run.id, run.steps)
 
 
-@pytest.fixture
-def run_by(store: Store, draft: Callable[..., RunConfig]) -> Callable[[str], RunRecord]:
-    def make(pooling: str) -> RunRecord:
-        config = draft(more=MORE, **FAST)
-        encoder = config.encoder.model_copy(update={"pooling": pooling, "max_length": 12})
-        return recorded(store, config.model_copy(update={"encoder": encoder}))
+def run_in(store: Store, draft: Callable[..., RunConfig], pooling: str) -> RunRecord:
+    config = draft(more=MORE, **FAST)
+    encoder = config.encoder.model_copy(update={"pooling": pooling, "max_length": 12})
+    return recorded(store, config.model_copy(update={"encoder": encoder}))
 
-    return make
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """One for all tests here, which leave its runs as they are; others take `elsewhere`."""
+    opened = Store(tmp_path_factory.mktemp("store") / "runs")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def run_by(store: Store, draft: Callable[..., RunConfig]) -> Callable[[str], RunRecord]:
+    """A run by a kind of pooling, carried out once."""
+    return cache(lambda pooling: run_in(store, draft, pooling))
 
 
 def test_a_run_by_cls_is_loaded_by_transformers_and_predicts_the_same(
@@ -155,6 +166,7 @@ class TestCard:
         card = (exported(store, store.run(run.id), tmp_path) / "README.md").read_text(encoding="utf-8")
         assert "# \\<img src=x\\> \\| \\`a\\` \\[b\\](c)\n" in card
         assert HOSTILE not in card
+        store.rename(run.id, "")
 
     @pytest.mark.parametrize("pooling", ["cls", "mean"])
     def test_classes_from_outside_are_plain_text_and_plain_values(
@@ -216,14 +228,14 @@ class TestRefusals:
         assert EXPORTS["model"].refusal(elsewhere, opened) == why
 
     def test_weights_that_are_damaged_are_a_sentence_and_leave_nothing(
-        self, store: Store, run_by: Callable[[str], RunRecord], tmp_path: Path
+        self, elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
-        run = run_by("cls")
-        (store.run_folder(run.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
+        run = run_in(elsewhere, draft, "cls")
+        (elsewhere.run_folder(run.id) / CHECKPOINT_NAME).write_bytes(b"no weights")
         with pytest.raises(
             StoreError, match=r"^The last weights of Run 1 are missing or damaged: run the same settings"
         ):
-            exported(store, run, tmp_path)
+            exported(elsewhere, run, tmp_path)
         assert list(tmp_path.glob("*model*")) == []
 
 
@@ -246,16 +258,16 @@ def test_a_browser_gets_it_from_a_process_of_its_own(
 @pytest.mark.slow
 @pytest.mark.usefixtures("foreign")
 def test_what_goes_wrong_in_that_process_is_said_in_the_language_that_is_spoken(
-    store: Store, run_by: Callable[[str], RunRecord]
+    elsewhere: Store, draft: Callable[..., RunConfig]
 ) -> None:
-    run = run_by("cls")
-    checkpoint = store.run_folder(run.id) / CHECKPOINT_NAME
+    run = run_in(elsewhere, draft, "cls")
+    checkpoint = elsewhere.run_folder(run.id) / CHECKPOINT_NAME
     kept = load_file(checkpoint)
     with safe_open(checkpoint, "np") as file:
         about = file.metadata()
     save_file({name: weight.flatten()[:1].clone() for name, weight in kept.items()}, checkpoint, about)
     with pytest.raises(StoreError, match=r"^«The checkpoint cannot be used \(.+ is \[1\], not \["):
-        export_bytes(EXPORTS["model"], store, run.id)
+        export_bytes(EXPORTS["model"], elsewhere, run.id)
 
 
 def test_a_process_that_fails_before_it_can_report_is_a_sentence(

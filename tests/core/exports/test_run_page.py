@@ -8,7 +8,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from core.config import RunConfig
 from core.errors import StoreError
 from core.events import FloatArray
 from core.exports.entry import write_export
-from core.exports.gallery import PAIRS, main, write_gallery
+from core.exports.gallery import PAIRS, main
 from core.exports.registry import EXPORTS
 from core.exports.run_page import run_page
 from core.figures.map_script import map_classes
@@ -36,9 +36,23 @@ from tests.core.exports.test_model_folder import uneven_task
 HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7 * 7 }}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """One for all tests here, which leave its runs as they are; others take `elsewhere`."""
+    opened = Store(tmp_path_factory.mktemp("store") / "runs")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
 def run(store: Store, draft: Callable[..., RunConfig]) -> RunRecord:
     return recorded(store, draft(more=MORE))
+
+
+@pytest.fixture(scope="module")
+def pair(store: Store, run: RunRecord, draft: Callable[..., RunConfig]) -> list[RunRecord]:
+    """Two runs that differ in their seed alone."""
+    return [run, recorded(store, draft(more=MORE | {"seed": 1}))]
 
 
 def known(page: str) -> dict[str, Any]:
@@ -101,9 +115,8 @@ class TestWhatItKnows:
                 wanted = attention_over_layers(of_text, [one.places for one in text.words])[-1]
                 np.testing.assert_allclose(found, wanted, atol=2e-3)
 
-    def test_two_runs_share_the_ids_of_their_examples(self, store: Store, draft: Callable[..., RunConfig]) -> None:
-        runs = [recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
-        first, second = known(run_page(store, runs))["runs"]
+    def test_two_runs_share_the_ids_of_their_examples(self, store: Store, pair: list[RunRecord]) -> None:
+        first, second = known(run_page(store, pair))["runs"]
         texts = dict(zip(first["ids"], first["texts"], strict=True))
         shared = set(first["ids"]) & set(second["ids"])
         assert shared
@@ -174,6 +187,7 @@ class TestItIsClosed:
         assert HOSTILE not in page
         assert html.escape(HOSTILE).replace("&#x27;", "&#39;") in page
         assert page.count("<script") == 2
+        store.rename(run.id, "")
 
     def test_the_same_run_gives_the_same_bytes(self, store: Store, run: RunRecord) -> None:
         assert run_page(store, [run]) == run_page(store, [run])
@@ -181,41 +195,37 @@ class TestItIsClosed:
 
 class TestWriting:
     def test_a_run_without_frames_is_refused(
-        self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path
+        self, elsewhere: Store, draft: Callable[..., RunConfig], tmp_path: Path
     ) -> None:
-        run_id = store.create(draft())
-        claim = store.claim_next(range(1))
+        run_id = elsewhere.create(draft())
+        claim = elsewhere.claim_next(range(1))
         assert claim is not None
-        store.attempt(run_id, claim[1]).end(Status.STOPPED)
+        elsewhere.attempt(run_id, claim[1]).end(Status.STOPPED)
         with pytest.raises(StoreError, match="has no frames: a page shows them"):
-            write_export(EXPORTS["html"], store, run_id, tmp_path / "page.html")
+            write_export(EXPORTS["html"], elsewhere, run_id, tmp_path / "page.html")
         assert list(tmp_path.glob("*.html")) == []
 
-    def test_two_runs_are_one_file(self, store: Store, draft: Callable[..., RunConfig], tmp_path: Path) -> None:
-        one, other = (recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1))
+    def test_two_runs_are_one_file(self, store: Store, pair: list[RunRecord], tmp_path: Path) -> None:
+        one, other = pair
         write_export(EXPORTS["html"], store, one.id, tmp_path / "page.html", other.id)
         assert len(known((tmp_path / "page.html").read_text())["panels"]) == 2
 
-    def test_settings_that_differ_are_marked(self, store: Store, draft: Callable[..., RunConfig]) -> None:
-        runs = [recorded(store, draft(more=MORE | {"seed": seed})) for seed in (0, 1)]
-        marked = re.findall(r'<tr class="differs"><th scope="row">(.*?)</th>', run_page(store, runs))
+    def test_settings_that_differ_are_marked(self, store: Store, pair: list[RunRecord]) -> None:
+        marked = re.findall(r'<tr class="differs"><th scope="row">(.*?)</th>', run_page(store, pair))
         assert marked == ["Seed"]
 
 
 class TestGallery:
-    def test_the_index_leads_to_every_page(self, tmp_path: Path) -> None:
-        write_gallery(tmp_path / "gallery")
+    def test_the_index_leads_to_every_page_and_pages_lead_back(
+        self, store: Store, run: RunRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main([str(tmp_path / "gallery")]) == 0
+        assert capsys.readouterr().out.startswith(f"{len(SHIPPED) + len(PAIRS)} pages and an index, ")
         index = (tmp_path / "gallery" / "index.html").read_text(encoding="utf-8")
         linked = re.findall(r'href="([^":]+\.html)"', index)
         assert sorted([*linked, "index.html"]) == sorted(path.name for path in (tmp_path / "gallery").iterdir())
         assert len(linked) == len(SHIPPED) + len(PAIRS)
         assert "://" not in index
-
-    def test_its_pages_lead_back_and_others_nowhere(
-        self, store: Store, run: RunRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert main([str(tmp_path / "gallery")]) == 0
-        assert capsys.readouterr().out.startswith(f"{len(SHIPPED) + len(PAIRS)} pages and an index, ")
         for path in (tmp_path / "gallery").glob("*.html"):
             assert path.read_text(encoding="utf-8").count('href="index.html"') == (path.name != "index.html")
         assert "index.html" not in run_page(store, [run])
