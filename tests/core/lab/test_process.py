@@ -36,6 +36,15 @@ def pid(lab: LabProcess) -> int:
     return lab._process.pid
 
 
+def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
+    """The first test here: the process that it begins answers the others."""
+    lab.close()
+    lab.warm_up()
+    assert pid(lab)
+    assert not lab._warm.is_set()  # it did not wait for torch to be imported
+    assert lab.ask(QUESTION)
+
+
 def test_it_answers_as_the_lab_does(lab: LabProcess) -> None:
     assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
 
@@ -83,14 +92,6 @@ def test_another_process_is_begun_after_one_was_killed(lab: LabProcess) -> None:
     psutil.Process(before).kill()
     assert json.loads(lab.ask(QUESTION)) == json.loads(answer(QUESTION))
     assert pid(lab) != before
-
-
-def test_to_begin_it_keeps_nobody_waiting(lab: LabProcess) -> None:
-    lab.close()
-    lab.warm_up()
-    assert pid(lab)
-    assert not lab._warm.is_set()  # it did not wait for torch to be imported
-    assert lab.ask(QUESTION)
 
 
 def test_one_that_fails_is_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from core.training.checkpoints import Checkpoints
 from core.training.loop import train
 from core.training.prepare import prepare
 from core.training.row_gradients import LEAST_ROWS, RowGradients
+from core.training.untrained import MemoryCache
 from tests.cases import each
 from tests.core.training.made import Draft, curve, in_attempts
 
@@ -74,10 +75,11 @@ def test_what_does_not_learn_and_small_tables_stay_as_they_are() -> None:
 def test_a_run_takes_the_steps_of_dense_gradients_and_resumes_bit_for_bit(
     draft: Draft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: dict[str, int]
 ) -> None:
-    config, data = prepare(draft(**phase), gpu=False)
-    dense = curve(list(train(config, data)))
+    config, data = prepare(draft(**phase, more={"probe": {"frame_steps": []}}), gpu=False)
+    cache = MemoryCache()
+    dense = curve(list(train(config, data, cache=cache)))
     monkeypatch.setattr("core.training.row_gradients.LEAST_ROWS", 1)  # the tests' encoder has a small vocabulary
-    straight = curve(list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight"))))
-    assert curve(in_attempts(config, data, tmp_path / "resumed", [3, 6])) == straight
+    straight = curve(list(train(config, data, checkpoints=Checkpoints(tmp_path / "straight"), cache=cache)))
+    assert curve(in_attempts(config, data, tmp_path / "resumed", [3, 6], cache=cache)) == straight
     for one, other in zip(dense, straight, strict=True):
         assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
